@@ -157,27 +157,3 @@ def test_the_look_of_the_mixture_rebuilds_it(assert_near: Near) -> None:
     assert (look.name, look.kind, look.role, look.norm, look.choice) == ("stage4", "hard", "mixture", "softmax", None)
     assert look.frame is frame
     assert_near(look.rebuild(answers.exp()), log_mixture.exp())
-
-
-def test_the_look_of_a_draw_is_that_cell_alone(assert_near: Near) -> None:
-    attention, features, query, answers = parts()
-    drawn, look = attention.sample(features, query, answers, generator=torch.Generator().manual_seed(3))
-    look.validate()
-    assert (look.kind, look.role) == ("hard", "multiplier")
-    assert look.choice is not None
-    assert look.log_prob is not None
-    assert look.weights is not None
-    assert_near(look.rebuild(answers.exp()), drawn.exp())
-    for example in range(2):
-        row, column = divmod(int(look.choice[example]), 6)
-        assert_near(drawn[example], answers[example, :, row, column])
-        assert_near(look.log_prob[example].exp(), look.weights[example, row, column])
-
-
-def test_in_eval_mode_the_likeliest_cell_is_taken() -> None:
-    attention, _, _, _ = parts()
-    features, query, answers = torch.randn(50, 4, 5, 6), torch.randn(50, 3), torch.zeros(50, 7, 5, 6)
-    _, look = attention.eval().sample(features, query, answers)
-    assert look.choice is not None
-    assert look.weights is not None
-    assert torch.equal(look.choice, look.weights.flatten(1).argmax(1))

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade import geometry
 from saccade.attention import SoftAttention
 
 Near = Callable[..., None]
@@ -50,30 +49,9 @@ def test_against_loops(batch: int, channels: int, height: int, width: int, seed:
         torch.testing.assert_close(context[b], expected)
 
 
-def test_gradients() -> None:
-    torch.manual_seed(3)
-    attention = SoftAttention(2, 3, hidden=4).double()
-    features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
-    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: attention.attend(f, q).context, (features, query))
-
-
 def test_one_huge_score_meets_the_arg_max() -> None:
     features = torch.randn(1, 4, 3, 3)
     scores = torch.randn(1, 3, 3)
     scores[0, 1, 2] = 1e4
     attended = with_scores(SoftAttention(4, 1), scores).attend(features, torch.zeros(1, 1))
     assert torch.equal(attended.context, features[:, :, 1, 2])
-
-
-def test_the_look_is_what_was_used(assert_near: Near) -> None:
-    attention = SoftAttention(4, 3, context=3)
-    features = torch.randn(2, 4, 5, 6)
-    frame = geometry.scale_shift((16, 16), (15, 15))
-    context, look = attention(features, torch.randn(2, 3), frame=frame, name="stage4")
-    look.validate()
-    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "soft", "multiplier", "softmax")
-    assert look.frame is frame
-    assert look.scores is not None
-    assert_near(look.rebuild(features), context)
-    assert_near(torch.softmax(look.scores.flatten(1), 1).reshape(2, 5, 6), look.weights)

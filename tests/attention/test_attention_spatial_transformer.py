@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention import SpatialTransformer
 from saccade.attention.spatial_transformer import START, window
-from saccade.errors import ConfigError
 from saccade.trace import Act, crop_spec
 
 Near = Callable[..., None]
@@ -201,9 +200,6 @@ def test_pace_is_the_share_of_the_way_from_the_start() -> None:
     seen, asked = torch.rand(5, 6), torch.rand(5, 3)
     identity = torch.eye(2, 3)
     torch.testing.assert_close(slow.locate(seen, asked) - identity, 0.25 * (fast.locate(seen, asked) - identity))
-    for pace in (0.0, 1.5):
-        with pytest.raises(ConfigError, match="pace: a share"):
-            SpatialTransformer(6, 3, crop=(4, 4), pace=pace)
 
 
 def test_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:

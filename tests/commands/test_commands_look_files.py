@@ -103,7 +103,7 @@ def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_pa
     stream = stream_looks(predictor, paths, 1, out=out, batch_size=4, filmstrip=False)
     for _ in range(170):
         next(stream)
-    (draft,) = out.glob(".looks.csv*.part")
+    (draft,) = out.glob(".looks.csv*part")
     assert draft.read_text("utf-8").count("one.png") > 40  # but for what a buffer of the file holds
     assert (out / "looks.csv").read_text() == "of the run before"
     stream.close()

@@ -32,13 +32,6 @@ def test_a_run_shows_where_its_model_looks(run: Path) -> None:
     assert TITLE in page.html()
 
 
-def test_without_looks_or_without_a_model_there_is_no_such_section(run: Path, tmp_path: Path) -> None:
-    assert run_looks(run, 0) is None
-    young = tmp_path / "young"
-    shutil.copytree(run, young, ignore=shutil.ignore_patterns("model", "checkpoints"))
-    assert TITLE not in [section.title for section in report([young]).sections]
-
-
 def test_without_mnist_the_shipped_digits_take_its_place(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -105,7 +105,7 @@ def test_gradient_maps_agree_with_captum(scenes: Path, soft: saccade.Predictor) 
     answer = int(soft.model(prepared.inputs[0], query).logits.argmax())
 
     def logits(images: torch.Tensor) -> torch.Tensor:
-        return soft.model.forward_raw(images, query)["logits"]
+        return soft.model.forward_raw(images, query).logits
 
     expected = InputXGradient(logits).attribute(prepared.inputs[0].requires_grad_(), target=answer).sum(1)[0]
     torch.testing.assert_close(

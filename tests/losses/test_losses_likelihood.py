@@ -4,28 +4,7 @@ import math
 
 import torch
 
-from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
-
-
-def test_hand_worked_mean_of_minus_log_probability(assert_near):
-    """Odds 1:3 and 1:1 give p = 3/4 and 1/2; the mean of their negative logarithms is (log 4/3 + log 2) / 2."""
-    logits = torch.tensor([[0.0, math.log(3)], [5.0, 5.0]])
-    expected = (math.log(4 / 3) + math.log(2)) / 2
-    assert_near(cross_entropy(logits, torch.tensor([1, 0])), expected)
-
-
-def test_the_gradient_is_probability_minus_truth(assert_near):
-    """d loss / d logits = (softmax − one-hot) / B; with equal logits of two answers that is ±1/2 over B = 2."""
-    logits = torch.zeros(2, 2, requires_grad=True)
-    cross_entropy(logits, torch.tensor([0, 1])).backward()
-    assert_near(logits.grad, [[-0.25, 0.25], [0.25, -0.25]])
-
-
-def test_it_runs_under_vmap():
-    """Replicas are trained as one stacked model: the loss sees one replica at a time."""
-    logits, label = torch.randn(3, 4, 5), torch.tensor([0, 1, 2, 4])
-    together = torch.func.vmap(cross_entropy, in_dims=(0, None))(logits, label)
-    torch.testing.assert_close(together, torch.stack([cross_entropy(one, label) for one in logits]))
+from saccade.losses.likelihood import binary_cross_entropy, log_likelihood_of_set
 
 
 def test_a_set_of_answers_by_hand(assert_near):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from saccade.attention.hard import gumbel_noise, log_prob_of
 from saccade.losses.policy import self_critical_loss
-from saccade.models.caption_decoder import CaptionDecoder
+from saccade.models.caption_decoder import CaptionDecoder, SatConfig
 from saccade.models.caption_decoding import SampledCaptions, sample_captions
 from saccade.models.sat import SatModel
 from tiny_models import example_batch, tiny_model
@@ -26,8 +26,8 @@ REWARDS = {caption: 0.1 + 0.13 * number for number, caption in enumerate(CAPTION
 def decoder(kind: str = "soft", seed: int = 0) -> CaptionDecoder:
     torch.manual_seed(seed)
     made = CaptionDecoder(
-        VOCABULARY, CHANNELS, embed=3, hidden=4, attention=3, kind=kind, gate=True, deep_output=True, dropout=0.0
-    )  # fmt: skip
+        SatConfig(vocabulary=VOCABULARY, embed=3, hidden=4, attention=3, attention_kind=kind, dropout=0.0), CHANNELS
+    )
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.add_(0.5 * torch.randn_like(parameter))  # words and cells that are not all alike

@@ -42,16 +42,6 @@ def test_the_number_of_parameters() -> None:
     assert sizes(published("blind")).keys() == {"backbone", "head"}
 
 
-@every_control
-def test_one_look_on_the_last_map(name: str) -> None:
-    output = published(name)(torch.rand(2, 3, 100, 100), torch.tensor([0, 9]))
-    (look,) = output.trace.validate().looks
-    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "soft", "multiplier", "softmax")
-    assert look.weights is not None
-    assert look.weights.shape == (2, 4, 4)
-    assert output.logits.shape == (2, 5)
-
-
 def test_attending_alike_by_hand(assert_near: Near) -> None:
     attended = attend_uniformly(torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]]))
     assert_near(attended.context, [[3.0, 0.25]])
@@ -97,10 +87,6 @@ def test_film_is_stage_and_modulation_in_turn() -> None:
         features = stage(features) * (1 + row[:, :32, None, None]) + row[:, 32:, None, None]
     logits = model.head(features.mean((2, 3)))
     torch.testing.assert_close(model.forward_raw(images, query).logits, logits)
-
-
-def test_film_encodes_what_comes_before_the_query() -> None:
-    assert published("film").encode(torch.rand(1, 3, 100, 100)).shape == (1, 32, 49, 49)
 
 
 def test_without_modulation_film_is_blind() -> None:

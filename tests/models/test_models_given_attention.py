@@ -315,7 +315,7 @@ def captioner(request: pytest.FixtureRequest) -> tuple[SatModel, Tensor]:
     return model, model.encode(inputs["images"])
 
 
-@pytest.mark.parametrize("search", [{"method": "greedy"}, {"method": "beam", "width": 3, "captions": 2}])
+@pytest.mark.parametrize("search", [{}, {"width": 3, "captions": 2}])
 def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
     captioner: tuple[SatModel, Tensor], search: dict[str, Any]
 ) -> None:
@@ -327,7 +327,7 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
     for which in range(found.words.shape[1]):
         words = found.words[:, which]  # (B,T)
         told = model.teacher_force(encoding, words, attention={"word": given})
-        each = told["logits"].log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
+        each = told.logits.log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
         torch.testing.assert_close((each * (words >= 0)).sum(1).float(), found.log_prob[:, which], rtol=1e-5, atol=1e-5)
         shown = torch.where((words >= 0)[..., None, None], given, 0)
         assert torch.equal(found.weights[:, which], shown)
@@ -408,14 +408,14 @@ def test_the_first_steps_alone_are_used_and_the_later_ones_computed_again(name: 
 def test_a_caption_that_is_searched_for_takes_the_maps_of_its_first_words() -> None:
     model, inputs = doubled("sat-soft")
     features = model.encode(inputs["images"])
-    free = model.caption(features, method="greedy")
+    free = model.caption(features)
     own = free.weights[:, 0]  # (B,T,h,w)
-    same = model.caption(features, method="greedy", attention={"word": own[:, :2]})
+    same = model.caption(features, attention={"word": own[:, :2]})
     assert torch.equal(same.words, free.words)
     with pytest.raises(ShapeError, match="word"):
-        model.caption(features, method="greedy", attention={"word": own[:, :0]})
+        model.caption(features, attention={"word": own[:, :0]})
     with pytest.raises(ShapeError, match="word"):
-        model.caption(features, method="greedy", attention={"word": torch.cat([own, own], 1)})
+        model.caption(features, attention={"word": torch.cat([own, own], 1)})
 
 
 @every_model_with_looks

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from published_weights_fake import publish, withdraw
-from saccade.config import from_dict
+from saccade.backbones import build_backbone
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.models.controls import FilmModel
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, QueryPrior
+from saccade.models.picture_query import PictureQueryModel, QueryPrior, resolution_ends
 from saccade.models.soft import SoftModel
 from tiny_models import OneHotModel, example_batch, named, tiny_model
 
@@ -63,13 +63,6 @@ def test_the_small_stack_can_be_cut_too() -> None:
 def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         model_spec("soft").build(settings)
-
-
-def test_stn_keeps_to_the_small_stack() -> None:
-    with pytest.raises(
-        ConfigError, match=r"cuts out flattens .* small stack, found 'resnet18'; choose small, or another"
-    ):
-        model_spec("stn").build({"backbone": "resnet18"})
 
 
 def test_what_logits_mean(assert_near: Near) -> None:
@@ -178,17 +171,29 @@ def test_a_model_without_published_weights_says_so() -> None:
         OneHotModel().load_pretrained()
 
 
-def test_old_settings_still_build() -> None:
-    """A configuration written before there were other backbones."""
-    old = {"queries": 10, "answers": 5, "channels": 32, "depth": 4, "dropout": 0.0}
-    config = from_dict(PictureQueryConfig, old)
-    assert (config.backbone, config.pretrained, config.through) == ("small", False, None)
-    assert (config.multi_label, config.prior) == (False, False)
-
-
 def test_film_conditions_the_last_stage_of_each_resolution() -> None:
     model = tiny("film", **DEEP).eval()
     assert isinstance(model, FilmModel)
     assert list(model.modulations) == ["block1", "block3", "block4"]
     encoding: Tensor = model.encode(torch.rand(1, 3, 64, 64))
     assert encoding.shape == (1, 16, 32, 32)
+
+
+@pytest.mark.parametrize(
+    ("backbone", "through", "ends"),
+    [
+        ("small", None, ("stage1", "stage2", "stage3", "stage4")),
+        ("small", "stage2", ("stage1", "stage2")),
+        ("resnet18", None, ("layer1", "layer2", "layer3", "layer4")),  # the stem has the grid of layer1
+        ("resnet18", "stem", ("stem",)),
+        ("vgg16", "pool3", ("pool1", "pool2", "pool3")),  # a pooling belongs to its convolutions
+        ("vgg16", "conv3", ("pool1", "conv3")),  # pool2 has the grid of conv3
+        ("mobilenetv2", "block7", ("block1", "block3", "block6", "block7")),
+        ("mobilenetv2", None, ("block1", "block3", "block6", "block13", "head")),
+        ("efficientnet-lite0", "block8", ("block1", "block3", "block5", "block8")),
+        ("efficientnet-lite0", None, ("block1", "block3", "block5", "block11", "head")),
+        ("efficientnet-lite2", None, ("block1", "block4", "block7", "block15", "head")),
+    ],
+)
+def test_the_last_stage_of_each_grid(backbone: str, through: str | None, ends: tuple[str, ...]) -> None:
+    assert resolution_ends(build_backbone(backbone, through=through)) == ends

@@ -13,7 +13,7 @@ from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop, respond
 from saccade.errors import ConfigError, DataError
 from saccade.families import model_spec
 from saccade.metrics.maps.edits import crop_boxes
-from saccade.models.racnn import CROPS, RacnnConfig, RacnnModel, region_round
+from saccade.models.racnn import CROPS, RacnnModel, region_round
 from tiny_models import example_batch, tiny_model
 
 
@@ -225,14 +225,3 @@ def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], told: str
     """With what was wrong."""
     with pytest.raises(ConfigError, match=told):
         model_spec("racnn").build(settings)
-
-
-def test_settings_keep_their_places() -> None:
-    """New ones come last: they can be given by position."""
-    assert RacnnConfig(3, "compact", False, None, (31, 34), (16, 17), (15, 16), 4, 0.5).smallest == 0.5
-
-
-def test_the_shipped_size_is_small() -> None:
-    """A little over two million weights: two megabytes at one byte a weight."""
-    weights = sum(parameter.numel() for parameter in RacnnModel(RacnnConfig()).parameters())
-    assert 2.0e6 < weights < 2.3e6

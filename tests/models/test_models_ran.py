@@ -11,7 +11,7 @@ from saccade.engine.recipe import load_recipe
 from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.families.classify.task import ClassifyTask
-from saccade.models.ran import RanConfig, RanModel, ResidualNetConfig
+from saccade.models.ran import RanConfig, RanModel
 from tiny_models import named, tiny_config, tiny_model
 
 PAIRS = (("ran-56", "resnet-cifar10"), ("ran-92", "resnet-92-cifar10"))
@@ -119,7 +119,3 @@ def test_channel_masks_answer_and_are_given_back() -> None:
 def test_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         model_spec("ran").build(settings)
-
-
-def test_defaults_of_the_control_are_those_of_its_recipe() -> None:
-    assert ResidualNetConfig().units == tuple(load_recipe("resnet-cifar10").model.config["units"])

@@ -43,14 +43,6 @@ def test_the_number_of_parameters(published: SoftModel) -> None:
     assert sum(count.values()) == 30_278
 
 
-def test_the_attended_feature_is_the_weighted_sum_of_cells(published: SoftModel) -> None:
-    """Eq. (4), and the classifier is applied to it and to nothing else."""
-    raw = published.forward_raw(torch.rand(2, 3, 100, 100), torch.tensor([3, 7]))
-    context = (raw.acts["stage4"].weights[:, None] * raw.acts["stage4"].values).sum((2, 3))
-    torch.testing.assert_close(context, raw.acts["stage4"].context)
-    torch.testing.assert_close(published.head(context), raw.logits)
-
-
 def all_answers(model: SoftModel, image: Tensor) -> Tensor:
     queries = torch.arange(model.config.queries)
     return model(image.expand(len(queries), -1, -1, -1), queries).logits
@@ -66,18 +58,6 @@ def test_the_classifier_never_sees_the_query(published: SoftModel) -> None:
     nn.init.zeros_(published.attention.scorer.to_score.weight)
     logits = all_answers(published, image)
     torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
-
-
-def test_the_picture_is_encoded_without_the_query(published: SoftModel) -> None:
-    image = torch.rand(1, 3, 100, 100)
-    assert published.encode(image).shape == (1, 32, 4, 4)
-
-
-def test_depth_and_sizes_can_be_changed() -> None:
-    model = SoftModel(SoftConfig(queries=3, answers=2, channels=4, depth=3, hidden=6)).eval()
-    output = model(torch.rand(1, 3, 60, 47), torch.tensor([2]))
-    assert [look.name for look in output.trace.looks] == ["stage3"]
-    assert output.logits.shape == (1, 2)
 
 
 def test_the_head_drops_in_training_only() -> None:

@@ -1,6 +1,8 @@
-"""STN, the baseline of Seo et al. (2016): sizes, a query that only moves the window, and windows that show as boxes."""
+"""STN of Seo et al. (2016) and the tuned one: sizes, a query that only moves the window, a helper for training."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pytest
 import torch
@@ -8,7 +10,10 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.models.stn import StnConfig, StnModel
+from saccade.families.question.losses import Default
+from saccade.families.question.task import QuestionTask
+from saccade.models.stn import StnConfig, StnModel, StnTunedConfig, StnTunedModel
+from saccade.trace import QuestionOutput
 
 
 def published(**settings: object) -> StnModel:
@@ -16,6 +21,11 @@ def published(**settings: object) -> StnModel:
     model = StnModel(from_dict(StnConfig, settings)).eval()
     nn.init.normal_(model.transformer.to_theta.weight, std=1.0)
     return model
+
+
+def tuned(**settings: object) -> StnTunedModel:
+    torch.manual_seed(0)
+    return StnTunedModel(from_dict(StnTunedConfig, settings)).eval()
 
 
 def pictures(count: int = 2) -> Tensor:
@@ -46,10 +56,10 @@ def test_the_number_of_parameters() -> None:
 
 
 def test_the_reader_sees_the_crop_and_nothing_else() -> None:
-    model = published()
-    raw = model.forward_raw(pictures(), torch.tensor([3, 7]))
-    feature = model.reader(raw.acts["crop"].context).mean((2, 3))
-    torch.testing.assert_close(model.head(feature), raw.logits)
+    for model in (published(), tuned()):
+        raw = model.forward_raw(pictures(), torch.tensor([3, 7]))
+        feature = model.reader(raw.acts["crop"].context).mean((2, 3))
+        torch.testing.assert_close(model.head(feature), raw.logits)
 
 
 def answers(model: StnModel) -> Tensor:
@@ -110,14 +120,69 @@ def test_pictures_of_another_size_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("model", "settings", "said"),
     [
-        ({"crop": [8, 8]}, "too small"),
-        ({"picture": [100, 20]}, "too small"),
-        ({"smallest": 0.95}, "smallest"),
-        ({"bound": True}, "did you mean 'bounded'"),
+        (published, {"crop": [8, 8]}, "too small"),
+        (published, {"picture": [100, 20]}, "too small"),
+        (published, {"smallest": 0.95}, "smallest"),
+        (published, {"pace": 0.0}, "pace"),
+        (published, {"backbone": "resnet18"}, "flattens the last map of the small stack"),
+        (tuned, {"largest": 0.05}, "largest"),
+        (tuned, {"crop": [8, 8]}, "too small"),
+        (tuned, {"pace": 0.1}, "pace"),
     ],
 )
-def test_wrong_settings_are_named(settings: dict[str, object], said: str) -> None:
+def test_wrong_settings_are_named(model: Callable[..., object], settings: dict[str, object], said: str) -> None:
     with pytest.raises((ConfigError, DataError), match=said):
-        StnModel(from_dict(StnConfig, settings))
+        model(**settings)
+
+
+def test_one_window_of_less_than_half_the_picture() -> None:
+    output = tuned()(pictures(), torch.tensor([0, 9]))
+    (look,) = output.trace.validate().looks
+    assert (look.name, look.kind, look.grid) == ("crop", "crop", (50, 50))
+    assert output.trace.image_map().mean().item() == pytest.approx(0.3**2, abs=0.005)  # the middle of 0.1 .. 0.5
+
+
+def test_the_number_of_parameters_when_tuned() -> None:
+    """By hand: two stacks of 28,640; a scorer of 32·32 + 32 + 10·32 + 33 = 1,409; 42 + 1 for the extent; two heads of
+    2·32 + 32·5 + 5 = 229."""
+    assert sum(parameter.numel() for parameter in tuned().parameters()) == 2 * 28_640 + 1_409 + 43 + 2 * 229
+
+
+def test_the_query_moves_the_tuned_window() -> None:
+    model = tuned()
+    nn.init.normal_(model.transformer.attention.scorer.from_query.weight, std=20.0)
+
+    def answers() -> Tensor:
+        return model(pictures(1).expand(10, -1, -1, -1), torch.arange(10)).logits
+
+    assert answers().std(0).max() > 1e-4
+    nn.init.zeros_(model.transformer.attention.scorer.from_query.weight)  # every query now means the same place
+    assert answers().std(0).max() < 1e-6
+
+
+def test_the_helper_answers_in_training_alone_and_from_what_was_attended() -> None:
+    model = tuned(dropout=0.0)
+    asked = torch.tensor([3, 7])
+    assert model.forward_raw(pictures(), asked).helper_logits is None
+    raw = model.train().forward_raw(pictures(), asked)
+    assert raw.helper_logits.shape == raw.logits.shape
+    (weight,) = torch.autograd.grad(
+        raw.helper_logits.square().sum(), model.transformer.attention.scorer.to_score.weight, retain_graph=True
+    )
+    assert weight.abs().sum() > 0
+    reader = next(model.reader.parameters())
+    assert torch.autograd.grad(raw.helper_logits.sum(), reader, allow_unused=True) == (None,)
+
+
+def test_the_task_teaches_the_helper_the_same_answer() -> None:
+    """Even logits over five answers cost ln 5 each."""
+    task = QuestionTask(model="stn-tuned", model_config={}, data={"name": "mref"})
+    label = torch.tensor([0, 4, 2])
+    even = QuestionOutput(torch.zeros(3, 5), helper_logits=torch.zeros(3, 5))
+    found = task.loss(even, {"label": label}, Default())
+    assert found["loss"].item() == pytest.approx(2 * torch.tensor(5.0).log().item())
+    assert found["helper_loss"].item() == pytest.approx(torch.tensor(5.0).log().item())
+    without = task.loss(QuestionOutput(torch.zeros(3, 5)), {"label": label}, Default())
+    assert "helper_loss" not in without

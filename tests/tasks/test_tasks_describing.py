@@ -15,14 +15,13 @@ from typer.testing import CliRunner
 import saccade
 from saccade.commands.door import app
 from saccade.config import to_dict
-from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import CheckpointError
 from saccade.families.question.task import QuestionTask
 from saccade.metrics.labels import error_of, fitted_temperature, helpful_temperature
 from saccade.models.facts import INPUTS, Preprocessing, read_facts
 from saccade.models.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel
-from saccade.tasks.describing import calibration_of, describe_inputs, describe_trained, measured
+from saccade.tasks.describing import CHOOSING, calibration_of, describe_inputs, describe_trained, measured
 from saccade.tasks.task import HeldOut
 from tiny_models import save_tiny, tiny_config, tiny_facts, tiny_model
 

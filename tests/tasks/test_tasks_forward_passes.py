@@ -64,7 +64,7 @@ def test_a_picture_encoded_once_answers_every_question_about_it(name):
     for found, expected in zip(named(shared).values(), named(apart).values(), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     in_turn = EncodedPictures(model, images[:3]).ask(query[:3])
-    torch.testing.assert_close(in_turn["logits"], in_parts(model, images[:3], query[:3]).logits)
+    torch.testing.assert_close(in_turn.logits, in_parts(model, images[:3], query[:3]).logits)
 
 
 @torch.no_grad()

@@ -90,7 +90,7 @@ def test_the_colours_are_those_of_the_package(run: Run) -> None:
     table = run("colours", "return Array.from(m.colourTable('saccade'))")
     ends = np.array(table).reshape(-1, 3)[[0, -1]]
     np.testing.assert_array_equal(ends, ANCHORS[[0, -1]])
-    palette = run("palette", "return Object.entries(m.COLOURS)")
+    palette = run("colours", "return Object.entries(m.COLOURS)")
     assert {name: tuple(rgb) for name, rgb in palette} == _RGB
     assert [name for name, _ in palette] == list(COLOURS)
 
@@ -125,7 +125,7 @@ def test_a_scene_is_rendered_as_the_generator_renders_it(run: Run) -> None:
     expected = compose(Scene(digits=[Digit(**digit) for digit in digits]))
     rgba = np.array(found[0]).reshape(100, 100, 4)
     np.testing.assert_array_equal(rgba[..., :3], np.asarray(expected.picture.image))
-    np.testing.assert_array_equal(np.array(found[1]).reshape(3, 100, 100), expected.truth.masks.numpy())
+    np.testing.assert_array_equal(np.array(found[1]).reshape(3, 100, 100), expected.masks.numpy())
 
 
 def test_attention_on_the_evidence_beside_baselines(run: Run) -> None:
@@ -218,5 +218,5 @@ def test_a_tensor_file_is_read_within_its_bounds(run: Run, data: bytes, said: st
         "try { return Object.keys(m.readTensors(Uint8Array.from(given).buffer)).length; }"
         "catch (error) { return error.message; }"
     )
-    found = run("safetensors", body, list(data))
+    found = run("saved_look", body, list(data))
     assert found == 0 if said is None else said in found

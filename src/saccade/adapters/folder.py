@@ -54,10 +54,6 @@ class FolderLooks:
     """What to know about all answers, a sentence each."""
     first_errors: tuple[str, ...] = field(default=(), compare=False)
 
-    def to_json(self) -> dict[str, object]:
-        """As plain values."""
-        return asdict(self)
-
 
 def look_folder(
     sources: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],

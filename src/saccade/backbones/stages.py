@@ -73,19 +73,23 @@ class Stages(nn.Module):
         """(B,3,H,W) → the last stage's features (B,C,h,w)."""
         return self.between(images)
 
+    def _layers(self) -> list[nn.Module]:
+        """All stages, layer by layer where they are chains."""
+        stages = self.stages.values()
+        return [layer for stage in stages for layer in (stage if isinstance(stage, nn.Sequential) else (stage,))]
+
     @property
     def has_class_token(self) -> bool:
-        """Whether the last stage has a vector of the whole picture beside its map, as many transformers do."""
-        last = self.stages[self.names[-1]]
-        return bool(getattr(last, "has_class_token", False))
+        """Whether the last layer has a vector of the whole picture beside its map, as many transformers do."""
+        return bool(getattr(self._layers()[-1], "has_class_token", False))
 
     def with_class_token(self, images: Tensor) -> Tensor:
         """(B,3,H,W) → (B,C,h+1,w): the last map, and below it a row whose first cell is the class token, then zeros."""
+        *before, last = self._layers()
         features = images
-        for name in self.names[:-1]:
-            features = self.stages[name](features)
-        # has_class_token says that it has it
-        found, token = self.stages[self.names[-1]].with_class_token(features)  # type: ignore[operator]
+        for layer in before:
+            features = layer(features)
+        found, token = last.with_class_token(features)  # type: ignore[operator]  # has_class_token says that it has it
         row = torch.zeros_like(found[:, :, :1])  # (B,C,1,w)
         row[:, :, 0, 0] = token
         return torch.cat([found, row], 2)

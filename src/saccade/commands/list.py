@@ -212,7 +212,7 @@ def data() -> Entries:
 
 def examples() -> Entries:
     """The pictures that ship with saccade, to try things with."""
-    from saccade.data.gallery import EXAMPLES
+    from saccade.data.files import EXAMPLES
 
     return {name: {**asdict(each), "path": str(each.path)} for name, each in EXAMPLES.items()}
 

@@ -167,11 +167,15 @@ def _begin(
     given: Mapping[str, Any], *, are_paths: bool = False
 ) -> tuple[list[Predictor], Sequence[Any], Iterator[list[Sighting]]]:
     """The models, what they look at, and their answers to each of it as they come; of paths all must be there."""
+    from saccade.backbones.hub import work_offline
     from saccade.commands.look_files import expanded, stream_looks
+    from saccade.predict import load
 
     options, sources, ask = _options(given), given["sources"], given["ask"]
+    if given["offline"]:
+        work_offline()
     is_one = isinstance(given["model"], (str, Path))
-    predictors = [_opened(model, given) for model in ([given["model"]] if is_one else given["model"])]
+    predictors = [load(model, given["device"]) for model in ([given["model"]] if is_one else given["model"])]
     first, out = predictors[0], None if given["out"] is None else Path(given["out"])
     files = first.reads.find(sources) if are_paths else expanded(first, sources)
     if not is_one:
@@ -191,17 +195,6 @@ def _side_by_side(
         if out is not None:
             write_comparison(sightings, out)
         yield sightings
-
-
-def _opened(model: str | Path, given: Mapping[str, Any]) -> Predictor:
-    """A model; without a word to the hubs where that is wanted."""
-    from saccade.predict import load
-
-    if given["offline"]:
-        from saccade.backbones.hub import work_offline
-
-        work_offline()
-    return load(model, given["device"])
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,8 +235,8 @@ def typed(
         on_progress: called with how many are done, and how many there are.
         options: the others of :func:`look`.
     """
-    from saccade.data.gallery import EXAMPLES
-    from saccade.data.gallery import example as shipped
+    from saccade.data.files import EXAMPLES
+    from saccade.data.files import example as shipped
 
     paths = [*sources, *([] if example is None else [str(shipped(example))])]
     if not paths:
@@ -390,11 +383,13 @@ def _print_slots(title: str, grid: SlotGrid) -> None:
     from rich.style import Style
     from rich.text import Text
 
+    from saccade.show.colours import ink_on
     from saccade.show.slot_table import NEEDED
 
     def cell(row: int, column: int) -> Text:
-        ink, fill = (Color.from_rgb(*colour) for colour in (grid.ink(row, column), grid.fill(row, column)))
-        return Text(f" {grid.weights[row, column]:.2f} ", Style(color=ink, bgcolor=fill))
+        colour = grid.fills[row][column]
+        style = Style(color=Color.from_rgb(*ink_on(colour)), bgcolor=Color.from_rgb(*colour))
+        return Text(f" {grid.weights[row, column]:.2f} ", style)
 
     columns = range(len(grid.headings))
     rows = [

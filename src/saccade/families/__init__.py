@@ -139,6 +139,13 @@ def class_folders() -> dict[str, DataEntry]:
     return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
 
 
+def drawn_digits(description: str) -> DataEntry:
+    """A generator of scenes of MNIST digits."""
+    from saccade.data.scenes import DOWNLOAD, GET, LICENCE
+
+    return DataEntry("generator", description, LICENCE, GET, download=DOWNLOAD, shows="drawn digits")
+
+
 def own_tables(columns: str) -> dict[str, DataEntry]:
     """The readers of the user's CSV and JSON-lines tables, for a family whose tables have these ``columns``."""
     get = "name it {}:PATH; pictures are found from the table's folder"

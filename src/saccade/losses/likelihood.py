@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import ShapeError
-
 
 def cross_entropy(logits: Tensor, label: Tensor) -> Tensor:
     """Mean of −log p(label): logits (B,K), label (B,) → scalar."""
@@ -19,8 +17,6 @@ def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
     The answers are independent: p(answer) = σ(logit). They are summed, not averaged, so that the loss of an example is
     the negative log-likelihood of its set of answers, and the few that are true do not fade as answers are added.
     """
-    if labels.shape != logits.shape:
-        raise ShapeError("labels", f"{tuple(logits.shape)} as the logits", labels.shape)
     return -log_likelihood_of_set(logits, labels).mean()
 
 

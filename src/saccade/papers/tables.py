@@ -307,7 +307,7 @@ def strengths(predictor: Predictor, n: int) -> dict[str, float]:
     for name, lay in zip(PROJECTIONS, (project, zero_border)):
         laid = torch.stack([lay(weights, frame, size) for weights, frame in grids])  # (L,B,H,W)
         for which, maps in (("product", laid.prod(0)), ("last", laid[-1])):
-            found[f"{name}/{which}"] = mean_defined(true_positive_strength(maps, evidence)).mean
+            found[f"{name}/{which}"] = mean_defined(true_positive_strength(maps, evidence))
     return found
 
 

@@ -28,7 +28,6 @@ from saccade.show.colours import (
 )
 from saccade.show.overlay import (
     MIN_SIDE,
-    OPACITY,
     Mark,
     PictureLike,
     Polygon,
@@ -59,7 +58,6 @@ def filmstrip(
     outline: Mark | Sequence[Mark] = (),
     scale: Scale = "own",
     cells: bool = False,
-    opacity: float = OPACITY,
     columns: int = 6,
     panel: int = 300,
 ) -> Image.Image:
@@ -75,16 +73,17 @@ def filmstrip(
         outline: evidence, drawn on the picture itself and on every overlay, in pixels of ``picture``.
         scale: each map by its "own" peak, or all by a "shared" one.
         cells: paint the cells flat instead of smooth.
-        opacity: how much of the picture the peak hides.
         columns: panels in a row.
         panel: longest side of a panel in pixels.
     """
-    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline, opacity)
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
     trace, acts, shown = drawing.trace, drawing.acts, drawing.shown
     if not acts:
         raise DataError("this trace has no look on a picture; a memory's looks are drawn by slot_table")
     maps = [drawing.map(act, cells=cells) for act in acts]
-    totals = [drawing.total()] if _total_says_more(trace, acts) else []
+    parts = {look.name for look in trace.looks_of_total}
+    has_total = trace.total != "last" and sum(act.look.name in parts for act in acts) > 1  # else it is shown already
+    totals = [drawing.total()] if has_total else []
     if scale == "shared":
         scaled = by_shared_peak([*maps, *totals])
     else:
@@ -118,12 +117,6 @@ def _total_in_words(trace: AttentionTrace) -> str:
         return f"{trace.total} of {next(iter(base)):g} + mask"
     has_derived = len(parts) < len(trace.looks) and any(look.role == "derived" for look in trace.looks)
     return f"{trace.total} of the other looks" if has_derived else f"{trace.total} of all looks"
-
-
-def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
-    """Whether the total is a picture that has not been shown yet."""
-    parts = {look.name for look in trace.looks_of_total}
-    return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
 
 
 def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.Image], str]:

@@ -26,8 +26,7 @@ from saccade.metrics.intervals import Values
 from saccade.metrics.labels import calibration_error, details_of, top_k_correct
 from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
-from saccade.metrics.maps.points import at_points
-from saccade.metrics.maps.scorer import Baseline
+from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
 from saccade.models.base import LAST, ImageOnlyModel
 from saccade.models.facts import ModelFacts
@@ -132,17 +131,10 @@ class LabelScoring(Scoring):
 
     def _box_centres(self, numbers: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
         """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""
-        grids = grids_of(trace, self.size)
-        if not isinstance(self.data, ImageSplit) or grids is None:
+        if not isinstance(self.data, ImageSplit):
             return {}
         box = self.data.boxes_of_objects(numbers)  # (B,4)
-        centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
-        known = ~centre.isnan().any(1)  # (B,)
-        if not bool(known.any()):
-            return {}
-        grids = grids.to(centre.device)
-        laid = grids.through(lambda frame, cells: at_points(centre, frame, cells, self.size))
-        return {"box_centre": Baseline(laid, known)}
+        return at_places({"box_centre": (box[:, :2] + box[:, 2:]) / 2}, grids_of(trace, self.size), self.size)
 
 
 def commonest(labels: Tensor) -> int:

@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from saccade.errors import CheckpointError, MissingExtraError, SaccadeError
 
 _LOG = logging.getLogger("saccade.web")
-_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large", 415: "unsupported_type"}
+_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
 _SHOWN = 3  # faults of a request that one message lists
 
 

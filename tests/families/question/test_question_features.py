@@ -63,7 +63,7 @@ def test_a_phase_that_leaves_the_backbone_alone_learns_from_kept_features(table:
     assert torch.equal(batch["query"], whole["query"])
     assert torch.equal(batch["label"], whole["label"])
     task.model.eval()
-    one, other = (task.model.forward_raw(**task.inputs(each))["logits"] for each in (batch, whole))
+    one, other = (task.model.forward_raw(**task.inputs(each)).logits for each in (batch, whole))
     torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-3)
 
 

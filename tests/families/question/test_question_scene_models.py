@@ -53,8 +53,8 @@ def test_open_gates_cost_what_the_model_says(price):
     batch = next(task.train_batches(0, batch_size=4))
     raw = task.model.forward_raw(**task.inputs(batch))
     found = task.loss(raw, batch, Default())
-    plain = nn.functional.cross_entropy(raw["logits"], batch["label"]).item()
-    opening = sum(raw[f"stage{number}.weights"].mean().item() for number in (1, 2, 3)) / 3
+    plain = nn.functional.cross_entropy(raw.logits, batch["label"]).item()
+    opening = sum(raw.acts[f"stage{number}"].weights.mean().item() for number in (1, 2, 3)) / 3
     assert ("penalty" in found) == (price > 0)
     assert found["loss"].item() == pytest.approx(plain + price * opening)
 

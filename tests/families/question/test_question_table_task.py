@@ -11,8 +11,8 @@ from torch import nn
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.losses import Default, sampled_loss
-from saccade.families.question.scores import right_answers
 from saccade.families.question.task import QuestionTask
+from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.folder import load_model
 from saccade.trace import QuestionOutput

@@ -18,7 +18,7 @@ from saccade.files import MAX_FILE
 from saccade.models import folder as model_folder
 from saccade.models.folder import SPARE, load_model
 from saccade.models.soft import SoftModel
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import edit_config, save_tiny, tiny_facts
 
 SETTINGS = {"queries": 4, "answers": 3}
 
@@ -42,11 +42,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(torch, "empty", counted)
     return sizes
-
-
-def edit_config(folder: Path, **changes: object) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def header_of(**entries: list[int]) -> bytes:

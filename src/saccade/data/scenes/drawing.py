@@ -16,12 +16,10 @@ Digits, places, colours, masks and boxes do not depend on the drawing.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal
 
 import torch
 from torch import Tensor
-
-from saccade.errors import ConfigError, nearest
 
 COLOURS = ("green", "yellow", "white", "red", "blue")
 
@@ -47,18 +45,8 @@ def _table(device: torch.device) -> Tensor:
 
 
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
+# Drawings that have both: the first of every N scenes is ``blend``, the others are ``authors``.
 EVERY = {"both": 2, "mostly-authors": 4}
-"""Drawings that have both: the first of every N scenes is ``blend``, the others are ``authors``."""
-
-
-def check_drawing(drawing: str) -> None:
-    """Refuse a drawing that there is not.
-
-    Raises:
-        ConfigError: names those that there are.
-    """
-    if drawing not in get_args(Drawing):
-        raise ConfigError(f"drawing: found '{drawing}'; {nearest(str(drawing), get_args(Drawing))}")
 
 
 def drawn_as_authors(drawing: Drawing, index: Tensor) -> Tensor | None:

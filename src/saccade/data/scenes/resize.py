@@ -10,16 +10,13 @@ coefficient, by at most 2/255.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import torch
 from torch import Tensor
 
-GLYPH = 28
-"""Side of a glyph as it is stored."""
-FRACTION_BITS = 16
-"""Extents (the side of a glyph before truncation) are whole numbers of 2⁻¹⁶ px."""
+GLYPH = 28  # Side of a glyph as it is stored
+FRACTION_BITS = 16  # Extents (the side of a glyph before truncation) are whole numbers of 2⁻¹⁶ px
 
 _UNIT = 256
 
@@ -40,28 +37,6 @@ def resized(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
         rows = table[sizes]  # (n, pad, g)
         across = (glyphs.float() @ rows.mT).add_(0.5).floor_()  # (n, g, pad)
         return (rows @ across).add_(0.5).floor_()  # (n, pad, pad)
-
-
-def by_padding(sizes: Tensor, largest: int) -> Iterator[tuple[Tensor, int]]:
-    """Group glyphs of similar size, so that small ones stay small work: (positions in ``sizes``, padding)."""
-    edges = [edge for edge in _PADDINGS if edge < largest] + [largest]
-    groups = torch.bucketize(sizes, _edges(tuple(edges), sizes.device))
-    ordered, order = torch.sort(groups, stable=True)
-    ends = torch.searchsorted(ordered, torch.arange(len(edges), device=sizes.device), right=True).tolist()
-    start = 0
-    for edge, end in zip(edges, ends):
-        if end > start:
-            yield order[start:end], edge
-        start = end
-
-
-# Four in five digits of a crowded scene are smaller than 32 px; finer steps cost more calls than they save.
-_PADDINGS = (21, 32, 48)
-
-
-@lru_cache(maxsize=32)
-def _edges(edges: tuple[int, ...], device: torch.device) -> Tensor:
-    return torch.tensor(edges, device=device)
 
 
 @lru_cache(maxsize=32)

@@ -44,9 +44,10 @@ from saccade.trace import LabelOutput, Output
 def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The answer to each example, from logits (B,K) and, where there are scales, ``scale_logits`` (B,S,K)."""
     answers = decode_labels(model, output, facts)
-    if "scale_logits" not in output.aux:
+    scales = getattr(output.aux, "scale_logits", None)
+    if scales is None:
         return answers
-    best = model.probabilities(output.aux["scale_logits"].float()).cpu().max(-1)  # (B,S) shares and numbers
+    best = model.probabilities(scales.float()).cpu().max(-1)  # (B,S) shares and numbers
     rows = zip(best.values.tolist(), best.indices.tolist())
     told = [
         tuple((name, facts.answers[number], share) for name, share, number in zip(SCALES, shares, numbers))

@@ -25,9 +25,9 @@ from saccade.errors import DataError
 from saccade.families.question.scenes import SceneBatch, SceneData
 from saccade.families.question.twin_scores import twin_scores
 from saccade.geometry import Size
-from saccade.metrics.labels import accuracy_by_scale
+from saccade.metrics.labels import accuracy_by_scale, right_answers
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.metrics.maps.interventions import CausalAnswers, scores_of_answers
+from saccade.metrics.maps.interventions import scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
@@ -49,12 +49,6 @@ _TWIN_STEP = 3  # every third question is taken, so that there are many scenes: 
 _EDIT_STEP = 2  # of every second batch of them attention is edited
 _TWINS = 25  # questions that a CPU scores with all their twins: what a model has seen of these takes some 200 MB
 _TWINS_ELSEWHERE = 250  # a GPU starves on few
-
-
-def right_answers(logits: Tensor, label: Tensor) -> Tensor:
-    """Whether the likeliest answer is the right one (B,), or one of those (B,K) that hold: (B,) bool."""
-    answer = logits.argmax(-1)  # (B,)
-    return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
 class QuestionScoring(Scoring):
@@ -106,8 +100,9 @@ class QuestionScoring(Scoring):
         if not self.model.multi_label:
             is_right = right_answers(swapped, batch.label).double()
             right["swapped_query"] = torch.where(has_other, is_right, torch.nan)
-        if "argmax_logits" in output.aux:  # where a model sums over locations, what the likeliest alone would have said
-            is_right = right_answers(output.aux["argmax_logits"], batch.label)
+        likeliest = getattr(output.aux, "argmax_logits", None)
+        if likeliest is not None:  # where a model sums over locations, what the likeliest alone would have said
+            is_right = right_answers(likeliest, batch.label)
             right[f"{self.right}_argmax_location"] = is_right.double()
         kept.answers.add_values(right)
         kept.columns.append(question=numbers, picture=batch.picture, query=batch.query, label=batch.label)
@@ -208,9 +203,9 @@ class SceneScoring(QuestionScoring):
         kept.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
         is_planted = self.data.config.planted != "none"
         recoloured = None if is_planted else batch.recolour_target()
-        answers = CausalAnswers(
-            truth=batch.label,
-            before=answers_of(output.trace),
+        causal = scores_of_answers(
+            batch.label,
+            answers_of(output.trace),
             target_changed=None if recoloured is None else self._answers(recoloured),
             new_truth=None if recoloured is None else recoloured.label,
             others_changed={
@@ -218,7 +213,6 @@ class SceneScoring(QuestionScoring):
                 "removed": self._answers(batch.remove_other()),
             },
         )
-        causal = scores_of_answers(answers)
         kept.causal.add_values({name: values for name, values in causal.items() if name != "accuracy"})
 
     def _answers(self, batch: SceneBatch) -> Tensor:

@@ -36,9 +36,10 @@ from saccade.families.question.losses import (
 )
 from saccade.families.question.readers import READERS
 from saccade.families.question.scenes import SceneData, SceneDataConfig
-from saccade.families.question.scores import QuestionScoring, SceneScoring, right_answers
+from saccade.families.question.scores import QuestionScoring, SceneScoring
 from saccade.families.question.table_scores import TableScoring
 from saccade.families.question.tables import TableData, TableDataConfig
+from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import is_frozen

@@ -21,6 +21,7 @@ from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource
 from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
 from saccade.models.facts import ModelFacts
@@ -49,14 +50,6 @@ class GatedLoss(AnswerLoss):
     """Weight of the gates, α in the paper."""
 
 
-LOSSES: dict[str, type] = {
-    "default": AnswerLoss,
-    "answer": AnswerLoss,
-    "linear_start": LinearStart,
-    "gated": GatedLoss,
-}
-
-
 VALIDATION_BATCH = 2000
 MAX_TRAINING = 20_000
 """Training questions of which the training error is taken."""
@@ -81,7 +74,9 @@ class StoryTask(Task):
     data_settings = StoryDataConfig
     model_kind = StoryModel
     model_description = "answers questions about stories"
-    losses: ClassVar[Mapping[str, type]] = LOSSES
+    losses: ClassVar[Mapping[str, type]] = {
+        "default": AnswerLoss, "answer": AnswerLoss, "linear_start": LinearStart, "gated": GatedLoss
+    }  # fmt: skip
     model: StoryModel
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
@@ -116,9 +111,8 @@ class StoryTask(Task):
         train, val = self.source.questions("train"), self.source.questions("val")
         if self.source.summary:
             return self.source.summary
-        tasks = len({each.task for each in train})
-        about = f" of {tasks} tasks" if tasks > 1 else ""
-        return f"{len(train):,} training and {len(val):,} validation questions{about}, {len(self.vocabulary):,} words"
+        both = f"{len(train):,} training and {len(val):,} validation questions{_of_tasks(train)}"
+        return f"{both}, {len(self.vocabulary):,} words"
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
@@ -137,13 +131,11 @@ class StoryTask(Task):
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
         if isinstance(loss, GatedLoss):
+            name = self.data_config.name
             if not self.model.supports_gate_loss:
-                raise ConfigError(
-                    f"loss 'gated': the gates of '{self.architecture}' cannot be trained; set gate: softmax"
-                )
+                raise ConfigError(f"loss 'gated': gates of '{self.architecture}' cannot be trained; set gate: softmax")
             if not any(each.supporting for each in self.source.questions("train")):
-                named = self.data_config.name
-                raise ConfigError(f"loss 'gated': {named} names no supporting facts; use the recipe dmn-weak")
+                raise ConfigError(f"loss 'gated': {name} names no supporting facts; use the recipe dmn-weak")
         return loss
 
     def forward_options(self, loss: object) -> dict[str, object]:
@@ -161,9 +153,8 @@ class StoryTask(Task):
         whole = self._taught(data, torch.cat(list(members)), rows_of(torch.tensor(numbers), size))
         for at in range(len(numbers)):
             part = slice(at * size, (at + 1) * size)
-            yield self._trimmed(
-                {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
-            )
+            batch = {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+            yield self._trimmed(batch)
 
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,), with what a model of this kind is taught by."""
@@ -191,9 +182,8 @@ class StoryTask(Task):
             slots = batch["story"].shape[1]
             batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, rows=rows)
         if "bags" in taught:
-            batch["bags"], batch["query_bags"] = (
-                data.bags(batch[which], self.model.bags) for which in ("rows", "query_row")
-            )
+            batch["bags"] = data.bags(batch["rows"], self.model.bags)  # (B,S,W)
+            batch["query_bags"] = data.bags(batch["query_row"], self.model.bags)  # (B,W)
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, object]:
@@ -258,9 +248,12 @@ class StoryTask(Task):
     @classmethod
     def summary_of(cls, table: None, examples: AskedQuestions) -> str:
         """How many questions of how many tasks there are."""
-        tasks = {each.task for each in examples.questions}
-        about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
-        return f"{len(examples.questions):,} questions{about}"
+        return f"{len(examples.questions):,} questions{_of_tasks(examples.questions)}"
+
+
+def _of_tasks(asked: Sequence[StoryExample]) -> str:
+    tasks = len({each.task for each in asked})
+    return f" of {tasks} tasks" if tasks > 1 else ""
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:
@@ -271,10 +264,8 @@ def question_entries(source: StorySource, split: Split) -> Entries:
         told = (*each.sentences, each.question, each.answer, ",".join(map(str, each.supporting)))
         digest.update("\n".join(told).encode("utf-8", "surrogatepass") + b"\0")
         found[each.task] = count + 1, digest
-    return [
-        (f"{split} {task or 'questions'}, {count:,} in all", f"#{digest.hexdigest()}")
-        for task, (count, digest) in found.items()
-    ]
+    names = {task: f"{split} {task or 'questions'}, {count:,} in all" for task, (count, _) in found.items()}
+    return [(names[task], f"#{digest.hexdigest()}") for task, (_, digest) in found.items()]
 
 
 def rows_of(numbers: Tensor, batch_size: int) -> Tensor:
