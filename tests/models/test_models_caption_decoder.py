@@ -54,11 +54,6 @@ def test_the_memory_is_an_lstm() -> None:
     torch.testing.assert_close(found.cell[:, 0], cell)
 
 
-def test_recurrent_matrices_start_orthogonal() -> None:
-    for gate in WordLstm(4, 6, 5).from_hidden.weight.split(5):
-        torch.testing.assert_close(gate @ gate.T, torch.eye(5), rtol=0, atol=1e-5)
-
-
 def by_hand() -> tuple[CaptionDecoder, EncodedImage, LstmState]:
     """Two cells of two channels, scored log 3 and 0; β = σ(0) = 1/2."""
     decoder = CaptionDecoder(
@@ -108,15 +103,6 @@ def test_scores_are_those_of_a_tanh_twice_as_wide() -> None:
     torch.testing.assert_close(weights.flatten(1), scores.softmax(-1))
 
 
-def test_without_a_gate_all_that_was_seen_counts() -> None:
-    decoder = new_decoder(gate=False)
-    scene, memory = decoder.init_state(cells(), GRID)
-    looked = decoder.look(scene, memory, decoder.cell_scores(scene, memory))
-    assert (looked.gain == 1).all()
-    weighted = (looked.weights.flatten(2) @ cells()).squeeze(1)
-    torch.testing.assert_close(looked.context[:, 0], weighted)
-
-
 def test_without_attention_the_mean_is_seen() -> None:
     decoder = new_decoder(attention_kind="none", gate=False)
     assert decoder.scorer is None
@@ -144,13 +130,6 @@ def test_deep_output_by_hand() -> None:
             parameter.fill_(0.0 if parameter.dim() == 1 else 1.0)
     logits = output(torch.tensor([0.1]), torch.tensor([0.2]), torch.tensor([0.3]))
     torch.testing.assert_close(logits, torch.full((3,), math.tanh(0.6)))
-
-
-def test_nothing_said_is_embedded_as_nothing() -> None:
-    decoder = new_decoder()
-    embedded = decoder.embed_words(torch.tensor([[-1, 2]]))
-    assert (embedded[0, 0] == 0).all()
-    assert torch.equal(embedded[0, 1], decoder.words.weight[2])
 
 
 def test_a_plain_output_sees_the_state_alone() -> None:

@@ -16,7 +16,7 @@ from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses.hsal import hsal_expected_loss, hsal_loss
-from saccade.models.hsal import FineCells, HsalConfig, HsalModel
+from saccade.models.hsal import FineCells, HsalModel
 from saccade.trace import ModelOutput
 from tiny_models import example_batch, named, tiny_model
 
@@ -102,13 +102,6 @@ def test_the_rollout_is_the_papers(changes: dict[str, Any], assert_near: Near) -
     assert_near(raw.said_log_prob, plain["class_logits"].log_softmax(-1).gather(2, said[..., None])[..., 0], **near)
 
 
-def test_the_state_is_carried_or_not() -> None:
-    carried, fresh = tiny().eval(), tiny(carry_state=False).eval()
-    first, second = (model.forward_raw(images()).logits for model in (carried, fresh))
-    torch.testing.assert_close(first[:, 0], second[:, 0])
-    assert (first[:, 1:] - second[:, 1:]).abs().max() > 1e-4
-
-
 def test_glimpses_can_follow_the_priority() -> None:
     """Untrained already they go to the cell of the highest priority; their reward teaches by how much."""
     model = tiny(follow_priority=True).eval()
@@ -122,17 +115,6 @@ def test_glimpses_can_follow_the_priority() -> None:
     assert model.controller.follow.grad is not None
     assert float(model.controller.follow.grad) != 0
     assert model.meta.encode.weight.grad is None  # and nothing of where the mask lies
-
-
-def test_saliency_follows_from_step_to_step() -> None:
-    raw = tiny().train().forward_raw(images())
-    before, after = raw.acts["saliency"].weights, raw.acts["inhibited"].weights
-    assert torch.equal(before[:, 1:], after[:, :-1])
-    assert (before[:, 0].amax((1, 2)) == 1).all()
-    assert (before[:, 0].amin((1, 2)) == 0).all()
-    assert (after <= before).all()
-    assert (after.flatten(2).gather(2, raw.location) == 0).all()
-    assert not before.requires_grad
 
 
 def test_the_best_of_each_is_chosen_outside_training() -> None:
@@ -351,19 +333,9 @@ def test_finer_activations_reach_the_controller() -> None:
     assert (before.logits - after.logits).abs().max() > 1e-4
 
 
-def test_finer_cells_can_have_wider_spotlights() -> None:
-    models = [tiny(sharpness=each).eval() for each in ((1.5, 2.0), (0.4, 0.5))]  # of the same weights
-    masks = [model.forward_raw(images()).acts["covert"].weights[:, 0] for model in models]
-    assert (masks[1] > masks[0]).all()
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"classes": 0}, "classes"),
-        ({"most": 0}, "most: must be 1"),
-        ({"glimpses": 0}, "glimpses: must be 1"),
-        ({"hidden": -3}, "hidden"),
         ({"gaussians": 0}, "gaussians: must be 1"),
         ({"sharpness": [2.0, 1.5]}, "sharpness is two numbers above 0, the smaller first"),
         ({"sharpness": [0.0, 1.5]}, "sharpness"),
@@ -392,11 +364,6 @@ def test_a_picture_without_anything_on_it_does_no_harm() -> None:
     assert all(bool(gradient.isfinite().all()) for gradient in learnt)
 
 
-def test_an_input_too_small_for_the_stages_is_named() -> None:
-    with pytest.raises(DataError, match="2×2 pixels is too small"):
-        models()["hsal"].build({"backbone": "small", "input_size": (2, 2)})
-
-
 def test_pictures_of_another_size_are_refused() -> None:
     model = tiny()
     model.check_input((31, 34))
@@ -404,9 +371,3 @@ def test_pictures_of_another_size_are_refused() -> None:
         model.check_input((40, 34))
     with pytest.raises(ShapeError, match=r"\(B,3,31,34\), the one size"):
         model(torch.rand(1, 3, 31, 35))
-
-
-def test_defaults_are_the_compact_size() -> None:
-    config = HsalConfig()
-    assert (config.backbone, config.input_size, config.hidden, config.meta_hidden) == ("compact", (100, 100), 256, 128)
-    assert (config.glimpses, config.gaussians, config.most, config.classes) == (2, 5, 4, 10)

@@ -17,7 +17,7 @@ from saccade.families import model_spec
 from saccade.losses.captions import hard_attention_loss, word_log_likelihood
 from saccade.models.sat import SatModel
 from saccade.trace import CaptionOutput
-from tiny_models import example_batch, tiny_config, tiny_model
+from tiny_models import example_batch, tiny_model
 
 
 def build(seed: int = 0, **changes: Any) -> SatModel:
@@ -37,11 +37,6 @@ def test_the_paper_sees_14_by_14_cells_of_512_channels() -> None:
     assert model.channels == 512
     assert model.backbone.names[-1] == "conv5"
     assert not hasattr(model, "baseline")
-
-
-def test_one_entry_is_soft_and_one_is_hard() -> None:
-    assert tiny_config("sat-soft").attention_kind == "soft"
-    assert tiny_config("sat-hard").attention_kind == "hard"
 
 
 @pytest.mark.parametrize("settings", [{"backbone": "compact", "through": None}, {"backbone": "small", "through": None}])
@@ -136,12 +131,6 @@ def test_captions_are_no_longer_than_the_model_says() -> None:
     assert model.caption(encoding, longest=7).words.shape == (4, 1, 7)
 
 
-def test_soft_attention_draws_nothing() -> None:
-    model = build().train()
-    raw = model.forward_raw(*batch())
-    assert raw.acts["word"].choice is raw.expected is raw.baseline is raw.entropy is None
-
-
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_a_share_of_the_pictures_is_seen_by_expectation(share: float) -> None:
     """Where it is, the gate apart, the context is the weighted mean of the cells, else one of them."""
@@ -154,14 +143,6 @@ def test_a_share_of_the_pictures_is_seen_by_expectation(share: float) -> None:
     if not share:
         weights = torch.nn.functional.one_hot(look.choice, cells.shape[1]).to(weights)
     torch.testing.assert_close((weights @ cells) * look.gain.unsqueeze(-1), output.aux.acts["word"].context)
-
-
-def test_the_coin_is_thrown_for_each_picture() -> None:
-    model = build(attention_kind="hard").train()
-    images, words = batch(16)
-    expected = torch.cat([model.forward_raw(images, words).expected for _ in range(20)])
-    assert 0.4 < expected.float().mean() < 0.6
-    assert all(0 < part.float().mean() < 1 for part in expected.split(16))
 
 
 def test_cells_are_drawn_by_their_weights() -> None:
@@ -198,14 +179,6 @@ def test_a_batch_without_draws_leaves_the_baseline() -> None:
     before = model.baseline.clone()
     model.forward_raw(*batch())
     assert torch.equal(model.baseline, before)
-
-
-def test_looking_does_not_move_the_baseline() -> None:
-    model = build(attention_kind="hard").eval()
-    before = model.baseline.clone()
-    raw = model.forward_raw(*batch())
-    assert torch.equal(model.baseline, before)
-    assert raw.baseline is None
 
 
 CELLS, STEPS = 4, 2
@@ -295,15 +268,6 @@ def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) 
         model_spec("sat-soft").build(wrong)
 
 
-def test_pictures_of_another_size_are_refused() -> None:
-    model = build()
-    with pytest.raises(ShapeError, match="the one size"):
-        model.encode(torch.rand(1, 3, 31, 35))
-    with pytest.raises(DataError, match="31×34 pixels only"):
-        model.check_input((40, 40))
-    model.check_input((31, 34))
-
-
 @pytest.mark.parametrize("shape", [(4, 41, 32), (4, 42, 31), (42, 32), (4, 32, 6, 7)])
 def test_features_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
     _, words = batch()
@@ -311,9 +275,3 @@ def test_features_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
         build().teacher_force(torch.rand(shape), words)
     with pytest.raises(ShapeError, match="features"):
         build().caption(torch.rand(shape))
-
-
-@pytest.mark.parametrize("shape", [(3, 2), (4,), (4, 0), (4, 2, 2)])
-def test_captions_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ShapeError, match="words"):
-        build().teacher_force(torch.rand(4, 42, 32), torch.zeros(shape, dtype=torch.long))

@@ -46,7 +46,7 @@ from saccade.attention.hard import gumbel_noise, log_weights
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
 from saccade.models.base import Given, check_pictures
-from saccade.models.hsal_controller import Controller, Glimpsed, HsalConfig, Judged, MetaController
+from saccade.models.hsal_controller import Controller, Glimpsed, HsalConfig, MetaController
 from saccade.models.multiset_reader import MultisetModel
 from saccade.trace import Act, LookSpec, MultisetOutput
 
@@ -170,10 +170,10 @@ class HsalModel(MultisetModel):
             steps.append(step)
             saliency = kept("inhibited", self.inhibit(saliency, mask, step.cells))  # S_t+1: (B,h,w)
         saliency, covert, priority, inhibited = (torch.stack(each, dim=1) for each in maps.values())  # (B,T,h,w) each
-        judged = self.controller.judge(steps, priority)
-        output = self._classes(steps, judged)
-        output.energy = energy
-        glimpse = self._glimpse(output, steps, judged, priority.detach())
+        location_logits, location_values, class_logits, class_values = self.controller.judge(steps, priority)
+        output = self._classes(steps, class_logits, class_values)
+        output.energy, output.location_value = energy, location_values
+        glimpse = self._glimpse(output, steps, location_logits, priority.detach())
         if "glimpse" in given:
             told = given["glimpse"].shape[1]  # t
             chosen = glimpse.choice[:, :told].unsqueeze(2)  # (B,t,1)
@@ -191,28 +191,28 @@ class HsalModel(MultisetModel):
         glimpse.active, glimpse.emits = (each.repeat_interleave(many, dim=1) for each in label.values())  # (B,T·k)
         return output
 
-    def _classes(self, steps: list[Glimpsed], judged: Judged) -> MultisetOutput:
+    def _classes(self, steps: list[Glimpsed], logits: Tensor, values: Tensor) -> MultisetOutput:
         """What was said, how likely that was, and what it was expected to be worth."""
         said = torch.stack([step.said for step in steps], dim=1)  # (B,T)
         stops = (said == self.stop).int()  # (B,T)
         active = stops.cumsum(1) == stops  # no stop before: (B,T)
-        log_prob = judged.class_logits.log_softmax(-1)  # (B,T,Y)
+        log_prob = logits.log_softmax(-1)  # (B,T,Y)
         return MultisetOutput(
-            judged.class_logits,
+            logits,
             said=said if self.training else torch.where(active, said, self.stop),
             said_log_prob=log_prob.gather(-1, said.unsqueeze(-1)).squeeze(-1),
             class_entropy=-(log_prob.exp() * log_prob).sum(-1),
-            class_value=judged.class_values,
+            class_value=values,
             active=active,
         )
 
-    def _glimpse(self, output: MultisetOutput, steps: list[Glimpsed], judged: Judged, priority: Tensor) -> Act:
+    def _glimpse(self, output: MultisetOutput, steps: list[Glimpsed], logits: Tensor, priority: Tensor) -> Act:
         """Where the model looked, how likely that was, and what it was worth: ``priority`` (B,T,h,w) there."""
         cells = torch.stack([step.cells for step in steps], dim=1)  # (B,T,k)
-        every = judged.location_logits.log_softmax(-1)  # (B,T,k,N)
+        every = logits.log_softmax(-1)  # (B,T,k,N)
         shares = every.exp()  # (B,T,k,N)
         log_prob = every.gather(-1, cells.unsqueeze(-1)).squeeze(-1)  # (B,T,k)
-        output.location, output.location_log_prob, output.location_value = cells, log_prob, judged.location_values
+        output.location, output.location_log_prob = cells, log_prob
         output.location_entropy = -(shares * every).sum(-1)  # (B,T,k)
         output.location_reward = priority.flatten(2).gather(2, cells)  # (B,T,k)
         weights = shares.reshape(every.shape[0], -1, *self.grid)  # (B,T·k,h,w)

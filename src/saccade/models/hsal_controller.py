@@ -108,15 +108,6 @@ class Glimpsed(NamedTuple):
     states: tuple[Tensor, ...]  # h_1 … h_k+1, (B,D) each
 
 
-class Judged(NamedTuple):
-    """What the states of T meta steps say."""
-
-    location_logits: Tensor  # (B,T,k,N)
-    location_values: Tensor  # (B,T,k): V(s) of each glimpse
-    class_logits: Tensor  # (B,T,Y)
-    class_values: Tensor  # (B,T)
-
-
 class Controller(nn.Module):
     """A priority map and a first covert glimpse → k overt glimpses, then a class."""
 
@@ -182,16 +173,17 @@ class Controller(nn.Module):
         said = gumbel_max(self.classify(state), class_noise)  # ŷ_t: (B,)
         return Glimpsed(torch.stack(glimpsed, dim=1), said, (*states, state))
 
-    def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> Judged:
+    def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The scores and values of the states of a rollout, T meta steps in their order, with P_1 … P_T (B,T,h,w).
 
-        The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value.
+        The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value. Of the
+        glimpses the scores (B,T,k,N) and the values V(s) (B,T,k), of the classes (B,T,Y) and (B,T).
         """
         told = priorities.detach().flatten(2).repeat_interleave(self.glimpses, dim=1)  # (B,T·k,N)
         looking = torch.stack([state.detach() for step in steps for state in step.states[:-1]], dim=1)  # (B,T·k,D)
         naming = torch.stack([step.states[-1] for step in steps], dim=1)  # (B,T,D)
         by_glimpse = (len(steps), self.glimpses)
-        return Judged(
+        return (
             self._scores(looking, told).view(told.shape[0], *by_glimpse, -1),
             self.value(looking).squeeze(-1).unflatten(1, by_glimpse),
             self.classify(naming),

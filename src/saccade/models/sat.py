@@ -149,7 +149,7 @@ class SatModel(ImageModel):
 
         Hard attention in training draws cells, but for the pictures of which all cells count, and moves the baseline.
         """
-        self._check(features, words)
+        self._check(features)
         weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
         noise, expected = self._chances(features, words.shape[-1])
         pick: Pick = "drawn" if noise is not None else self.config.pick
@@ -256,12 +256,10 @@ class SatModel(ImageModel):
             looks=self.looks(CaptionOutput(acts={WORD: act})), answer=words, image_size=size, total=self.total
         )
 
-    def _check(self, features: Tensor, words: Tensor | None = None) -> None:
+    def _check(self, features: Tensor) -> None:
         cells = self.grid[0] * self.grid[1]
         if features.dim() != 3 or features.shape[1:] != (cells, self.channels):
             raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
-        if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
-            raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
 
 
 def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:

@@ -29,16 +29,6 @@ def test_a_caption_is_its_words(teller: Predictor) -> None:
     assert (seen.question, seen.others, seen.alternatives, seen.is_caption) == (None, (), (), True)
 
 
-def test_the_trace_has_a_step_for_every_word_and_lies_on_the_picture(teller: Predictor) -> None:
-    seen = teller.look(PICTURE)
-    seen.trace.validate()
-    look = seen.trace.look("word")
-    active = int(look.active.sum())
-    assert active in (len(seen.labels), len(seen.labels) + 1)  # and the end, if it was said
-    assert seen.trace.image_map("word").shape[-2:] == (62, 68)
-    assert look.emits[0, : len(seen.labels)].tolist() == [WORDS.index(word) for word, _ in seen.labels]
-
-
 def test_several_captions_differ_and_each_has_its_own_trace(teller: Predictor) -> None:
     seen = teller.look(PICTURE, beam=5, captions=3)
     every = [seen, *seen.others]

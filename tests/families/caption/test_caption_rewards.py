@@ -18,7 +18,6 @@ from saccade.families.caption.losses import SelfCritical
 from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask
 from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses.policy import self_critical_loss
-from saccade.metrics.text.meteor import MeteorWords, meteor_of_words
 from saccade.metrics.text.ngrams import cider_each
 from saccade.metrics.text.tokens import ptb_tokens
 from saccade.trace import CaptionOutput
@@ -123,19 +122,6 @@ def test_drawn_captions_are_judged_beside_others_of_their_picture(table: str, lo
     found["loss"].backward()
     learns = {name.split(".")[0] for name, p in task.model.named_parameters() if p.grad is not None and p.grad.any()}
     assert learns == {"backbone", "decoder"}  # soft attention is differentiable all the way
-
-
-@pytest.mark.parametrize("bleu_weight", [0.0, 0.5])
-def test_meteor_counts_as_much_as_is_asked_for(table: str, bleu_weight: float) -> None:
-    task = on_files(table)
-    found, raw, batch = taught(task, SelfCritical(bleu=bleu_weight, meteor=0.3))
-    judged = task.training_split(OWN_WORDS)
-    words = raw.acts["word"].emits.view(4, DRAWS, -1)
-    without = judged.rewards(words, batch["references"], SelfCritical(bleu=bleu_weight))
-    by_word = MeteorWords(task.vocabulary.entries, end=END, unknown=UNKNOWN)
-    meteor = meteor_of_words(words, batch["references"], by_word)
-    assert float(meteor.sum()) > 0
-    assert float(found["reward"]) == pytest.approx(float((without + 0.3 * meteor).mean()))
 
 
 def test_of_hard_attention_cells_are_judged_where_they_were_drawn_and_said_something(table: str) -> None:

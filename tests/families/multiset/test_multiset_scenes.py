@@ -83,13 +83,6 @@ def test_pictures_are_clutter_with_the_digits_written_over_it(thousand):
         assert torch.equal(images[:, channel].long(), expected)
 
 
-def test_masks_are_the_inked_pixels(thousand):
-    part, masks = thousand[:64], thousand[:64].masks()
-    assert (masks.sum(dim=1) <= 1).all()
-    bare = paint(part, MultisetSpec(clutter=0))[:, 0] > 0
-    assert torch.equal(masks.any(dim=1), bare)
-
-
 def test_empty_scenes_leave_the_others_as_they_are(thousand):
     some = sample(torch.arange(1000), MultisetSpec(empty=0.1))
     empty = some.count == 0

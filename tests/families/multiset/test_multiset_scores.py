@@ -11,7 +11,7 @@ from torch import Tensor
 from multiset_stubs import PACK, Known, short_splits
 from saccade.config import from_dict
 from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetScenes, at_size
-from saccade.families.multiset.scores import MultisetScoring, in_units_of_energy, is_right, read_all
+from saccade.families.multiset.scores import MultisetScoring, is_right, read_all
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.tasks.evaluate import evaluate
 
@@ -82,13 +82,6 @@ def test_the_right_digits_glimpsed_at_each_others_places(data, batch) -> None:
     found = scored(Known(batch, rightly(batch), turned, (20, 20)), data)["attention"]
     assert found["glimpse_in_evidence"] == 1
     assert found["glimpse_on_label"] < 0.7
-
-
-def test_raw_saliency_is_on_the_scale_of_the_energy() -> None:
-    energy = torch.tensor([[[2.0, 4.0], [6.0, 10.0]]])
-    saliency = (energy - 2) / 8
-    assert torch.equal(in_units_of_energy(saliency[:, None], energy)[:, 0], energy)
-    assert in_units_of_energy(torch.zeros(1, 1, 2, 2), energy).unique().tolist() == [2.0]
 
 
 def test_of_a_list_the_order_counts(batch) -> None:

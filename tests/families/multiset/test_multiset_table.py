@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiet_tables import read_quietly
+from quiet_tables import table_of
 from saccade.data import Row, Table
 from saccade.errors import DataError
 from saccade.families.multiset.readers import COLUMNS, Kind, _boxes, _labels, commonest_multiset
@@ -21,13 +21,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(path: Path, **options: object) -> Table:
-    return read_quietly(f"{path.suffix[1:]}:{path}", "multiset", **options)
-
-
 def csv(folder: Path, text: str, **options: object) -> Table:
-    (folder / "t.csv").write_text(text, encoding="utf-8")
-    return read(folder / "t.csv", **options)
+    return table_of(folder / "t.csv", text, "multiset", **options)
 
 
 def test_labels_repeat_and_keep_their_order(folder):

@@ -10,10 +10,8 @@ import torch
 from PIL import Image
 
 from multiset_stubs import PACK, SMALL, short_splits
-from saccade import geometry
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.multiset.data import boxes_at_size
 from saccade.families.multiset.task import (
     ANSWERS,
     LOSSES,
@@ -127,16 +125,6 @@ def test_looking_elsewhere_can_be_worth_less(name: str) -> None:
     assert other["location_reward"] < plain["location_reward"]
     task.phase_loss(Phase(steps=1, loss={"name": name, "elsewhere": -0.5}))
     assert task.training_notes()["maps_supervised"].startswith("by boxes: a look beside the label that is said counts")
-
-
-def test_what_is_rewarded_as_looked_at_is_what_is_scored_as_looked_at() -> None:
-    task = new_task(model_config={**SMALL, "input_size": [120, 140]})
-    batch = batches(task, 1)[0]
-    model = task.model
-    boxes = boxes_at_size(batch["boxes"], batch["images"], task.size)
-    scored = geometry.cells_in_boxes(boxes, model.backbone.frames[model.look_stage].double(), model.grid)
-    assert torch.equal(model.cells_in(boxes), scored)
-    assert scored.any((2, 3)).sum() == (batch["labels"] >= 0).sum()
 
 
 def of_objects(loss: str) -> Phase:

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from saccade import models
 from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_tables, picture_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from saccade.answer import Answer
-    from saccade.families.responder import Responder
-    from saccade.tasks.task import Task
 
 MODELS = {
     "sat-soft": ModelSpec(
@@ -72,22 +64,22 @@ DATA = {
 class Captions(Family):
     """What the family is made of, each part imported when it is first asked for."""
 
-    def task(self) -> type[Task]:
+    def task(self) -> Any:
         from saccade.families.caption.task import CaptionTask
 
         return CaptionTask
 
-    def decode(self) -> Callable[..., list[Answer]]:
+    def decode(self) -> Any:
         from saccade.families.caption.decode import decode
 
         return decode
 
-    def responder(self) -> type[Responder]:
+    def responder(self) -> Any:
         from saccade.families.caption.decode import CaptionResponder
 
         return CaptionResponder
 
-    def page(self) -> ModuleType:
+    def page(self) -> Any:
         from saccade.families.caption import page
 
         return page

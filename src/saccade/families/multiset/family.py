@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from saccade import models
 from saccade.families import DataEntry, Family, ModelSpec, class_folders, drawn_digits, own_tables, picture_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from saccade.answer import Answer
-    from saccade.tasks.task import Task
 
 MODELS = {
     "hsal": ModelSpec(
@@ -54,17 +47,17 @@ DATA = {
 class Multisets(Family):
     """What the family is made of, each part imported when it is first asked for."""
 
-    def task(self) -> type[Task]:
+    def task(self) -> Any:
         from saccade.families.multiset.task import MultisetTask
 
         return MultisetTask
 
-    def decode(self) -> Callable[..., list[Answer]]:
-        from saccade.families.multiset.decode import decode
+    def decode(self) -> Any:
+        from saccade.families.multiset.task import decode
 
         return decode
 
-    def page(self) -> ModuleType:
+    def page(self) -> Any:
         from saccade.families.multiset import page
 
         return page

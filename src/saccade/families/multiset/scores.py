@@ -257,14 +257,10 @@ def glimpse_edits(
     rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
     if not len(rows):
         return scores
-    number, label, last = torch.arange(len(rows)), said[rows, step], said.shape[1]
+    number, label, many = torch.arange(len(rows)), said[rows, step], model.config.glimpses
     encoding = model.encode(at_size(batch.images[rows], size))
     covert, glimpse = (output.acts[name].weights[rows] for name in (COVERT, GLIMPSE))  # (n,T,h,w), (n,T·k,h,w)
-    grid, many, own_cells = (
-        (covert.shape[-2], covert.shape[-1]),
-        model.config.glimpses,
-        output.location[rows],
-    )  # (n,T,k)
+    grid, own_cells = (covert.shape[-2], covert.shape[-1]), output.location[rows]  # own_cells: (n,T,k)
     look = trace.look(COVERT)
     frame = trace.frame_on(look, (batch.images.shape[-2], batch.images.shape[-1]))
     cells = cells_about(batch.masks()[rows, obj], covert[number, step], frame)
@@ -276,16 +272,6 @@ def glimpse_edits(
         "keep_target": on,
         "keep_random": there,
     }
-    edited = edited_weights(at_steps(look, rows, step), cells)
-    words = {}  # what is read with each edit, (n,T), the earlier steps given as they were
-    for name, places in aimed.items():
-        masks, one_hot = covert.clone(), _one_hot(own_cells, grid).to(glimpse)  # (n,T,h,w), (n,T,k,h,w)
-        masks[number, step], one_hot[number, step] = edited[name], _one_hot(places, grid).to(glimpse)
-        words[name] = said.new_full((len(rows), last), model.stop)
-        for at in sorted(set(step.tolist())):
-            some = (step == at).nonzero().squeeze(1)
-            given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
-            words[name][some] = model.read(encoding[some], attention=given).said
 
     def when_enough(changed: Tensor) -> Tensor:
         return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
@@ -294,10 +280,18 @@ def glimpse_edits(
         is_read = ((words == label[:, None]) & before_stop(words, model.stop)).any(1)  # (n,)
         return when_enough(~is_read)
 
-    found = {
-        "all": {name: lost(each) for name, each in words.items()},
-        "label at its step": {name: when_enough(each[number, step] != label) for name, each in words.items()},
-    }
+    found: dict[str, dict[str, Tensor]] = {"all": {}, "label at its step": {}}
+    edited = edited_weights(at_steps(look, rows, step), cells)
+    for name, places in aimed.items():
+        masks, one_hot = covert.clone(), _one_hot(own_cells, grid).to(glimpse)  # (n,T,h,w), (n,T,k,h,w)
+        masks[number, step], one_hot[number, step] = edited[name], _one_hot(places, grid).to(glimpse)
+        words = said.new_full((len(rows), said.shape[1]), model.stop)  # what is read: (n,T)
+        for at in sorted(set(step.tolist())):  # the earlier steps given as they were
+            some = (step == at).nonzero().squeeze(1)
+            given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
+            words[some] = model.read(encoding[some], attention=given).said
+        found["all"][name] = lost(words)
+        found["label at its step"][name] = when_enough(words[number, step] != label)
     alone = torch.zeros_like(layout.present[rows]).scatter(1, cast(Tensor, batch.slot)[rows, obj][:, None], True)
     for name, shown in ((REMOVED, layout.present[rows] & ~alone), (ALONE, alone)):
         images = as_float(paint(replace(layout[rows], present=shown), cast(MultisetSpec, layout.spec)))

@@ -13,7 +13,7 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
@@ -21,6 +21,7 @@ from typing import Annotated, Any, cast
 import torch
 from torch import Tensor, nn
 
+from saccade.answer import Answer
 from saccade.config import Weight, Within, from_dict
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
@@ -63,6 +64,7 @@ from saccade.losses.multiset import (
 )
 from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
+from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.evaluate import Kept
@@ -70,7 +72,7 @@ from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.label_task import with_labels_of
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
-from saccade.trace import MultisetOutput
+from saccade.trace import MultisetOutput, Output
 
 OBJECTS = "objects"  # the material of a phase that learns single objects
 ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")  # what validation tells of the answers
@@ -363,3 +365,22 @@ class MultisetTask(PictureTask):
     def scoring(cls, model: Any, examples: MultisetSplit, *, limit: int | None, **options: Any) -> MultisetScoring:
         """Answers, maps and glimpses."""
         return MultisetScoring(model, examples, limit, **options)
+
+
+def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The answer to each example, from logits (B,T,K+1) and what was said (B,T)."""
+    said = cast(Tensor, output.trace.answer)
+    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0]  # (B,T)
+    return [_multiset(ids, share, facts.answers) for ids, share in zip(said.cpu(), shares.cpu())]
+
+
+def _multiset(said: Tensor, shares: Tensor, words: Sequence[str]) -> Answer:
+    """The labels up to the first stop (id K), from ids (T,) and their probabilities (T,).
+
+    The confidence is the product of the probabilities of every label and of the stop after them.
+    """
+    ids = said.tolist()
+    end = ids.index(len(words)) if len(words) in ids else len(ids)
+    labels = tuple((words[each], float(share)) for each, share in zip(ids[:end], shares))
+    listed = ", ".join(words[each] for each in sorted(ids[:end]))
+    return Answer(f"{{{listed}}}", float(shares[: end + 1].double().prod()), kind="labels", parts=labels)
