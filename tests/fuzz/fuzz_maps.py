@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from fuzzing import Target
+from fuzzing import RefusedError, Target
 from mutate import odd
 
 import saccade
@@ -76,4 +76,13 @@ class Maps(Target):
         if kind == "given":
             self.predictor.ask(self.encoded, "1", attention=value)
         else:
+            _check_numbers(value)
             overlay(self.picture, value)
+
+
+def _check_numbers(value: Any) -> None:
+    """What numpy cannot read as numbers is refused by its own words, before anything of ours sees it."""
+    try:
+        np.asarray(value.detach().cpu().float() if isinstance(value, torch.Tensor) else value, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        raise RefusedError(str(error) or type(error).__name__) from error

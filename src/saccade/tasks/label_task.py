@@ -28,7 +28,7 @@ from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
-from saccade.models.base import LAST, ImageOnlyModel
+from saccade.models.base import LAST, ImageOnlyModel, LabelModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts, thread_count
@@ -251,7 +251,7 @@ class LabelTask(PictureTask):
     def forward_options(self, loss: Any) -> dict[str, object]:
         """A step whose loss reads the logits alone leaves out the masks, where the model can."""
         model = self.model
-        can = isinstance(model, ImageOnlyModel) and model.can_skip_looks and not getattr(loss, "evidence_weight", 0)
+        can = isinstance(model, LabelModel) and not getattr(loss, "evidence_weight", 0)
         return {"logits_only": True} if can else {}
 
     def loss(self, raw: LabelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
