@@ -120,9 +120,9 @@ class AttentionModel(nn.Module, ABC):
         if attention is None:
             return None
         for other in attention:
-            if other not in self.look_specs:
+            if other not in self.look_names:
                 model = type(self).__name__
-                if not self.look_specs:
+                if not self.look_names:
                     raise ConfigError(f"attention: {model} has no attention that can be given; leave out '{other}'")
                 raise ConfigError(f"attention: {model} has no look '{other}': {nearest(other, self.look_names)}")
         if name not in attention:
@@ -197,8 +197,6 @@ class ImageOnlyModel(ImageModel):
 
     last_frame: Tensor | None = None
     """(2,3): cells of :data:`LAST` → pixels of the input, of a model that returns it; None of any other."""
-    can_skip_looks: ClassVar[bool] = False
-    """Whether ``forward_raw`` takes ``logits_only``: large masks cost a training step time, and no loss reads them."""
 
     @abstractmethod
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
@@ -258,9 +256,10 @@ class QueryModel(ImageModel):
 
 
 class LabelModel(ImageOnlyModel):
-    """Base of models that give a picture one label, and learn by their logits alone."""
+    """Base of models that give a picture one label, and learn by their logits alone.
 
-    can_skip_looks = True
+    Training takes ``logits_only``: large masks cost a step time, and no loss reads them.
+    """
 
     def forward_raw(self, images: Tensor, *, logits_only: bool = False, attention: Given | None = None) -> ModelOutput:
         """Pictures (B,3,H,W) → plain tensors; with ``logits_only`` nothing but the logits."""

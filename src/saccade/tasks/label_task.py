@@ -28,7 +28,7 @@ from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
-from saccade.models.base import LAST, ImageOnlyModel
+from saccade.models.base import LAST, ImageOnlyModel, LabelModel
 from saccade.models.facts import ModelFacts
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts, thread_count
@@ -220,9 +220,12 @@ class LabelTask(PictureTask):
 
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels; bytes stay bytes."""
-        made = self.taken(data, indices, number)
-        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
-        return {"images": made.images, "label": made.label, **evidence}
+        batch = self.taken(data, indices, number)
+        return {"images": batch.images, "label": batch.label, **self.beside(batch)}
+
+    def beside(self, batch: LabelledBatch) -> dict[str, Any]:
+        """What else a batch holds: the evidence, where a loss asks for it."""
+        return {"evidence": batch.evidence} if self.evidence_weight else {}
 
     @property
     def has_evidence(self) -> bool:
@@ -248,7 +251,7 @@ class LabelTask(PictureTask):
     def forward_options(self, loss: Any) -> dict[str, object]:
         """A step whose loss reads the logits alone leaves out the masks, where the model can."""
         model = self.model
-        can = isinstance(model, ImageOnlyModel) and model.can_skip_looks and not getattr(loss, "evidence_weight", 0)
+        can = isinstance(model, LabelModel) and not getattr(loss, "evidence_weight", 0)
         return {"logits_only": True} if can else {}
 
     def loss(self, raw: LabelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
