@@ -201,11 +201,6 @@ def _files_of_parts(folder: Path) -> dict[int, list[tuple[int, int, Path]]]:
     return {number: sorted(files) for number, files in found.items()}
 
 
-def is_look_folder(where: str | os.PathLike[str]) -> bool:
-    """Whether ``where`` is a folder of :func:`look_folder`, finished or not."""
-    return (Path(where) / JOB).is_file()
-
-
 def row_files(out: str | os.PathLike[str]) -> list[Path]:
     """The files of a finished folder, in the order of their rows; a DataError where rows are missing."""
     folder = Path(out)

@@ -86,15 +86,15 @@ def score(
         1.0
     """
     check_call(score, locals())
-    from saccade.adapters.folder import is_look_folder
-    from saccade.adapters.scoring import score_rows
     from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.sources import open_maps, open_truth
 
     values = signed or ("keep" if method is None else "abs")
     policies = Policies(values, resize, nan, missing, empty, broken, separator)
-    if method is None and isinstance(maps, (str, os.PathLike)) and is_look_folder(maps):
+    if method is None and isinstance(maps, (str, os.PathLike)) and (Path(maps) / "job.json").is_file():
+        from saccade.adapters.scoring import score_rows  # of what 'look --engine' wrote
+
         cluster: dict[str, Any] = {"engine": engine or "local", "address": address}
         result = score_rows(maps, truth, policies, objects=objects, key=key, on_progress=on_progress, **cluster)
     elif engine is not None or address is not None:

@@ -41,11 +41,11 @@ if TYPE_CHECKING:
 
     from saccade.answer import Answer
     from saccade.data.tables.table import Table
-    from saccade.families.reading import InputReader, Item, Pictures, Prepared, ReadItem
-    from saccade.families.responder import Responder, Response, decode_labels
+    from saccade.families.reading import InputReader, Pictures
+    from saccade.families.responder import Responder
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
-    from saccade.tasks.task import OpenedSplit, Task
+    from saccade.tasks.task import Task
 else:
     from saccade import lazy_names
 
@@ -56,21 +56,14 @@ __all__ = [
     "DataEntry",
     "Family",
     "InputReader",
-    "Item",
     "LabelTask",
     "ModelSpec",
-    "OpenedSplit",
     "PictureTask",
     "Pictures",
-    "Prepared",
     "Probing",
-    "ReadItem",
     "Responder",
-    "Response",
     "Task",
-    "broken_families",
     "data_entries",
-    "decode_labels",
     "families",
     "family",
     "family_of_data",

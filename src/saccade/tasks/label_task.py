@@ -220,9 +220,12 @@ class LabelTask(PictureTask):
 
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels; bytes stay bytes."""
-        made = self.taken(data, indices, number)
-        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
-        return {"images": made.images, "label": made.label, **evidence}
+        batch = self.taken(data, indices, number)
+        return {"images": batch.images, "label": batch.label, **self.beside(batch)}
+
+    def beside(self, batch: LabelledBatch) -> dict[str, Any]:
+        """What else a batch holds: the evidence, where a loss asks for it."""
+        return {"evidence": batch.evidence} if self.evidence_weight else {}
 
     @property
     def has_evidence(self) -> bool:

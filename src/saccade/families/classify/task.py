@@ -118,12 +118,10 @@ class ClassifyTask(LabelTask):
         """The pictures ``indices`` (B,), varied anew for each batch."""
         return varied(data.take(indices), self.data_config, derive_seed(self.seed, number))
 
-    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
-        """The pictures ``indices`` (B,) with their labels, and crops round the evidence for a model that needs them."""
-        made = self.taken(data, indices, number)
-        crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
-        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
-        return {"images": made.images, "label": made.label, **crops, **evidence}
+    def beside(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Also the crops round the evidence, for a model that needs them."""
+        crops = crops_round(self.model, batch.evidence) if needs_evidence(self.model) else {}
+        return super().beside(batch) | crops
 
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""

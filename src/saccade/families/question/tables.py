@@ -22,7 +22,8 @@ from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS
 from saccade.geometry import Size
-from saccade.tasks.cached_features import FeatureEncoder, RowFeatures
+from saccade.models.base import ImageModel
+from saccade.tasks.cached_features import RowFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +167,7 @@ class TableData(ImageSplit):
         return self.take(indices, seed, masks=masks)
 
     def with_features(
-        self, model: FeatureEncoder, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
+        self, model: ImageModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
     ) -> TableData:
         """The same questions with what the encoder of ``model``, as it is now, makes of their pictures."""
         found = copy(self)
