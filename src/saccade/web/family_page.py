@@ -24,7 +24,6 @@ from urllib.parse import quote
 from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
 from saccade.families import Family, families
-from saccade.families.responder import Asks, Responder
 from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 
@@ -62,7 +61,7 @@ class PageEntry:
     """What it reads, in a word: picture, story."""
     takes: Takes
     """How that is sent."""
-    asks: Asks
+    asks: Literal["choice", "text", "none"]
     """How it is asked: one question of its list, any text, or nothing."""
     prompt: str | None = None
     """How a question begins that its queries end."""
@@ -97,9 +96,9 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         "size": None if facts.preprocessing is None else facts.preprocessing.size,
         "parameters": facts.parameters,
     }
+    asks: Literal["choice", "none"] = "choice" if facts.queries else "none"
     if family is None:  # not installed: that is said when the model is loaded
         takes: Takes = "picture" if facts.preprocessing else None
-        asks = Responder.query_kind(facts)
         return PageEntry(**known, summary=facts.architecture, reads=takes or "input", takes=takes, asks=asks)
     module = family.page()
     learned_from = family.data.get(str(facts.data.get("name")))
@@ -110,7 +109,7 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         summary=facts.architecture if spec is None else spec.summary,
         reads=reader.thing,
         takes="picture" if facts.preprocessing else "json" if reader.takes_json else None,
-        asks=family.responder().query_kind(facts),
+        asks="text" if family.asks_text else asks,
         prompt=module.prompt(facts) if hasattr(module, "prompt") else None,
         scenes=module.trained_scenes(facts) if hasattr(module, "trained_scenes") else None,
         example=(learned_from.example or None) if learned_from else None,
