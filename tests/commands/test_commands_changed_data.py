@@ -117,11 +117,11 @@ def test_by_command_line_a_change_is_refused_with_code_2_or_accepted_and_kept(tm
     arguments = ["train", "--resume", "--out", str(out), "--device", "cpu", "--quiet"]
     refused = runner.invoke(app, arguments)
     assert refused.exit_code == 2
-    assert "rows: " in " ".join(refused.output.split())
+    assert "rows was " in " ".join(refused.output.split())
     accepted = runner.invoke(app, [*arguments, "--accept-changed-data"])
     assert accepted.exit_code == 0, accepted.output
     kept = json.loads((out / "model" / "config.json").read_text(encoding="utf-8"))["training"]["data_changes"]
-    assert kept[0].startswith("from step 1 on: rows: ")
+    assert kept[0].startswith("from step 1 on: rows was ")
 
 
 def stopped_scenes(out: Path, *more: str) -> Path:

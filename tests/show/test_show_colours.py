@@ -180,6 +180,7 @@ def test_what_is_no_map_is_refused():
         (np.zeros((0, 3)), ShapeError),
         (np.zeros((2, 3, 4)), ShapeError),
         ([[np.nan, 1.0]], DataError),
+        ("abc", DataError),
     ):
         with pytest.raises(error, match="map"):
             as_map(values)

@@ -120,9 +120,9 @@ class AttentionModel(nn.Module, ABC):
         if attention is None:
             return None
         for other in attention:
-            if other not in self.look_specs:
+            if other not in self.look_names:
                 model = type(self).__name__
-                if not self.look_specs:
+                if not self.look_names:
                     raise ConfigError(f"attention: {model} has no attention that can be given; leave out '{other}'")
                 raise ConfigError(f"attention: {model} has no look '{other}': {nearest(other, self.look_names)}")
         if name not in attention:

@@ -93,9 +93,12 @@ def by_shared_peak(maps: Sequence[MapLike]) -> list[Scaled]:
 
 def as_map(attention: MapLike) -> Values:
     """One map as a float32 array (H,W) of its own; raises ShapeError or DataError when there is nothing to draw."""
-    if isinstance(attention, Tensor):
-        attention = attention.detach().cpu().float().numpy()
-    values = np.array(attention, dtype=np.float32)  # a copy on purpose
+    try:
+        if isinstance(attention, Tensor):
+            attention = attention.detach().cpu().float().numpy()
+        values = np.array(attention, dtype=np.float32)  # a copy on purpose
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        raise DataError(f"map: expected an array of numbers, found {type(attention).__name__}") from error
     if values.ndim == 3 and values.shape[0] == 1:
         values = values[0]  # (H,W): a batch of one
     if values.ndim != 2 or values.size == 0:

@@ -213,16 +213,12 @@ def _tag(image: Image.Image, frame: Polygon, text: str, taken: Sequence[_Plate])
     for top in (y - height, bottom, y):
         plate = (left, top, left + width, top + height)
         fits = left >= 0 and 0 <= top <= image.height - height
-        if fits and not any(_overlap(plate, other) for other in taken):
+        if fits and all(x1 <= left or plate[2] <= x0 or y1 <= top or plate[3] <= y0 for x0, y0, x1, y1 in taken):
             pen = ImageDraw.Draw(image)
             pen.rectangle(plate, fill=PAPER)
             pen.text((left + _PAD, top + 1), text, INK, font=face)
             return [plate]
     return []
-
-
-def _overlap(first: _Plate, second: _Plate) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
 def contact_sheet(

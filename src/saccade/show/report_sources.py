@@ -258,8 +258,8 @@ def _text(words: object) -> str:
 
 
 def _looks_in_words(looks: Sequence[Any]) -> str:
-    roles = {look.name: ", derived" if look.role == "derived" else "" for look in looks}
-    named = ", ".join(f"{look.name} ({look.kind}, {look.norm}{roles[look.name]})" for look in looks)
+    derived = {"derived": ", derived"}
+    named = ", ".join(f"{look.name} ({look.kind}, {look.norm}{derived.get(look.role, '')})" for look in looks)
     return f"Looks in order: {named}. Colours are rescaled for display; the numbers are the model's own."
 
 
