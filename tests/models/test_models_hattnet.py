@@ -289,7 +289,7 @@ def test_the_penalty_closes_gates_and_leaves_the_last_attention_alone() -> None:
     optimizer.step()
     after = model.forward_raw(images, query)
     for name in STAGES[:3]:
-        assert after[f"{name}.weights"].mean() < before.acts[name].weights.mean()
+        assert after.acts[name].weights.mean() < before.acts[name].weights.mean()
 
 
 def test_gates_go_where_they_are_told() -> None:
