@@ -205,16 +205,6 @@ class ResidualNetModel(LabelModel):
         self.head = nn.Linear(incoming, config.answers)
         start_weights(self)
 
-    @property
-    def encoder(self) -> Stages:
-        """The backbone."""
-        return self.backbone
-
-    def encode(self, images: Tensor) -> Tensor:
-        """(B,3,H,W) → features (B,C,h,w)."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> LabelOutput:
         """Average the cells of the last map, then classify."""
         values = self.norm(encoding).relu()  # (B,C,h,w)
