@@ -26,14 +26,7 @@ from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.causal import CausalConfig, write_causal
-from saccade.families.question.losses import (
-    LOSSES,
-    CrossEntropy,
-    Default,
-    Reinforce,
-    answer_loss,
-    sampled_loss,
-)
+from saccade.families.question.losses import LOSSES, CrossEntropy, Default, Reinforce, answer_loss, sampled_loss
 from saccade.families.question.readers import READERS
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import QuestionScoring, SceneScoring
