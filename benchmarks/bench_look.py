@@ -3,27 +3,24 @@
 python benchmarks/bench_look.py
 python benchmarks/bench_look.py --photographs 1000     # JPEG files of 1,024 × 768 pixels, 200 by default
 
-The folder is read twice in turn: decoded and resized alone, by the same decoders, and looked at. Their ratio is told by
-the clock and by the time of all processes (``CPU``), which other work on the machine disturbs less.
+The folder is read twice in turn: decoded and resized alone, by the same decoders, and looked at.
 """
 
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import torch
 from PIL import Image
 
-from saccade.commands.look_files import stream_looks
+from saccade.commands.look_files import kept_looks
 from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scenes import SceneData, SceneDataConfig
@@ -75,38 +72,25 @@ def photographs(folder: Path, count: int, size: tuple[int, int] = (1024, 768)) -
     return made
 
 
-def spent(work: Callable[[], None]) -> tuple[float, float]:
-    """Seconds by the clock, and of all processes together."""
-
-    def busy() -> float:
-        children = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return time.process_time() + children.ru_utime + children.ru_stime
-
-    start, before = time.perf_counter(), busy()
-    work()
-    return time.perf_counter() - start, busy() - before
-
-
 def on_a_folder(name: str, count: int, *, kept: bool = False, repeats: int = 3) -> None:
     """Photographs a second: decoded and resized alone, and looked at; the fastest of a few, in turn."""
     predictor = load(name, device="cpu")
     asked = predictor.facts.queries[0] if predictor.facts.queries else None
+    alone, looked = [], []
     with tempfile.TemporaryDirectory() as folder:
         files = photographs(Path(folder), count)
-        out = Path(folder) / "out" if kept else None
-        pairs = []
         for _ in range(repeats):
-            alone = spent(lambda: decode_and_resize(predictor, files))
-            pairs.append(
-                (alone, spent(lambda: [seen.looked_at for seen in stream_looks(predictor, files, asked, out=out)]))
-            )
-        (alone, alone_busy), (looked, looked_busy) = (
-            (min(pair[which][0] for pair in pairs), min(pair[which][1] for pair in pairs)) for which in (0, 1)
-        )
-    what = f"{name}{', files kept' if kept else ''}"
-    rates = f"{count / looked:.0f}/s, decoded and resized alone {count / alone:.0f}/s"
-    print(f"folder of {count} photographs, {what}: {rates}")
-    print(f"  ratio of the rates      {alone / looked:8.2f}    by CPU time {alone_busy / looked_busy:.2f}")
+            start = time.perf_counter()
+            decode_and_resize(predictor, files)
+            alone.append(time.perf_counter() - start)
+            start = time.perf_counter()
+            sightings = predictor.look_many(files, asked)
+            for seen in kept_looks(sightings, Path(folder) / "out") if kept else sightings:
+                assert seen.looked_at
+            looked.append(time.perf_counter() - start)
+    rates = f"{count / min(looked):.0f}/s, decoded and resized alone {count / min(alone):.0f}/s"
+    what = f"{name}{', files kept' if kept else ''}: {rates}, ratio {min(alone) / min(looked):.2f}"
+    print(f"folder of {count} photographs, {what}")
 
 
 def decode_and_resize(predictor: Predictor, files: list[Path]) -> None:

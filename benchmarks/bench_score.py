@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import resource
 import tempfile
-import time
+import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -59,14 +59,8 @@ class OneMask(dict[str, np.ndarray]):
 
 
 def timed(what: str, run: Callable[[], object], rounds: int, goal: float | None = None) -> None:
-    clocks, processors = [], []
-    for _ in range(rounds):
-        clock, processor = time.perf_counter(), time.process_time()
-        run()
-        clocks.append(time.perf_counter() - clock)
-        processors.append(time.process_time() - processor)
-    told = "" if goal is None else f"   goal {goal:.0f} s"
-    print(f"{what:34s} {min(clocks):6.2f} s   processors {min(processors):6.2f} s{told}", flush=True)
+    seconds = min(timeit.repeat(run, number=1, repeat=rounds))
+    print(f"{what:34s} {seconds:6.2f} s{'' if goal is None else f'   goal {goal:.0f} s'}", flush=True)
 
 
 def peak() -> float:

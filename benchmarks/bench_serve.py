@@ -25,17 +25,15 @@ TARGET = {"soft-mref": 1.5, "hard-mdist": 1.5, "hattnet-mref": 5.0, "hattnet-ctx
 COLOURS = ("green", "yellow", "white", "red", "blue")
 
 
-class Client:
-    """One connection that is kept open."""
+def post(connection: http.client.HTTPConnection, path: str, value: object) -> tuple[int, bytes]:
+    """Status and body of one request on a connection that is kept open."""
+    connection.request("POST", path, json.dumps(value), {"Content-Type": "application/json"})
+    response = connection.getresponse()
+    return response.status, response.read()
 
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
-    def post(self, path: str, value: object) -> tuple[int, bytes]:
-        """Status and body."""
-        self._connection.request("POST", path, json.dumps(value), {"Content-Type": "application/json"})
-        response = self._connection.getresponse()
-        return response.status, response.read()
+def connected(port: int) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
 
 def scene(number: int) -> dict:
@@ -60,10 +58,10 @@ def milliseconds(work, repeats: int) -> float:
 
 def dragged(port: int, repeats: int) -> float:
     """A digit is moved: the scene is drawn, encoded, asked about, and its maps come back."""
-    client = Client(port)
+    client = connected(port)
 
     def move(number: int) -> None:
-        status, view = client.post("/api/ask", {"model": MODELS[0], "scene": scene(number), "question": 7})
+        status, view = post(client, "/api/ask", {"model": MODELS[0], "scene": scene(number), "question": 7})
         assert status == 200, view
 
     milliseconds(move, 5)
@@ -72,12 +70,12 @@ def dragged(port: int, repeats: int) -> float:
 
 def ten_to_one(port: int, model: str, repeats: int) -> tuple[float, float]:
     """Milliseconds to encode a new picture and ask it once, and to encode one and ask it everything."""
-    client, numbers = Client(port), iter(range(100_000, 900_000, 7))
+    client, numbers = connected(port), iter(range(100_000, 900_000, 7))
 
     def asked(path: str, more: dict) -> float:
-        drawn = client.post("/api/scene", scene(next(numbers)))[1]  # outside the clock
+        drawn = post(client, "/api/scene", scene(next(numbers)))[1]  # outside the clock
         encoding = json.loads(drawn)["encoding"]
-        return milliseconds(lambda _: client.post(path, {"model": model, "encoding": encoding, **more}), 1)
+        return milliseconds(lambda _: post(client, path, {"model": model, "encoding": encoding, **more}), 1)
 
     one = [asked("/api/ask", {"question": 7}) for _ in range(repeats)]
     ten = [asked("/api/ask_all", {}) for _ in range(repeats)]
@@ -96,12 +94,12 @@ def crowd(port: int, pid: int, clients: int, seconds: float) -> tuple[Counter, f
     end = time.monotonic() + seconds
 
     def one_client(number: int) -> None:
-        client, turn = Client(port), 0
+        client, turn = connected(port), 0
         while time.monotonic() < end:
             turn += 1
             asked = {"model": MODELS[(number + turn) % len(MODELS)], "question": turn % 10}
             start = time.perf_counter()
-            status, _ = client.post("/api/ask", {**asked, "scene": scene(number * 10_000 + turn)})
+            status, _ = post(client, "/api/ask", {**asked, "scene": scene(number * 10_000 + turn)})
             latencies.append(1e3 * (time.perf_counter() - start))
             statuses[status] += 1
 

@@ -1,20 +1,15 @@
 """How much of a training the device computes: the time covered by kernels and copies, divided by the time that passes.
 
 A recipe is trained by the engine itself. After some steps it is timed for as many steps as asked for, then the same
-again under torch's profiler. Shares are of the profiled steps; logging is part of them, validation is not. What lies
-between two kernels for longer than `GAP` is a gap, named by the kernels around it.
+again under torch's profiler. Shares are of the profiled steps; logging is part of them, validation is not.
 
-python benchmarks/device_busy.py soft-mref --steps 100
-python benchmarks/device_busy.py hsal-mnist-multiset --phase controllers
+``benchmarks/gpu.py --only busy`` measures the recipes of the table in docs/benchmarks.md.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import re
-import sys
 import tempfile
 import time
 from collections import Counter
@@ -29,9 +24,6 @@ from saccade.commands.train import build_task, resolve
 from saccade.data.scenes.glyphs import has_mnist
 from saccade.engine.loop import fit
 from saccade.engine.recipe import load_recipe
-
-GAP = 20.0
-"""Microseconds; kernels of a captured step follow each other within one or two."""
 
 
 class Span(NamedTuple):
@@ -80,7 +72,7 @@ class Window:
 
     def _figures(self, profiled: float) -> dict[str, Any]:
         spans = device_spans(self._profile, self.device)
-        busy, gaps = covered(spans)
+        busy = covered(spans)
         per_step = 1e3 * self.steps  # microseconds of the whole window to milliseconds a step
         return {
             "steps": self.steps,
@@ -90,7 +82,6 @@ class Window:
             "busy": busy / (1e6 * profiled),
             "kernels_per_step": len(spans) / self.steps,
             "top": top(spans, per_step),
-            "gaps": [{"between": pair, "ms": total / per_step} for pair, total in gaps.most_common(6)],
         }
 
 
@@ -105,20 +96,13 @@ def device_spans(profiled: profile, device: torch.device) -> list[Span]:
     return sorted(found)
 
 
-def covered(spans: list[Span]) -> tuple[float, Counter[str]]:
-    """Microseconds in which at least one of ``spans`` ran, and those of the gaps by what they lie between."""
-    total, gaps = 0.0, Counter[str]()
-    latest: Span | None = None
+def covered(spans: list[Span]) -> float:
+    """Microseconds in which at least one of ``spans`` ran."""
+    total, until = 0.0, 0.0
     for span in spans:
-        if latest is None or span.start >= latest.end:
-            if latest is not None and span.start - latest.end > GAP:
-                gaps[f"{latest.name} → {span.name}"] += round(span.start - latest.end, 3)  # type: ignore[assignment]
-            total += span.end - span.start
-            latest = span
-        elif span.end > latest.end:
-            total += span.end - latest.end
-            latest = Span(latest.start, span.end, span.name)
-    return total, gaps
+        total += max(0.0, span.end - max(span.start, until))
+        until = max(until, span.end)
+    return total
 
 
 def top(spans: list[Span], per_step: float, count: int = 10) -> list[dict[str, Any]]:
@@ -194,31 +178,4 @@ def shown(found: dict[str, Any]) -> str:
         f"{found['step_ms_profiled']:.2f} ms"
     ]
     lines += [f"  {each['share']:6.1%} {each['ms']:8.3f} ms  {each['kernel']}" for each in found["top"]]
-    lines += [f"  gap    {each['ms']:8.3f} ms  {each['between']}" for each in found["gaps"]]
     return "\n".join(lines)
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("recipe")
-    parser.add_argument("--phase")
-    parser.add_argument("--set", action="append", default=[], dest="overrides")
-    parser.add_argument("--device", default="cuda")
-    parser.add_argument("--steps", type=int, default=100)
-    parser.add_argument("--json", type=Path)
-    options = parser.parse_args()
-    found = measure(
-        options.recipe,
-        phase=options.phase,
-        overrides=tuple(options.overrides),
-        device=options.device,
-        steps=options.steps,
-    )
-    print(shown(found))
-    if options.json:
-        options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

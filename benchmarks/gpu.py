@@ -8,15 +8,14 @@
 ``--smoke`` takes less than a minute: it trains, evaluates and looks on the GPU, compares with the CPU
 (``gpu_smoke.py``), and writes ``docs/benchmarks/smoke-VERSION.json``, which ``make release-check`` asks for.
 
-The tests marked ``gpu`` come first: figures of something wrong are of no use. A section that fails says why, and the
-others go on; the file is written after each. With ``--only``, other sections of a file that is there are kept.
+Run ``pytest -m gpu`` first: figures of something wrong are of no use. A section that fails says why, and the others
+go on; the file is written after each. With ``--only``, other sections of a file that is there are kept.
 The tables of docs/benchmarks.md are of the recorded file.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import datetime
 import gc
 import importlib.util
@@ -24,7 +23,6 @@ import json
 import os
 import platform
 import re
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -39,13 +37,9 @@ import torch
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(Path(__file__).parent))  # so that other scripts can load this one too
 
-import bench_time_to_accuracy  # noqa: E402
+import bench_scenes  # noqa: E402
 import device_busy  # noqa: E402
 import gpu_smoke  # noqa: E402
-
-
-class Skip(Exception):  # noqa: N818 - not an error
-    """A section that cannot be measured here, and why."""
 
 
 class Options(NamedTuple):
@@ -55,32 +49,12 @@ class Options(NamedTuple):
     tiny: bool
 
 
-def tests(options: Options) -> dict[str, Any]:
-    """The tests marked ``gpu``."""
-    words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-o", "addopts=", "-m", "gpu"]
-    marked = [
-        str(path) for path in sorted((ROOT / "tests").rglob("test_*.py")) if "mark.gpu" in path.read_text("utf-8")
-    ]
-    chosen = ["tests/engine/test_engine_step.py"] if options.tiny else marked  # others may need what is not installed
-    done = subprocess.run([*words, *chosen], cwd=ROOT, capture_output=True, text=True)
-    last = done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr.strip()[-300:]
-    if done.returncode not in (0, 5):  # 5: none was collected
-        print(done.stdout[-6000:], done.stderr[-2000:], sep="\n")
-        raise RuntimeError(f"tests failed: {last}")
-    return {"said": re.sub(r" in [\d.]+s.*", "", last)}
-
-
 def scenes(options: Options) -> dict[str, Any]:
     """Scenes a second by set and size of chunk."""
-    import bench_scenes
-
-    if not hasattr(bench_scenes, "measured"):
-        raise Skip("this bench_scenes.py has no function `measured`")
     torch.set_num_threads(1)
-    chunks = (64,) if options.tiny else (4096, 8192, 16384)
     rows, missing = [], {}
     for name in ("mref",) if options.tiny else ("mref", "mdist", "mbg"):
-        for chunk in chunks:
+        for chunk in (64,) if options.tiny else (4096, 8192, 16384):
             try:
                 rows.append(bench_scenes.measured(name, chunk, 2 if options.tiny else 7, torch.device(options.device)))
             except Exception as error:  # photographs may not be there
@@ -90,36 +64,43 @@ def scenes(options: Options) -> dict[str, Any]:
 
 def evaluate(options: Options) -> dict[str, Any]:
     """Every score of shipped models on full test sets."""
-    script = Path(__file__).parent / "bench_evaluate.py"
-    if not script.is_file():
-        raise Skip("there is no bench_evaluate.py")
     models = ["soft-mref"] if options.tiny else ["soft-mref", "hattnet-ctx-mref", "hattnet-ctx-mbg"]
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "evaluate.json"
-        words = [sys.executable, str(script), "--device", options.device, "--json", str(out)]
-        words += ["--n", "20" if options.tiny else "10000", "--models", *models]
-        done = subprocess.run(words, capture_output=True, text=True, env=environment())
-        print(done.stdout[-4000:], done.stderr[-2000:], sep="\n")
-        if done.returncode:
-            raise RuntimeError(f"bench_evaluate.py ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+        words = [sys.executable, str(Path(__file__).parent / "bench_evaluate.py"), "--device", options.device]
+        words += ["--json", str(out), "--n", "20" if options.tiny else "10000", "--models", *models]
+        subprocess.run(words, check=True, env=environment())
         return {"rows": json.loads(out.read_text())}
 
 
 def start(options: Options) -> dict[str, Any]:
-    """From the command to the published accuracy, and where the start-up goes."""
+    """From the command to the published accuracy of HAttNet-CTX on MREF, start-up included."""
+    recipe, target = "hattnet-ctx-mref-fast", 0.0 if options.tiny else 0.9851
+    words = []
     if options.tiny:
-        small = ["data.glyphs=pack", "batch_size=16", "phases.0.steps=2", "phases.0.validate_every=2"]
-        return bench_time_to_accuracy.measure("hattnet-ctx-mref-fast", 0.0, small, options.device)
-    found = bench_time_to_accuracy.measure(
-        bench_time_to_accuracy.RECIPE, bench_time_to_accuracy.TARGET, device=options.device
-    )
-    with contextlib.suppress(Exception):
-        from saccade.engine.recipe import load_recipe
-
-        recipe = load_recipe(found["recipe"])
-        steps = found["reached_step"] or found["steps"]
-        found["scenes_alone"] = bench_time_to_accuracy.seconds_for_scenes(recipe.data, steps, recipe.batch_size)
-    return found
+        for setting in ("data.glyphs=pack", "batch_size=16", "phases.0.steps=2", "phases.0.validate_every=2"):
+            words += ["--set", setting]
+    with tempfile.TemporaryDirectory() as folder:
+        out, began = Path(folder) / "run", time.monotonic()
+        done = command("train", recipe, *words, "--out", str(out), "--device", options.device, "--quiet")
+        wall = time.monotonic() - began
+        done.check_returncode()
+        entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        ended = re.search(r"after step \d+ in ([\d.]+) s", (out / "log.txt").read_text())
+    before = wall - float(ended[1])  # until the trainer's own clock starts, and the end of the process
+    validated = [entry for entry in entries if entry["kind"] == "validation"]
+    reached = next((entry for entry in validated if entry["values"]["accuracy"] >= target), None)
+    return {
+        "recipe": recipe,
+        "target": target,
+        "wall": wall,
+        "start_up": before,
+        "reached_after": before + reached["seconds"] if reached else None,
+        "reached_step": reached["step"] if reached else None,
+        "steps": validated[-1]["step"],
+        "accuracy": validated[-1]["values"]["accuracy"],
+        "validations": [[entry["step"], before + entry["seconds"], entry["values"]["accuracy"]] for entry in validated],
+    }
 
 
 TRAINED = (
@@ -156,70 +137,12 @@ def busy(options: Options) -> dict[str, Any]:
     return {"rows": rows, "failed": failed}
 
 
-def seeds(options: Options) -> dict[str, Any]:
-    """Five seeds of one recipe side by side, against one."""
-    if "--seeds" not in command("train", "--help").stdout:
-        raise Skip("this `saccade train` has no --seeds")
-    steps = 4 if options.tiny else 1500
-    words = ["--set", f"phases.0.steps={steps}", "--set", f"phases.0.validate_every={steps}", "--quiet"]
-    words += ["--set", "compile=false", "--device", options.device]
-    words += ["--set", "data.glyphs=pack", "--set", "batch_size=8"] if options.tiny else []
-    with tempfile.TemporaryDirectory() as folder:
-        times = {}
-        for label, more in (("one", []), ("five", ["--seeds", "5"])):
-            began = time.monotonic()
-            done = command("train", "soft-mref", "--out", f"{folder}/{label}", *words, *more)
-            times[label] = time.monotonic() - began
-            if done.returncode:
-                raise RuntimeError(f"{label}: {done.stderr.strip()[-400:]}")
-    return {"recipe": "soft-mref", "steps": steps, **times, "ratio": times["five"] / times["one"]}
-
-
-def hop(options: Options) -> dict[str, Any]:
-    """One hop of a memory network, forwards and backwards: questions a second by batch and size of memory."""
-    from saccade.attention.memory import memory_hop
-
-    device, rows = torch.device(options.device), []
-    for batch, slots, size in ((32, 50, 20), (1024, 50, 20), (1024, 320, 64)):
-        keys, values, query = (
-            torch.randn(*shape, device=device, requires_grad=True)
-            for shape in ((batch, slots, size), (batch, slots, size), (batch, size))
-        )
-
-        def work(keys=keys, values=values, query=query) -> None:
-            for each in (keys, values, query):
-                each.grad = None
-            sum(part.sum() for part in memory_hop(query, keys, values) if torch.is_tensor(part)).backward()
-
-        microseconds = 1e6 * median_seconds(work, device, 3 if options.tiny else 200)
-        rows.append(
-            {"batch": batch, "slots": slots, "size": size, "us": microseconds, "rate": 1e6 * batch / microseconds}
-        )
-    return {"rows": rows}
-
-
 SECTIONS: dict[str, Callable[[Options], dict[str, Any]]] = {
-    "tests": tests,
     "scenes": scenes,
     "start": start,
     "busy": busy,
     "evaluate": evaluate,
-    "seeds": seeds,
-    "hop": hop,
 }
-
-
-def median_seconds(work: Callable[[], None], device: torch.device, repeats: int) -> float:
-    times = []
-    for _ in range(repeats + 3):
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        began = time.perf_counter()
-        work()
-        if device.type == "cuda":
-            torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
-    return statistics.median(times[3:])
 
 
 def environment() -> dict[str, str]:
@@ -287,8 +210,6 @@ def main() -> int:
         try:
             found = SECTIONS[name](Options(options.device, options.tiny))
             failed |= bool(found.get("failed"))
-        except Skip as reason:
-            found = {"skipped": str(reason)}
         except Exception as error:  # the other sections can still be measured
             traceback.print_exc()
             found, failed = {"error": f"{type(error).__name__}: {error}"}, True

@@ -89,17 +89,8 @@ class Reciter(SatModel):
         number = encoding[:, :1, :1]  # (B,1,1)
         return scene, LstmState(number, torch.zeros_like(number))
 
-    def next_word(
-        self,
-        scene: EncodedImage,
-        memory: LstmState,
-        before: Tensor,
-        generator: torch.Generator | None = None,
-        **given: Tensor,
-    ) -> WordStep:
-        told = super().next_word(
-            scene, LstmState(*(part.expand(-1, -1, 2) for part in memory)), before, generator, **given
-        )
+    def next_word(self, scene: EncodedImage, memory: LstmState, before: Tensor, **given: Tensor) -> WordStep:
+        told = super().next_word(scene, LstmState(*(part.expand(-1, -1, 2) for part in memory)), before, **given)
         number, step = memory.hidden[..., 0].long(), memory.cell[..., 0].long()  # (B,K)
         word = self.said[number % len(self.said), step].clamp(min=0)  # (B,K)
         logits = torch.full_like(told.logits, -30.0).scatter(-1, word[..., None], 30.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 
 from saccade.data import Table, read_table
 
@@ -12,3 +13,9 @@ def read_quietly(reference: str, family: str = "classify", **options: object) ->
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return read_table(reference, family, **options)
+
+
+def table_of(file: Path, text: str, family: str, **options: object) -> Table:
+    """The table that a file with this ``text`` holds; its suffix names the reader."""
+    file.write_text(text, encoding="utf-8")
+    return read_quietly(f"{file.suffix[1:]}:{file}", family, **options)

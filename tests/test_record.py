@@ -135,18 +135,12 @@ def test_a_missing_or_foreign_json_file_is_named(tmp_path: Path, content: bytes 
     "change",
     [
         lambda d: d.pop("looks"),
-        lambda d: d.update(looks=5),
-        lambda d: d.update(looks=[{"name": "soft"}]),
         lambda d: d["looks"][0].update(kind="sotf"),
         lambda d: d["looks"][0].update(weights=[1]),
-        lambda d: d["looks"][4].update(grid=[1]),
         lambda d: d["looks"][4].update(grid=None),
         lambda d: d["looks"].pop(),
-        lambda d: d["looks"].append(d["looks"][0]),
         lambda d: d.update(total="sum"),
-        lambda d: d.update(tensors="one.safetensors"),
         lambda d: d["tensors"].pop("sha256"),
-        lambda d: d["tensors"].update(file=7),
         lambda d: d["tensors"].update(sha256="0" * 64),
     ],
 )
@@ -169,31 +163,18 @@ def test_tensors_are_read_from_beside_the_record_only(written: Path, name: str) 
         read_record(rewrite(written, lambda document: document["tensors"].update(file=name)))
 
 
-def test_digest_right_but_no_safetensors(written: Path) -> None:
-    data = b"\xff" * 64
-    written.with_suffix(".safetensors").write_bytes(data)
-    rewrite(written, lambda document: document["tensors"].update(sha256=hashlib.sha256(data).hexdigest()))
-    with pytest.raises(CheckpointError, match=r"one\.safetensors"):
-        read_record(written)
-
-
 @pytest.mark.parametrize(
     "tensors",
     [
         {},  # no weights
         {"looks.0.weights": torch.full((2, 3, 4), 9.0)},  # not a softmax
-        {"looks.0.name": torch.zeros(1)},
         {"looks.0.evil": torch.zeros(1)},
         {"picture": torch.zeros(4, 4, 3)},
         {"picture": torch.zeros(4, 4, dtype=torch.uint8)},
     ],
 )
 def test_tensors_that_do_not_fit_are_refused(written: Path, tensors: dict[str, Tensor]) -> None:
-    good = {  # clones: safetensors refuses tensors that share memory
-        f"looks.{n}.{k}": t.clone()
-        for n, look in enumerate(trace_of(torch.float32).looks)
-        for k, t in look.tensors().items()
-    }
+    good = load(written.with_suffix(".safetensors").read_bytes())
     read_record(with_tensors(written, good))
     with pytest.raises(CheckpointError):
         read_record(with_tensors(written, good | tensors if tensors else tensors))
@@ -216,33 +197,20 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
-def changed_tensors(written: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
-    """Other tensors with a digest that fits."""
-    file = written.with_suffix(".safetensors")
-    tensors = load(file.read_bytes())
-    change(tensors)
-    file.write_bytes(save(tensors))
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    rewrite(written, lambda document: document["tensors"].update(sha256=digest))
-
-
 @pytest.mark.parametrize(
     ("name", "tensor"),
     [
         ("looks.0.weights", torch.zeros(2, 0, 4)),
-        ("looks.0.weights", torch.zeros(0, 3, 4)),
         ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.int64)),
-        ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.complex64)),
         ("looks.1.choice", torch.zeros(2, 5)),
         ("picture", torch.zeros(0, 0, 3, dtype=torch.uint8)),
         ("canvas", torch.zeros(2, 2, 3)),
-        ("canvas", torch.full((2, 2, 3), torch.nan)),
         ("image_size", torch.tensor([[0, 5], [1, 1]])),
         ("image_size", torch.tensor([[2**40, 2**40], [1, 1]])),
     ],
 )
 def test_tensors_that_lie_nowhere_are_refused(written: Path, name: str, tensor: Tensor) -> None:
-    changed_tensors(written, lambda tensors: tensors.update({name: tensor}))
+    with_tensors(written, load(written.with_suffix(".safetensors").read_bytes()) | {name: tensor})
     with pytest.raises(CheckpointError):
         read_record(written)
 
@@ -251,14 +219,6 @@ def test_tensors_that_lie_nowhere_are_refused(written: Path, name: str, tensor: 
 def test_a_crop_without_cells_or_with_too_many_is_refused(written: Path, grid: list[int]) -> None:
     rewrite(written, lambda document: document["looks"][4].update(grid=grid))
     with pytest.raises(CheckpointError, match="expected 1 to"):
-        read_record(written)
-
-
-@pytest.mark.parametrize("suffix", [".json", ".safetensors"])
-def test_a_pipe_is_not_waited_for(written: Path, suffix: str) -> None:
-    written.with_suffix(suffix).unlink()
-    os.mkfifo(written.with_suffix(suffix))
-    with pytest.raises(CheckpointError, match="not a regular file"):
         read_record(written)
 
 

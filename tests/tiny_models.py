@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -9,6 +11,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load, save
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
@@ -197,6 +200,25 @@ def save_tiny(folder: Path, seed: int = 0, **changes: object) -> Path:
     """A tiny SOFT model in ``folder``."""
     save_model(tiny_model(SoftModel, seed), folder, tiny_facts(**changes))
     return folder
+
+
+def edit_config(folder: Path, **changes: object) -> None:
+    """Other facts in a model folder."""
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def replace_weights(folder: Path, data: bytes) -> None:
+    """Other weights with a digest that fits: what an attacker, not an accident, would do."""
+    (folder / "model.safetensors").write_bytes(data)
+    edit_config(folder, sha256=hashlib.sha256(data).hexdigest())
+
+
+def change_weights(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
+    """The same of tensors that are changed in place."""
+    tensors = load((folder / "model.safetensors").read_bytes())
+    change(tensors)
+    replace_weights(folder, save(tensors))
 
 
 def named(output: ModelOutput) -> dict[str, Tensor]:

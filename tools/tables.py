@@ -13,10 +13,12 @@ import csv
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
 from saccade.papers.tables import Cell, cell_text, cells_of, percent, strength_table
@@ -26,159 +28,36 @@ ROOT = Path(__file__).parent.parent
 FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
-Figure = tuple[str, str]
-"""A cell and a score: the name of its records up to ``-seed``, and a metric in them."""
-
+TEXTS = yaml.safe_load((Path(__file__).parent / "tables.yaml").read_text(encoding="utf-8"))
+"""Which systems are in which table, and what is said of them."""
 COLUMNS = ("system", "task and score, %", "measured", "published", "what to know")
 NOTE = (
     "Measured: mean of the seeds ± standard deviation; below it, seeds × test examples. In brackets: published under "
     "other conditions, given for context."
 )
-
-
-@dataclass(frozen=True)
-class Row:
-    """One system."""
-
-    label: str
-    task: str
-    main: Figure
-    sentence: str
-    """With ``{name}`` for each of ``figures`` and ``published``, which are put in as percentages."""
-    figures: Mapping[str, Figure] = field(default_factory=dict)
-    published: tuple[str, str, str] | None = None
-    """Table, system and data set of the paper's row for ``main``."""
-    is_comparable: bool = True
-    """Whether the paper's number was made under the same conditions."""
-    published_figures: Mapping[str, tuple[str, str, str, str]] = field(default_factory=dict)
-    """Like ``figures``: table, system, data set and metric."""
-
-
-_CTX = "hattnet-ctx-mref-authors-merged-authors-drawing"
-_SPARSE = "hattnet-ctx-sparse-mref-unlimited-both-drawing"
-_STRENGTH = "true_positive_strength"
-
-ROWS = (
-    Row(
-        "HAttNet-CTX, Seo et al. 2016",
-        "colour of the digit asked for (MREF): accuracy",
-        (_CTX, "accuracy"),
-        "Is right a little less often than published, and lays {here} % of its map on the digit, not {there} %. "
-        "Trained by our own settings; the authors' training has recipes and no recorded run yet.",
-        {"here": (_CTX, _STRENGTH)},
-        ("hattnet-table1", "hattnet-ctx", "mref"),
-        published_figures={"there": ("hattnet-table1", "hattnet-ctx", "mref", _STRENGTH)},
-    ),
-    Row(
-        "HAttNet-CTX with our sparse gates",
-        "the same, on fresh scenes",
-        (_SPARSE, "accuracy"),
-        "Lays {here} % of its map on the digit; an even map lays {even} % there.",
-        {"here": (_SPARSE, _STRENGTH), "even": (f"{_SPARSE}|uniform", _STRENGTH)},
-    ),
-    Row(
-        "STN, bounded window",
-        "the same, on fresh scenes",
-        ("stn-mref-unlimited", "accuracy"),
-        "Worse than a model that never hears the question ({blind} %); our tuned STN has {tuned} %.",
-        {"blind": ("blind-mref-unlimited", "accuracy"), "tuned": ("stn-tuned-mref-unlimited", "accuracy")},
-        ("hattnet-table1", "stn", "mref"),
-        is_comparable=False,
-    ),
-    Row(
-        "HSAL-RL, Welleck et al. 2017",
-        "all digits of a picture (MNIST multisets): exact match",
-        ("hsal-plain-mnist-multiset-authors", "exact_match"),
-        "Ours has a small backbone at 100 px, not an ImageNet ResNet-34 at 224 px. On fresh scenes our improved one "
-        "has {improved} %, a counter without attention {counter} %: attention is not needed here.",
-        {
-            "improved": ("hsal-mnist-multiset-unlimited", "exact_match"),
-            "counter": ("counts-mnist-multiset-unlimited", "exact_match"),
-        },
-        ("hsal-table1", "hsal", "mnist-multiset"),
-        is_comparable=False,
-    ),
-    Row(
-        "Show, Attend and Tell, soft, Xu et al. 2015",
-        "captions of photographs (Flickr8k): BLEU-4",
-        ("sat-soft-tuned-flickr8k-dev", "bleu_4_nobp"),
-        "Ours trains an EfficientNet-Lite0 and is scored on dev pictures; without attention it has {none} %, with the "
-        "paper's frozen VGG-19 {paper} %; the shipped 8 MB model has {shipped} %.",
-        {
-            "none": ("sat-none-tuned-flickr8k-dev", "bleu_4_nobp"),
-            "paper": ("sat-soft-paper-flickr8k-dev", "bleu_4_nobp"),
-            "shipped": ("sat-soft-photos-flickr8k-dev", "bleu_4_nobp"),
-        },
-        ("sat-table1", "sat-soft", "flickr8k"),
-        is_comparable=False,
-    ),
-    Row(
-        "MemN2N, Sukhbaatar et al. 2015",
-        "questions about stories (bAbI, 1,000 a task): mean error",
-        ("memn2n-babi-joint-1k", "mean_error"),
-        "Best of ten restarts, as in the paper; with 10,000 questions a task {more} %, published: {more_published} %; "
-        "our training file of task 3 is generated.",
-        {"more": ("memn2n-babi-task-10k", "mean_error")},
-        ("memory-table", "memn2n", "babi-joint-1k"),
-        published_figures={"more_published": ("memory-table", "memn2n", "babi-task-10k", "mean_error")},
-    ),
-    Row(
-        "DMN, Kumar et al. 2016",
-        "the same",
-        ("dmn-128-babi-joint-1k", "mean_error"),
-        "Ours learns all tasks together, reads in both directions, and has softmax gates and a weighted sum for an "
-        "episode; trained task by task it errs more, {task} %.",
-        {"task": ("dmn-babi-task-1k", "mean_error")},
-        ("memory-table", "dmn", "babi-task-1k"),
-        is_comparable=False,
-    ),
-    Row(
-        "Residual attention, Wang et al. 2017",
-        "labels (CIFAR-10): accuracy",
-        ("ran-56-cifar10-full", "accuracy"),
-        "By a schedule of our own. A residual network of its size without attention, trained alike, has {plain} %; the "
-        "masks are almost flat.",
-        {"plain": ("resnet-56-cifar10-full", "accuracy")},
-        ("ran-table", "ran-56", "cifar10"),
-        is_comparable=False,
-    ),
-    Row(
-        "RA-CNN, Fu et al. 2017",
-        "labels (generated fine details): accuracy",
-        ("racnn-details-unlimited", "accuracy"),
-        "Crops in the middle give {middle} %: the learned zoom does the work. On birds, which the paper uses, it has "
-        "{birds} %, crops in the middle {birds_middle} %: one run, and chance can explain the gain.",
-        {
-            "middle": ("racnn-centre-details-unlimited", "accuracy"),
-            "birds": ("racnn-cub", "accuracy"),
-            "birds_middle": ("racnn-centre-cub", "accuracy"),
-        },
-    ),
-)
+LED = ("cause_top", "misplaced", "map_follow", "true_positive_strength")
 
 
 def systems() -> str:
     """Every system in one line, for the README."""
-    table = Table(COLUMNS, [_line(row) for row in ROWS], note=NOTE)
-    return f"{table.markdown()}\n{table.note}\n"
+    return f"{Table(COLUMNS, [_line(row) for row in TEXTS['systems']]).markdown()}\n{NOTE}\n"
 
 
-def _line(row: Row) -> list[str]:
-    held = _measured(row.main)
-    spread = "" if held.std is None else f" ± {100 * held.std:.1f}"
-    measured = f"{_percent(held.mean)}{spread}\n{len(held.seeds)} × {held.n:,}"
+def _line(row: Mapping[str, Any]) -> list[str]:
+    main = _measured(*row["main"])
+    spread = "" if main.std is None else f" ± {100 * main.std:.1f}"
+    measured = f"{_percent(main.mean)}{spread}\n{len(main.seeds)} × {main.n:,}"
     printed = "–"
-    if row.published is not None:
-        printed = _percent(_published((*row.published, row.main[1])))
-        printed = printed if row.is_comparable else f"({printed})"
-    numbers = {name: _percent(_measured(figure).mean) for name, figure in row.figures.items()}
-    numbers |= {name: _percent(_published(key)) for name, key in row.published_figures.items()}
-    return [row.label, row.task, measured, printed, row.sentence.format(**numbers)]
+    if "published" in row:
+        printed = _percent(_published(*row["published"], row["main"][1]))
+        printed = printed if row.get("comparable", True) else f"({printed})"
+    numbers = {name: _percent(_measured(*figure).mean) for name, figure in row.get("figures", {}).items()}
+    numbers |= {name: _percent(_published(*key)) for name, key in row.get("published_figures", {}).items()}
+    return [row["label"], row["task"], measured, printed, row["sentence"].format(**numbers)]
 
 
-def _measured(figure: Figure) -> Measured:
+def _measured(name: str, metric: str) -> Measured:
     """The mean over the seeds of a cell; ``CELL|BASELINE`` is a baseline of it."""
-    name, metric = figure
     cell, _, baseline = name.partition("|")
     metric = f"baseline/{baseline}/{metric}" if baseline else metric
     found = measure((run for run in recorded_runs().values() if run.run.rpartition("-seed")[0] == cell), metric)
@@ -187,8 +66,7 @@ def _measured(figure: Figure) -> Measured:
     return found
 
 
-def _published(key: tuple[str, str, str, str]) -> float:
-    table, system, data, metric = key
+def _published(table: str, system: str, data: str, metric: str) -> float:
     data, _, protocol = data.partition("-") if table == "memory-table" else (data, "", "")
     wanted = (table, system, data, metric)
     return next(
@@ -202,24 +80,19 @@ def _percent(value: float) -> str:
     return f"{100 * value:.1f}"
 
 
-Column = tuple[str, str, str, str]
-"""A heading, a data set, a metric, and the protocols that count, the first that has a run before the others."""
-
-
-def pivot(table: str, columns: Sequence[Column], labels: Mapping[str, str]) -> str:
+def pivot(table: str, columns: Sequence[tuple[str, str, str, str]], labels: str) -> str:
     """Systems by columns: measured ± standard deviation (published), and seeds × n of each column."""
     cells: dict[tuple[str, str, str], list[Cell]] = {}
     for cell in cells_of(table):
         cells.setdefault((cell.system, cell.data, cell.metric), []).append(cell)
     lines = []
-    for system, label in labels.items():
+    for system, label in TEXTS["labels"][labels].items():
         chosen = [_chosen(cells.get((system, data, metric), []), wanted) for _, data, metric, wanted in columns]
         if any(chosen):
             counts = [f"{len(cell.measured.seeds)}" if cell and cell.measured else "–" for cell in chosen]
             counts = counts if len(set(counts)) > 1 else counts[:1]
             lines.append([label, *(cell_text(cell).replace(" ± ", "±") for cell in chosen), "/".join(counts)])
-    table_ = Table(["", *(column[0] for column in columns), "seeds"], lines)
-    return table_.markdown()
+    return Table(["", *(column[0] for column in columns), "seeds"], lines).markdown()
 
 
 def _chosen(cells: Sequence[Cell], wanted: str) -> Cell | None:
@@ -229,49 +102,6 @@ def _chosen(cells: Sequence[Cell], wanted: str) -> Cell | None:
             if place in (cell.protocol, f"{cell.protocol}, {cell.drawing}") and cell.measured is not None:
                 return cell
     return next((cell for cell in cells if cell.published is not None and cell.protocol in wanted), None)
-
-
-SCENES = ("mref", "mdist", "mbg")
-AS_PUBLISHED = "authors merged, authors | authors merged, blend"
-FRESH = "unlimited, blend"
-QUESTION = {
-    "stn-plain": "STN, plain", "stn": "STN, bounded", "soft": "SOFT", "hard": "HARD", "hattnet": "HAttNet",
-    "hattnet-ctx": "HAttNet-CTX", "hattnet-ctx-sparse": "CTX, sparse (ours)", "stn-tuned": "STN, tuned (ours)",
-    "cross": "control: cross", "film": "control: FiLM", "blind": "control: blind", "uniform": "bound: even map",
-    "best cell, one grid": "bound: best cell, one grid",
-}  # fmt: skip
-MULTISET = {
-    "hsal": "HSAL-RL, improved", "hsal-plain": "HSAL-RL, plain", "hsal-ce": "cross-entropy",
-    "hsal-ordered": "control: reading order", "hsal-oracle": "control: multiset loss", "counts": "control: counter",
-}  # fmt: skip
-CAPTION = {
-    "sat-soft-paper": "soft, the paper's setting", "sat-soft-tuned": "soft, tuned", "sat-hard-tuned": "hard, tuned",
-    "sat-none-tuned": "no attention, tuned", "sat-soft-photos": "`sat-soft-photos`, shipped",
-}  # fmt: skip
-STORY = {
-    "memn2n-bow": "MemN2N, bags of words", "memn2n-pe": "MemN2N PE", "memn2n-ls": "MemN2N PE LS",
-    "memn2n": "MemN2N PE LS RN", "dmn": "DMN, supervised", "dmn-128": "DMN, 128 units", "dmn-weak": "DMN, weak",
-    "story-lstm": "LSTM",
-}  # fmt: skip
-LABEL = {
-    "ran-56": "Attention-56", "resnet-56": "control: residual network of its size", "ran-56-naive": "naive learning",
-    "ran-56-channel": "masks of channels", "ran-56-spatial": "masks of places", "ran-92": "Attention-92",
-    "resnet-92": "control: residual network of its size",
-}  # fmt: skip
-ZOOM = {
-    "racnn": "RA-CNN", "racnn-centre": "control: crops in the middle", "racnn-random": "control: crops anywhere",
-    "racnn-box": "control: crops round the evidence", "racnn-whole": "control: no crop",
-    "racnn-full": "control: all pixels",
-}  # fmt: skip
-ZOOMED = ("scale1_accuracy", "scale2_accuracy", "scale3_accuracy", "accuracy")
-BIRDS = {name: name for name in ("soft-parts", "cross", "hattnet-ctx", "soft", "film", "hard", "blind")}
-BABI = ("task-1k", "task-10k", "joint-1k", "joint-10k")
-LED = ("cause_top", "misplaced", "map_follow", "true_positive_strength")
-
-
-def scenes(metric: str, protocol: str) -> str:
-    """One score of the question models on the three kinds of scenes."""
-    return pivot("hattnet-table1", [(data.upper(), data, metric, protocol) for data in SCENES], QUESTION)
 
 
 def leaderboard() -> str:
@@ -298,48 +128,13 @@ def foreign() -> str:
     return Table(["model", *kinds, "false alarms"], lines).markdown()
 
 
-TABLES = {
+TABLES: dict[str, Callable[[], str]] = {
     "systems": systems,
-    "accuracy": lambda: scenes("accuracy", AS_PUBLISHED),
-    "strength": lambda: scenes("true_positive_strength", AS_PUBLISHED),
-    "accuracy-fresh": lambda: scenes("accuracy", FRESH),
-    "strength-fresh": lambda: scenes("true_positive_strength", FRESH),
+    **{name: partial(pivot, **settings) for name, settings in TEXTS["pivots"].items()},
     "projections": lambda: strength_table().markdown(),
-    "birds": lambda: pivot(
-        "crown-table", [(name, "cub", name, "pictures") for name in ("accuracy", "swapped_query", "pointing_at")], BIRDS
-    ),
-    "multisets": lambda: pivot(
-        "hsal-table1",
-        [
-            (f"{title}, {protocol}", data, "exact_match", f"{protocol} disjoint" if protocol == "authors" else protocol)
-            for data, title in (("mnist-set", "sets"), ("mnist-multiset", "multisets"))
-            for protocol in ("authors", "unlimited")
-        ]
-        + [("SVHN", "svhn", "exact_match", "")],
-        MULTISET,
-    ),
-    "captions": lambda: pivot(
-        "sat-table1",
-        [(f"BLEU-{n}", "flickr8k", f"bleu_{n}_nobp", "dev") for n in (1, 2, 3, 4)]
-        + [("METEOR", "flickr8k", "meteor", "dev")],
-        CAPTION,
-    ),
-    "stories": lambda: pivot(
-        "memory-table", [(name, "babi", "mean_error", name) for name in BABI],
-        STORY,
-    ),
-    "labels": lambda: pivot(
-        "ran-table", [(name, "cifar10", "accuracy", name) for name in ("full", "short")], LABEL
-    ),
-    "zoom": lambda: pivot(
-        "racnn-table",
-        [(f"{name.removesuffix('_accuracy')}, details", "details", name, "unlimited") for name in ZOOMED]
-        + [("all scales, birds", "cub", "accuracy", "")],
-        ZOOM,
-    ),
     "leaderboard": leaderboard,
     "foreign": foreign,
-}  # fmt: skip
+}
 
 
 def write_tables(*, check: bool) -> int:

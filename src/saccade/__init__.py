@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from saccade.commands.serve import serve as serve
     from saccade.commands.tour import tour as tour
     from saccade.commands.train import train as train
-    from saccade.data.gallery import example as example
+    from saccade.data.files import example as example
     from saccade.data.pictures.reading import read_picture as read_picture
     from saccade.errors import CheckpointError as CheckpointError
     from saccade.errors import ConfigError as ConfigError

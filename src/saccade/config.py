@@ -45,18 +45,9 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
             at = f"{where}.{key}" if where else str(key)
             raise ConfigError(f"unknown setting '{at[:LONGEST_SHOWN]}': {nearest(str(key), fields)}")
     built = {key: _convert(hints[key], value, f"{where}.{key}" if where else key) for key, value in values.items()}
-    missing = [
-        name
-        for name, field in fields.items()
-        if name not in built and field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise ConfigError(f"{where or cls.__name__}: missing setting(s) {', '.join(missing)}")
     try:
         return cls(**built)
-    except ConfigError:
-        raise
-    except (ValueError, TypeError, ArithmeticError) as error:  # a dataclass's own __post_init__ check
+    except (ValueError, TypeError, ArithmeticError) as error:  # a setting is missing, or its __post_init__ refused
         raise ConfigError(f"{where or cls.__name__}: {error}") from error
 
 

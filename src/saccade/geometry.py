@@ -120,12 +120,8 @@ def frame_through(modules: nn.Module | Iterable[nn.Module], start: Tensor | None
             frame = compose(frame, step)
         elif (inside := _inside(module)) is not None:
             frame = frame_through(inside, frame)
-        elif isinstance(module, nn.Conv2d):
-            frame = compose(frame, _convolution_frame(module))
-        elif isinstance(module, nn.MaxPool2d):
-            frame = compose(frame, layer_frame(module.kernel_size, module.stride, module.padding, module.dilation))
-        elif isinstance(module, nn.AvgPool2d):
-            frame = compose(frame, layer_frame(module.kernel_size, module.stride, module.padding))
+        elif isinstance(module, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d):
+            frame = compose(frame, layer_frame(*_window(module)))
         elif not isinstance(module, _KEEPS_GRID):
             raise ConfigError(
                 f"a layer {type(module).__name__} does not say how it moves the grid: give it an attribute frame_step "
@@ -169,10 +165,7 @@ def _cells_after(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d, size: Size) -> 
             return size
     elif layer.ceil_mode:
         return None
-    # layers of pictures have pairs
-    padding = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]
-    kernel, stride = _pair(layer.kernel_size), _pair(layer.stride)  # type: ignore[arg-type]  # as above
-    dilation = _pair(getattr(layer, "dilation", 1))
+    kernel, stride, padding, dilation = _window(layer)
     behind = getattr(layer, "behind", 0)
     height, width = (
         (size[axis] + 2 * padding[axis] + behind - dilation[axis] * (kernel[axis] - 1) - 1) // stride[axis] + 1
@@ -181,14 +174,15 @@ def _cells_after(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d, size: Size) -> 
     return height, width
 
 
-def _convolution_frame(layer: nn.Conv2d) -> Tensor:
-    """Frame of a convolution; for padding="same" what torch puts before the first row and column counts."""
-    kernel, dilation = _pair(layer.kernel_size), _pair(layer.dilation)  # type: ignore[arg-type]  # as above
+def _window(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) -> tuple[Size, Size, Size, Size]:
+    """Kernel, stride, padding before the first row and column, and dilation of a layer, each (y, x)."""
+    # layers of pictures have pairs
+    kernel, stride = _pair(layer.kernel_size), _pair(layer.stride)  # type: ignore[arg-type]  # as above
+    dilation = _pair(getattr(layer, "dilation", 1))
     if layer.padding == "same":  # the stride is 1; an odd total leaves the smaller half in front
-        before = (dilation[0] * (kernel[0] - 1) // 2, dilation[1] * (kernel[1] - 1) // 2)
-    else:
-        before = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]  # as above
-    return layer_frame(kernel, layer.stride, before, dilation)  # type: ignore[arg-type]  # as above
+        return kernel, stride, (dilation[0] * (kernel[0] - 1) // 2, dilation[1] * (kernel[1] - 1) // 2), dilation
+    padding = (0, 0) if layer.padding == "valid" else _pair(layer.padding)  # type: ignore[arg-type]  # as above
+    return kernel, stride, padding, dilation
 
 
 _KEEPS_GRID = (

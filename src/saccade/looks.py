@@ -7,7 +7,8 @@ proves it. Axes: B examples, T steps (words, hops, glimpses), H and W cells, S s
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
@@ -22,8 +23,21 @@ Role = Literal["multiplier", "mixture", "policy", "input", "crop", "derived"]
 Norm = Literal["softmax", "sigmoid", "linear", "l2", "none"]
 
 
-_LONGEST = 60  # characters of one value
-_MOST = 300  # of all
+class _Short(reprlib.Repr):
+    """Values in few characters: tensors and arrays as their shapes, looks as their names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxstring = self.maxother = 60
+
+    def repr1(self, value: Any, level: int) -> str:
+        """One value, wherever it stands."""
+        if isinstance(value, ShortRepr):
+            return str(getattr(value, "name", type(value).__name__))
+        return str(tuple(value.shape)) if hasattr(value, "shape") else super().repr1(value, level)
+
+
+_NOTHING: tuple[Any, ...] = (None, "", (), [], {})
 
 
 class ShortRepr:
@@ -31,36 +45,10 @@ class ShortRepr:
 
     def __repr__(self) -> str:
         # a mixin of dataclasses
-        held = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}  # type: ignore[arg-type]
-        told = ", ".join(f"{name}={shown(value)}" for name, value in held.items() if not _is_nothing(value))
-        return f"{type(self).__name__}({told if len(told) <= _MOST else told[:_MOST] + '…'})"
-
-
-def shown(value: object) -> str:
-    """A value in few characters: a tensor as its shape, a long collection as its length.
-
-    >>> shown([1, 2]), len(shown("x" * 80)), shown(list(range(1000)))
-    ('[1, 2]', 60, '[1000 items]')
-    """
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return f"({','.join(str(length) for length in shape)})"
-    if isinstance(value, ShortRepr):
-        return type(value).__name__
-    if isinstance(value, (list, tuple)) and any(isinstance(each, ShortRepr) for each in value):
-        return f"[{', '.join(str(getattr(each, 'name', type(each).__name__)) for each in value)}]"
-    if isinstance(value, Mapping) and any(hasattr(each, "shape") for each in value.values()):
-        return f"{{{', '.join(f'{name}: {shown(each)}' for name, each in value.items())}}}"
-    text = repr(value)
-    if len(text) <= _LONGEST:
-        return text
-    if isinstance(value, (list, tuple, Mapping)):
-        return f"[{len(value)} items]"
-    return f"{text[: _LONGEST - 2]}…{text[-1]}"
-
-
-def _is_nothing(value: object) -> bool:
-    return value is None or (isinstance(value, (str, tuple, list, Mapping)) and not value)
+        values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}  # type: ignore[arg-type]
+        told = {name: value for name, value in values.items() if hasattr(value, "shape") or value not in _NOTHING}
+        short = _Short()
+        return f"{type(self).__name__}({', '.join(f'{name}={short.repr(value)}' for name, value in told.items())})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)

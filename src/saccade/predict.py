@@ -7,21 +7,22 @@ is, how a question is asked and how the output becomes an answer; see :mod:`sacc
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_map
 
-from saccade.backbones.stages import fold_norms
+from saccade.backbones.stages import fuse_norms
 from saccade.data.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.families import Family, family
+from saccade.families import Family, families, family
 from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.responder import Question, Responder, Response
 from saccade.looks import ShortRepr
@@ -31,7 +32,7 @@ from saccade.models.folder import load_likeness, load_model
 from saccade.models.likeness import Fit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
-from saccade.zoo import resolve
+from saccade.zoo import resolve, shipped
 
 NEARLY_EVEN = 0.05
 """How much more the peak of all masks may let through than their least, for a look to say that this is little."""
@@ -41,7 +42,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     """A trained model, from a zoo name, a model folder, a run folder or ``hf://USER/NAME`` of the hub.
 
     ``timm:NAME`` and ``hf:NAME`` are published vision transformers of other libraries, whose attention is traced.
-    Norms behind convolutions are folded into them; to train on, take ``saccade.models.load_model``.
+    Norms behind convolutions are fused into them; to train on, take ``saccade.models.load_model``.
     """
     if isinstance(name_or_path, str) and ":" in name_or_path:
         from saccade.tracing.published import is_published, published_parts
@@ -51,7 +52,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
             return Predictor(traced, told, reads=reads, responder=responder)
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
-    fold_norms(model)
+    fuse_norms(model)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
     return Predictor(model, facts, name=facts.name or own_name, likeness=load_likeness(folder, facts))
 
@@ -124,7 +125,7 @@ class Predictor:
             told.append(f"fit: it is not known whether these {things} are like those that the model learned from")
         if self.facts.calibration is None:
             told.append("confidences are not calibrated")
-        if premise := self.responder.premise(self.facts):
+        if self.facts.family and (premise := self.family.premise(self.facts)):
             told.append(f"'{self.name}' {premise}")
         return told
 
@@ -244,18 +245,38 @@ class Predictor:
                 raised.
             options: as in :meth:`look`.
         """
-        query, chosen = self.question(ask), self.responder.options(options)
         files = self.reads.find([str(sources)]) if isinstance(sources, (str, Path)) else sources
-        batches = (self._ahead if isinstance(files, Sequence) else self._one_by_one)(files, batch_size, on_bad)
+        query, chosen = self.question(ask), self.responder.options(options)
+        read = self._ahead if isinstance(files, Sequence) else self._prepared
+        return self._looks(read(files, batch_size, on_bad), query, chosen)
+
+    def check_kind(self, files: Sequence[object]) -> None:
+        """Refuse files that are all of one kind which other models read, by their endings; a mixed list goes on."""
+        endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
+        if not endings or not endings.isdisjoint(self.reads.suffixes):
+            return
+        for other in families().values():
+            thing = other.reads().thing
+            if endings <= other.reads().suffixes:
+                models = " or ".join(name for name in other.featured if name in shipped()) or f"{thing} models"
+                raise DataError(
+                    f"{files[0]}: a {thing}, but the model '{self.name}' reads {plural(self.reads.thing)}; "
+                    f"{plural(thing)} are for {models}"
+                )
+
+    def _looks(
+        self, batches: Generator[Prepared, None, None], query: object, chosen: dict[str, object]
+    ) -> Iterator[Sighting]:
+        """A sighting of each input of the batches."""
         with closing(batches):  # an error that somebody keeps would keep its threads and decoders too
             for prepared in batches:
-                encoded = self._encoded(prepared())
+                encoded = self._encoded(prepared)
                 yield from self._answer(encoded, [query] * len(encoded), chosen)
 
-    def _one_by_one(
+    def _prepared(
         self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
-    ) -> Generator[Callable[[], Prepared], None, None]:
-        """How to get what the model takes of each batch of items that fit."""
+    ) -> Generator[Prepared, None, None]:
+        """What the model takes of each batch of items that fit."""
         for batch in self.reads.stream(sources, batch_size, on_bad):
             items = []
             for item in batch:
@@ -267,38 +288,27 @@ class Predictor:
                         raise
                     on_bad(item.name, error)
             if items:
-                yield partial(self.reads.prepare, items, self.facts)
+                yield self.reads.prepare(items, self.facts)
 
     def _ahead(
         self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
-    ) -> Generator[Callable[[], Prepared], None, None]:
-        """The same, where the next batch is read before this one is handed on, and prepared in another thread.
+    ) -> Generator[Prepared, None, None]:
+        """The same, where another thread reads and prepares the next batch while this one is answered.
 
         What is bad is told, and an error raised, when its turn comes: after the batch before it.
         """
-        bad: list[tuple[object, DataError]] = []
-        batches = self._one_by_one(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
-        with ThreadPoolExecutor(1, "preparing") as preparing, closing(batches):
-            before: Callable[[], Prepared] | None = None
+        bad: deque[tuple[object, DataError]] = deque()
+        batches = self._prepared(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
+        with closing(batches), ThreadPoolExecutor(1, "preparing") as thread:
+            following = thread.submit(next, batches, None)
             while True:
-                error: DataError | None = None
-                following = None
-                try:
-                    if (batch := next(batches, None)) is not None:
-                        following = preparing.submit(batch).result
-                except DataError as raised:
-                    error = raised
-                told, bad[:] = list(bad), []
-                if before is not None:
-                    yield before
-                if error is not None:
-                    raise error
-                if on_bad is not None:
-                    for source, reason in told:
-                        on_bad(source, reason)
-                if following is None:
+                prepared = following.result()
+                while on_bad is not None and bad:
+                    on_bad(*bad.popleft())
+                if prepared is None:
                     return
-                before = following
+                following = thread.submit(next, batches, None)
+                yield prepared
 
     def question(self, ask: Question | None) -> Any:
         """What ``ask`` is for the model; a DataError that says what can be asked, where it cannot."""
@@ -340,17 +350,19 @@ class Predictor:
             if said.confidence != said.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
             notes = () if response.notes is None else response.notes[number]
-            of_map = (*self._taught, *_given_looks(traces[number]), *_nearly_even(traces[number]))
             asked, trace = self.responder.query_text(query), self._with_slots(traces[number], read)
-            remarks = (*read.notes, *notes, *of_map)
+            remarks = (*read.notes, *notes, *self._notes_of(traces[number]))
             sightings.append(Sighting(said, asked, read.item, trace, self.name, remarks=remarks, fit=fit))
         return sightings
 
-    @property
-    def _taught(self) -> list[str]:
-        """What must be known of every map of this model: that it was taught where to look."""
-        how = self.facts.training.get("maps_supervised")
-        return [f"the map was taught where to look {how}"] if how else []
+    def _notes_of(self, trace: AttentionTrace) -> list[str]:
+        """What must be known of the maps of one answer."""
+        notes = []
+        if how := self.facts.training.get("maps_supervised"):
+            notes.append(f"the map was taught where to look {how}")
+        if names := trace.meta.get("given"):
+            notes.append(f"attention was edited: the weights of {', '.join(names)} were given, not computed")
+        return notes + _nearly_even(trace)
 
     def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""
@@ -361,12 +373,6 @@ class Predictor:
         told |= {"own_slots": len(own)} if own else {}
         told |= {"supporting": list(read.supporting)} if read.supporting else {}
         return replace(trace, meta={**trace.meta, **told})
-
-
-def _given_looks(trace: AttentionTrace) -> list[str]:
-    """That weights were given, where they were: such an answer is not the model's own."""
-    names = trace.meta.get("given", ())
-    return [f"attention was edited: the weights of {', '.join(names)} were given, not computed"] if names else []
 
 
 def _nearly_even(trace: AttentionTrace) -> list[str]:

@@ -132,7 +132,9 @@ def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Te
     for number, look in enumerate(trace.looks):
         tensors |= {f"looks.{number}.{name}": tensor for name, tensor in look.tensors().items()}
     if picture is not None:
-        tensors["picture"] = torch.from_numpy(np.array(_bounded(picture)))  # (H,W,3)
+        small = picture.convert("RGB")  # a copy
+        small.thumbnail((PICTURE_LIMIT, PICTURE_LIMIT))  # does nothing to a smaller one
+        tensors["picture"] = torch.from_numpy(np.array(small))  # (H,W,3)
     return tensors
 
 
@@ -186,10 +188,3 @@ def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:
         meta=document.meta,
         schema_version=document.schema_version,
     )
-
-
-def _bounded(picture: Image.Image) -> Image.Image:
-    """The picture in RGB with at most PICTURE_LIMIT pixels a side; always a copy."""
-    picture = picture.convert("RGB")
-    picture.thumbnail((PICTURE_LIMIT, PICTURE_LIMIT))  # does nothing to a smaller one
-    return picture

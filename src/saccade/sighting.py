@@ -155,7 +155,10 @@ class Sighting:
         from saccade.show.step_strips import glimpse_strip, has_glimpses, word_strip
 
         if not self.is_spatial:
-            return self._slot_table(**options)
+            from saccade.show.slot_table import slot_table
+
+            said: dict[str, Any] = {"question": self.question or "", "answer": f"{self.answer} ({self.confidence:.0%})"}
+            return slot_table(self.trace, self.slots, **{**said, "supporting": self.supporting, **options})
         if not self.has_places:
             return self.overlay()
         if self.is_caption:
@@ -176,12 +179,6 @@ class Sighting:
         """What was said on the way at each look, in words."""
         names = {look.name for look in self.trace.looks}
         return {name: f"{answer} ({share:.0%})" for name, answer, share in self.on_the_way if name in names}
-
-    def _slot_table(self, **options: Any) -> Image.Image:
-        from saccade.show.slot_table import slot_table
-
-        said = {"question": self.question or "", "answer": f"{self.answer} ({self.confidence:.0%})"}
-        return slot_table(self.trace, self.slots, **{**said, "supporting": self.supporting, **options})
 
     @property
     def is_spatial(self) -> bool:
@@ -242,13 +239,9 @@ class Sighting:
         """
         if not self.is_spatial:
             raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
-        if self.trace.is_nested:
-            return self._middle_of(self.trace.looks[-1])
-        return geometry.peak(self.total_map)
-
-    def _middle_of(self, look: Look) -> tuple[int, int]:
-        """(x, y) of the picture's pixel in the middle of a crop; all of a crop weighs the same, so it has no peak."""
-        height, width = self.picture.size
+        if not self.trace.is_nested:
+            return geometry.peak(self.total_map)
+        look, (height, width) = self.trace.looks[-1], self.picture.size
         rows, columns = look.grid or (1, 1)
         frame = self.trace.frame_on(look, (height, width)).reshape(2, 3)
         x, y = geometry.apply(frame, torch.tensor([columns / 2, rows / 2], dtype=torch.float64)).floor().long().tolist()
@@ -302,60 +295,46 @@ class Sighting:
 
     def to_json(self) -> dict[str, object]:
         """The answer and what belongs to it as plain values."""
-        return {
-            "model": self.model,
-            **self._where(),
-            "question": self.question,
-            "answer": self.answer if self.is_answered else None,
-            **self._said(),
-            **(self.said.confidence_json() if self.is_answered else {"confidence": None}),
-            "fit": self.fit.to_json(),
-            "alternatives": [[word, round(share, 6)] for word, share in self.alternatives],
-            **self._on_the_way(),
-            **({"peak": list(self.peak)} if self.has_places else {} if self.is_spatial else self._slots()),
-            "looks": [
-                {"name": look.name, "kind": look.kind, "role": look.role, **self._weights(look)}
-                for look in self.trace.looks
-            ],
-            "notes": list(self.notes),
-        }
+        values: dict[str, Any] = {"model": self.model}
+        name = self.source.name
+        values |= {"picture": name, "size": list(self.picture.size)} if self.is_spatial else {"source": name}
+        values |= {"question": self.question, "answer": self.answer if self.is_answered else None}
+        if self.is_caption:
+            if self.log_probability is not None:
+                values["log_probability"] = round(self.log_probability, 6)
+            values["words"] = self.words()
+            if self.others:
+                values["other_captions"] = [other.to_json() for other in self.others]
+        elif self.labels is not None:
+            values["labels"] = [[word, round(share, 6)] for word, share in self.labels]
+            values["glimpses"] = [[list(spot) for spot in spots] for spots in self.glimpses()]
+        values |= self.said.confidence_json() if self.is_answered else {"confidence": None}
+        values["fit"] = self.fit.to_json()
+        values["alternatives"] = [[word, round(share, 6)] for word, share in self.alternatives]
+        if self.on_the_way:
+            steps = [{"at": at, "answer": word, "confidence": round(share, 6)} for at, word, share in self.on_the_way]
+            values["on_the_way"] = steps
+        if self.has_places:
+            values["peak"] = list(self.peak)
+        elif not self.is_spatial:
+            values["slots"] = self.slots
+            if self.supporting:
+                values["supporting"] = list(self.supporting)
+        values["looks"] = [
+            {"name": look.name, "kind": look.kind, "role": look.role, **self._slot_weights(look)}
+            for look in self.trace.looks
+        ]
+        values["notes"] = list(self.notes)
+        return values
 
-    def _on_the_way(self) -> dict[str, object]:
-        """What was said on the way, as plain values."""
-        if not self.on_the_way:
-            return {}
-        told = [{"at": name, "answer": word, "confidence": round(share, 6)} for name, word, share in self.on_the_way]
-        return {"on_the_way": told}
-
-    def _slots(self) -> dict[str, object]:
-        """The texts of slots, and which of them the answer needs, as plain values."""
-        return {"slots": self.slots} | ({"supporting": list(self.supporting)} if self.supporting else {})
-
-    def _weights(self, look: Look) -> dict[str, object]:
+    def _slot_weights(self, look: Look) -> dict[str, object]:
         """For a look over slots: its weight on each text, and the sum on empty slots; with steps, a list of each."""
         if look.is_spatial or look.weights is None:
             return {}
-        weights, many = look.weights[0].double(), len(self.slots)  # (S,) or (T,S)
-        told = {"weights": _rounded(weights[..., :many]), "on_empty_slots": _rounded(weights[..., many:].sum(-1))}
-        return told | ({} if look.active is None else {"active": look.active[0].tolist()})
-
-    def _where(self) -> dict[str, object]:
-        """What was looked at, as plain values."""
-        if not self.is_spatial:
-            return {"source": self.source.name}
-        return {"picture": self.source.name, "size": list(self.picture.size)}
-
-    def _said(self) -> dict[str, object]:
-        """What was said one after the other, as plain values."""
-        if self.is_caption:
-            told: dict[str, object] = {"words": self.words()}
-            if self.log_probability is not None:
-                told = {"log_probability": round(self.log_probability, 6), **told}
-            return told | ({"other_captions": [other.to_json() for other in self.others]} if self.others else {})
-        if self.labels is None:
-            return {}
-        labels = [[word, round(share, 6)] for word, share in self.labels]
-        return {"labels": labels, "glimpses": [[list(spot) for spot in spots] for spots in self.glimpses()]}
+        weights, many = look.weights[0].double().round(decimals=6), len(self.slots)  # (S,) or (T,S)
+        empty = look.weights[0].double()[..., many:].sum(-1).round(decimals=6)
+        values = {"weights": weights[..., :many].tolist(), "on_empty_slots": empty.tolist()}
+        return values | ({} if look.active is None else {"active": look.active[0].tolist()})
 
     def record(self) -> Record:
         """The sighting as a record, which reports and the page read."""
@@ -388,8 +367,11 @@ class Sighting:
         from saccade.record import write_record
         from saccade.show.overlay import png_bytes
 
-        if stem is None and Path(folder).suffix.lower() in _FORMATS and not Path(folder).is_dir():
-            return [self._save_picture(Path(folder), filmstrip=filmstrip, cells=cells)]
+        kind = _FORMATS.get(Path(folder).suffix.lower())
+        if stem is None and kind is not None and not Path(folder).is_dir():
+            stream = io.BytesIO()
+            self._shown(filmstrip, cells).convert("RGB").save(stream, format=kind)
+            return [write_bytes(Path(folder), stream.getvalue())]
         place = Path(folder) / (stem or self.stem)
         shown = place.with_name(f"{place.name}.png")
         image = png_bytes(self._shown(filmstrip, cells))
@@ -406,11 +388,6 @@ class Sighting:
             raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
         painted = {"cells": cells} if self.is_spatial else {}
         return self.filmstrip(**painted) if is_strip else self.overlay()
-
-    def _save_picture(self, file: Path, *, filmstrip: bool | None, cells: bool) -> Path:
-        stream = io.BytesIO()
-        self._shown(filmstrip, cells).convert("RGB").save(stream, format=_FORMATS[file.suffix.lower()])
-        return write_bytes(file, stream.getvalue())
 
     @property
     def _is_strip(self) -> bool:
@@ -437,8 +414,3 @@ class Sighting:
             shown.thumbnail((_INLINE, _INLINE))  # a photograph at full size would swell the notebook by megabytes
         room = "100%" if self._is_strip else "400px"
         return render("sighting.html", seen=self, picture=data_url(png_bytes(shown)), room=room)
-
-
-def _rounded(values: Tensor) -> Any:
-    """Numbers as nested lists, or one number, with six digits after the point."""
-    return torch.round(values, decimals=6).tolist()

@@ -13,7 +13,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Self, TypeVar, cast, dataclass_transform, get_args, overload
+from typing import Any, Literal, Self, TypeVar, cast, dataclass_transform, get_args
 
 import torch
 from torch import Tensor
@@ -358,34 +358,8 @@ def crop_spec(grid: Size, picture: Size) -> LookSpec:
     return LookSpec("crop", "crop", grid=grid, picture=picture)
 
 
-class _ByOldName:
-    """Fields by the names that outputs had as dictionaries: "logits", "stage1.weights". Until its last reader goes."""
-
-    acts: dict[str, Act]
-
-    def _find(self, key: str) -> Any:
-        name, _, part = key.rpartition(".")
-        if name:
-            return getattr(self.acts.get(name), part, None)
-        return getattr(self, "logits" if key == "class_logits" and hasattr(self, "said") else key, None)
-
-    def _named(self, key: str) -> Tensor:
-        found: Tensor | None = self._find(key)
-        if found is None:
-            raise KeyError(key)
-        return found
-
-    def __contains__(self, key: str) -> bool:
-        return self._find(key) is not None
-
-    def get(self, key: str, other: Tensor | None = None) -> Tensor | None:
-        """The tensor of that name, or ``other``."""
-        found: Tensor | None = self._find(key)
-        return other if found is None else found
-
-
 @tensors
-class ModelOutput(_ByOldName):
+class ModelOutput:
     """What every model says."""
 
     logits: Tensor = ABSENT
@@ -398,13 +372,9 @@ class ModelOutput(_ByOldName):
         changed: Self = pytree.tree_map(change, self)
         return changed
 
-    @overload
-    def __getitem__(self, rows: str) -> Tensor: ...
-    @overload
-    def __getitem__(self, rows: slice | Tensor) -> Self: ...
-    def __getitem__(self, rows: Any) -> Any:
+    def __getitem__(self, rows: slice | Tensor) -> Self:
         """Some of the examples."""
-        return self._named(rows) if isinstance(rows, str) else self.map(lambda tensor: tensor[rows])
+        return self.map(lambda tensor: tensor[rows])
 
 
 @tensors

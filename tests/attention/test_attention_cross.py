@@ -8,7 +8,6 @@ from collections.abc import Callable
 import torch
 import torch.nn.functional as F
 
-from saccade import geometry
 from saccade.attention import CrossAttention
 
 Near = Callable[..., None]
@@ -35,23 +34,3 @@ def test_it_is_torchs_own_attention() -> None:
     keys = attention.to_key(features).flatten(2).transpose(1, 2)  # (B,N,D)
     expected = F.scaled_dot_product_attention(attention.to_query(query)[:, None], keys, cells)[:, 0]
     torch.testing.assert_close(attention.attend(features, query).context, expected)
-
-
-def test_gradients() -> None:
-    torch.manual_seed(3)
-    attention = CrossAttention(2, 3, hidden=4).double()
-    features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
-    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: attention.attend(f, q).context, (features, query))
-
-
-def test_the_look_is_what_was_used(assert_near: Near) -> None:
-    attention = CrossAttention(4, 3)
-    features, frame = torch.randn(2, 4, 5, 6), geometry.scale_shift((16, 16), (15, 15))
-    context, look = attention(features, torch.randn(2, 3), frame=frame, name="stage4")
-    look.validate()
-    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "soft", "multiplier", "softmax")
-    assert look.frame is frame
-    assert look.scores is not None
-    assert_near(look.rebuild(features), context)
-    assert_near(torch.softmax(look.scores.flatten(1), 1).reshape(2, 5, 6), look.weights)

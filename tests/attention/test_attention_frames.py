@@ -129,8 +129,6 @@ def test_what_has_no_frame_is_refused() -> None:
     classifier = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
     with pytest.raises(ConfigError, match=r"returns a tensor \(1, 4\), not a feature map"):
         frame_of(classifier, (32, 32))
-    with pytest.raises(ConfigError, match="give channels="):
-        frame_of(nn.Identity(), (8, 8))
     with pytest.raises(ShapeError, match="features"):
         frame_like(torch.zeros(1, 49, 8), (224, 224))
     with pytest.raises(DataError, match="image: expected"):

@@ -9,9 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade import geometry
 from saccade.attention import GaussianMixtureAttention
-from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -62,20 +60,3 @@ def test_the_formula_in_loops(grid: tuple[int, int], assert_near: Near) -> None:
     attention = GaussianMixtureAttention(6, components=3).double()
     state = torch.randn(4, 6, dtype=torch.float64) * 3
     assert_near(attention.mask(state, grid), naive_mask(attention, state, grid))
-
-
-def test_the_look_says_what_it_is() -> None:
-    attention = GaussianMixtureAttention(4)
-    features, frame = torch.randn(3, 8, 7, 7), geometry.scale_shift((16.0, 16.0), (0.0, 0.0))
-    context, look = attention(features, torch.randn(3, 4), frame=frame)
-    assert (look.name, look.kind, look.role, look.norm) == ("covert", "soft", "multiplier", "sigmoid")
-    AttentionTrace((look,)).validate()
-    torch.testing.assert_close(look.rebuild(features), context)
-    torch.testing.assert_close(look.scores.exp(), look.weights)
-    assert attention(features, torch.zeros(3, 4))[1].frame is None
-
-
-def test_gradients() -> None:
-    attention = GaussianMixtureAttention(3, components=2).double()
-    state = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda s: attention.mask(s, (3, 4)), (state,))

@@ -1,14 +1,14 @@
-"""Given weights in place of a mechanism's own: by hand, with gradients, and refused where they do not fit."""
+"""What all mechanisms do: looks that show what was used, gradients, and given weights in place of their own."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from saccade import geometry
 from saccade.attention import (
     CrossAttention,
     GaussianMixtureAttention,
@@ -19,6 +19,7 @@ from saccade.attention import (
     SpatialTransformer,
 )
 from saccade.errors import ShapeError
+from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
 
@@ -34,12 +35,44 @@ SUMS = {
 }
 """Mechanisms whose context is Σ weights · features."""
 every_sum = pytest.mark.parametrize("name", SUMS)
-EVERY = {**SUMS, "gate": lambda: ProgressiveAttention(2, 3, hidden=4)}
+EVERY = {
+    **SUMS,
+    "soft in context": lambda: SoftAttention(2, 3, hidden=4, context=3),
+    "gate": lambda: ProgressiveAttention(2, 3, hidden=4),
+    "gate in context": lambda: ProgressiveAttention(2, 3, hidden=4, context=3),
+}
 every_mechanism = pytest.mark.parametrize("name", EVERY)
 
 
 def built(name: str) -> nn.Module:
     return EVERY[name]().double()
+
+
+@every_mechanism
+def test_the_look_is_what_was_used(name: str, assert_near: Near) -> None:
+    attention, frame = built(name), geometry.scale_shift((16, 16), (15, 15))
+    features, query = torch.randn(2, 2, 5, 6).double(), torch.randn(2, 3).double()
+    context, look = attention(features, query, frame=frame, name="stage1")
+    AttentionTrace((look,)).validate()
+    assert (look.name, look.role, look.kind) == ("stage1", "multiplier", "gate" if "gate" in name else "soft")
+    assert look.frame is frame
+    assert attention(features, query)[1].frame is None
+    assert_near(look.rebuild(features), context)
+    if name == "gaussian":
+        weights = look.scores.exp()
+    else:
+        weights = look.scores.sigmoid() if "gate" in name else look.scores.flatten(1).softmax(1).view(2, 5, 6)
+    assert_near(weights, look.weights)
+    assert look.norm == ("softmax" if "soft" in name or name == "cross" else "sigmoid")
+
+
+@every_mechanism
+def test_gradients(name: str) -> None:
+    torch.manual_seed(3)
+    attention = built(name)
+    features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
+    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda f, q: attention.attend(f, q).context, (features, query))
 
 
 @every_sum
@@ -65,15 +98,6 @@ def test_a_mixture_takes_the_given_prior(assert_near: Near) -> None:
     assert torch.equal(look.weights, prior)
     assert torch.equal(look.scores, attention.prior(FEATURES, QUERY).scores)
     assert_near(look.rebuild(ANSWERS.exp()), log_mixture.exp())
-
-
-def test_a_sampled_cell_is_the_likeliest_of_the_given_prior(assert_near: Near) -> None:
-    prior = torch.tensor([[[0.25, 0.0], [0.75, 0.0]]], dtype=torch.float64)
-    attention = HardAttention(2, 3, hidden=4).double().eval()
-    answer, look = attention.sample(FEATURES, QUERY, ANSWERS, weights=prior)
-    assert_near(answer.exp(), [[0.2, 0.8]])
-    assert look.choice.tolist() == [2]
-    assert_near(look.log_prob, [math.log(0.75)])
 
 
 PICTURE = torch.arange(12.0, dtype=torch.float64).reshape(1, 1, 3, 4)

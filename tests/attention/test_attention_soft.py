@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade import geometry
 from saccade.attention import SoftAttention
 
 Near = Callable[..., None]
@@ -30,50 +27,9 @@ def test_equation_4_by_hand(assert_near: Near) -> None:
     assert_near(attended.context, [[30.0, 2.0]])
 
 
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**31))
-def test_against_loops(batch: int, channels: int, height: int, width: int, seed: int) -> None:
-    torch.manual_seed(seed)
-    attention = SoftAttention(channels, 2, hidden=3).double()
-    features = torch.randn(batch, channels, height, width, dtype=torch.float64)
-    query = torch.randn(batch, 2, dtype=torch.float64)
-    with torch.no_grad():
-        act = attention.attend(features, query)
-    context, weights, scores = act.context, act.weights, act.scores
-    for b in range(batch):
-        exponentials = [scores[b, i, j].exp() for i in range(height) for j in range(width)]
-        expected = torch.zeros(channels, dtype=torch.float64)
-        for i in range(height):
-            for j in range(width):
-                weight = scores[b, i, j].exp() / sum(exponentials)
-                torch.testing.assert_close(weights[b, i, j], weight)
-                expected += weight * features[b, :, i, j]
-        torch.testing.assert_close(context[b], expected)
-
-
-def test_gradients() -> None:
-    torch.manual_seed(3)
-    attention = SoftAttention(2, 3, hidden=4).double()
-    features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
-    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda f, q: attention.attend(f, q).context, (features, query))
-
-
 def test_one_huge_score_meets_the_arg_max() -> None:
     features = torch.randn(1, 4, 3, 3)
     scores = torch.randn(1, 3, 3)
     scores[0, 1, 2] = 1e4
     attended = with_scores(SoftAttention(4, 1), scores).attend(features, torch.zeros(1, 1))
     assert torch.equal(attended.context, features[:, :, 1, 2])
-
-
-def test_the_look_is_what_was_used(assert_near: Near) -> None:
-    attention = SoftAttention(4, 3, context=3)
-    features = torch.randn(2, 4, 5, 6)
-    frame = geometry.scale_shift((16, 16), (15, 15))
-    context, look = attention(features, torch.randn(2, 3), frame=frame, name="stage4")
-    look.validate()
-    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "soft", "multiplier", "softmax")
-    assert look.frame is frame
-    assert look.scores is not None
-    assert_near(look.rebuild(features), context)
-    assert_near(torch.softmax(look.scores.flatten(1), 1).reshape(2, 5, 6), look.weights)

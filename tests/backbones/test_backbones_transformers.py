@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -48,7 +47,7 @@ CONFIGS = {"seer": SimpleNamespace(patch_size=8, hidden_size=4), "reader": Simpl
 
 
 @pytest.fixture
-def library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+def library(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """A module named transformers; what was asked of it is noted."""
     asked: list[str] = []
 
@@ -65,17 +64,18 @@ def library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         nn.init.constant_(network.patches.weight, 0.5)
         return network
 
-    module, utils, logging = (ModuleType(f"transformers{part}") for part in ("", ".utils", ".utils.logging"))
+    module, base, logging = (
+        ModuleType(f"transformers{part}") for part in ("", ".image_processing_base", ".utils.logging")
+    )
     build = {
         "from_config": lambda said: Tokens() if said is CONFIGS["seer"] else Words(),
         "from_pretrained": pretrained,
     }
     module.AutoConfig, module.AutoModel = SimpleNamespace(from_pretrained=config), SimpleNamespace(**build)
-    wishes = tmp_path / "preprocessor_config.json"
-    wishes.write_text(json.dumps({"image_mean": [0.5, 0.5, 0.5], "image_std": [0.25, 0.25, 0.25]}))
-    utils.cached_file = lambda name, file, **_: str(wishes)
+    wishes = {"image_mean": [0.5, 0.5, 0.5], "image_std": [0.25, 0.25, 0.25]}
+    base.ImageProcessingMixin = SimpleNamespace(get_image_processor_dict=lambda name: (wishes, {}))
     logging.disable_progress_bar = lambda: None
-    for each in (module, utils, logging):
+    for each in (module, base, logging):
         monkeypatch.setitem(sys.modules, each.__name__, each)
     monkeypatch.setattr(hub, "why_no_hub", lambda: None)
     return asked

@@ -161,7 +161,7 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
     def failing(*_, **__):
         raise error
 
-    monkeypatch.setattr("saccade.data.gallery.example", failing)
+    monkeypatch.setattr("saccade.data.files.example", failing)
     result = run("look", "--example", "digits")
     assert (result.exit_code, result.stderr.strip()) == (2, line)
     assert "Traceback" in run("look", "--example", "digits", "--debug").stderr
@@ -184,7 +184,7 @@ def test_other_errors_are_tracebacks_and_ctrl_c_is_130(monkeypatch: pytest.Monke
         def failing(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr("saccade.data.gallery.example", failing)
+        monkeypatch.setattr("saccade.data.files.example", failing)
         assert run("look", "--example", "digits").exit_code == code
 
 

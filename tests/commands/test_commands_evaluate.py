@@ -34,12 +34,6 @@ def test_the_contract(run: Path) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_a_run_and_its_model_folder_are_the_same_model(run: Path) -> None:
-    by_run, by_folder = scored(run, sweeps=0), scored(run / "model", sweeps=0)
-    assert by_run["attention"] == by_folder["attention"]
-    assert by_run["model"] == str(run)
-
-
 def test_the_scenes_can_be_chosen(run: Path) -> None:
     usual = scored(run, sweeps=0)
     seeded = scored(run, sweeps=0, seed=9)

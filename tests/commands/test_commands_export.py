@@ -14,12 +14,10 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from typer.testing import CliRunner
 
 from saccade.adapters import onnx as onnx_export
 from saccade.adapters.onnx import AnswerAndLooks, check, example_inputs, onnx_bytes
 from saccade.commands import export as verb
-from saccade.commands.door import app
 from saccade.commands.export import export
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
@@ -248,7 +246,7 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(
     assert sidecar["check"]["largest_difference"] <= 1e-4
 
     images = torch.rand(5, 3, 31, 34, generator=torch.Generator().manual_seed(3))
-    expected = model.caption(model.encode(images), method="greedy")
+    expected = model.caption(model.encode(images))
     first, step = (
         onnxruntime.InferenceSession(tmp_path / "out" / name, providers=["CPUExecutionProvider"])
         for name in ("begin.onnx", "step.onnx")
@@ -297,17 +295,4 @@ class Undecided(OneHotModel):
 
 def test_a_model_that_no_graph_can_hold_says_so() -> None:
     with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
-        onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)})
-
-
-def test_the_command_prints_a_table_or_json(
-    context: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("saccade.export", lambda *_, **__: context.sidecar)
-    shown = CliRunner().invoke(app, ["export", str(context.model), "--out", str(tmp_path)])
-    assert shown.exit_code == 0
-    assert "stage1.weights" in shown.stdout
-    assert "batch, 14, 16" in shown.stdout
-    assert "model.onnx" in shown.stderr
-    told = CliRunner().invoke(app, ["export", str(context.model), "--out", str(tmp_path), "--json"])
-    assert json.loads(told.stdout)["sha256"] == context.sidecar["sha256"]
+        onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)}, {})

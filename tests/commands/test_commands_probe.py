@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -96,16 +95,6 @@ def test_a_second_run_replaces_the_first_and_says_the_same(tmp_path: Path) -> No
     first.pop("seconds"), second.pop("seconds")
     assert first == second
     assert first["kept"]["head"] == "linear"
-
-
-def test_a_pyramid_is_a_model_that_looks_at_every_stage(tmp_path: Path) -> None:
-    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
-    results_of(out, "--data", photos, "--heads", "pyramid", "--keep", "pyramid")
-    seen = saccade.load(out).look(photos / "red" / "2.png")
-    assert [look.name for look in seen.trace.looks] == ["layer1", "layer2"]
-    fine, last = (look.weights for look in seen.trace.looks)
-    assert fine.shape[-1] == 2 * last.shape[-1]
-    assert seen.map().shape == (32, 32)
 
 
 def test_maps_of_a_folder_take_the_place_of_a_network(tmp_path: Path) -> None:
@@ -243,35 +232,6 @@ def test_heads_that_were_taught_where_to_look_are_said_to_be(tmp_path: Path) -> 
     assert any(said in note for note in saccade.load(out).look(table.parent / "000.png").notes)
 
 
-def test_groups_stay_on_one_side_of_every_split(tmp_path: Path) -> None:
-    """Twelve groups of five pictures; a copy joins two of them."""
-    photos = write_squares(tmp_path / "squares", 60, planted=False).parent
-    rows = [
-        {"file_name": f"{number:03}.png", "label": CLASSES[number % 3], "group": number % 12} for number in range(60)
-    ]
-    shutil.copy(photos / "000.png", photos / "013.png")  # of group 0 and of group 1
-    rows[13]["label"] = CLASSES[0]
-    cells = [",".join(rows[0]), *(",".join(map(str, row.values())) for row in rows)]
-    (photos / "table.csv").write_text("\n".join(cells))
-    found = probe_pictures(
-        f"csv:{photos / 'table.csv'}",
-        out=tmp_path / "out",
-        backbone="compact",
-        heads=["soft"],
-        plan=replace(SMALL, steps=2),
-        size=32,
-        through="layer2",
-    )
-    splits = found.probed.splits
-    groups = [{found.pictures.groups[number] for number in part.tolist()} for split in splits for part in split]
-    for train, val, test in zip(*[iter(groups)] * 3):
-        assert not train & val
-        assert not train & test
-        assert not val & test
-    assert len({*found.pictures.groups}) == 11  # two of twelve share a picture
-    assert any("12 groups of pictures that belong together" in each for each in found.pictures.remarks)
-
-
 QUICKER = [word if word != "6" else "12" for word in QUICK]
 
 
@@ -342,19 +302,6 @@ def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_pat
     assert "1 question left out with fewer than 3 different pictures: rare" in result["remarks"]
 
 
-def test_a_folder_is_known_by_what_lies_in_it(tmp_path: Path) -> None:
-    photos = write_squares(tmp_path / "squares", 30, planted=False).parent
-    table = photos / "table.csv"
-    table.rename(photos / "metadata.csv")
-    text = (photos / "metadata.csv").read_text("utf-8").replace("image,", "file_name,", 1)
-    (photos / "metadata.csv").write_text(text, "utf-8")
-    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert f"{photos} is read as metadata:{photos}" in done.stderr.replace("\n", "")
-    bare = write_pictures(tmp_path / "bare", 6, ("only",)) / "only"
-    assert run("--data", bare, "--out", tmp_path / "other", *QUICK).exit_code == 2
-
-
 def test_the_length_is_epochs_or_steps(tmp_path: Path) -> None:
     photos = write_pictures(tmp_path / "photos", 18)
     quick = [*QUICK[:-2], "--epochs", "2", "--batch-size", "5", "--heads", "soft", "--json"]
@@ -362,13 +309,3 @@ def test_the_length_is_epochs_or_steps(tmp_path: Path) -> None:
     assert result["plan"]["steps"] == 2 * 2  # six pictures to learn from, five in a batch
     assert result["plan"]["batch_size"] == 5
     assert run("--out", tmp_path / "none").exit_code == 2
-
-
-def test_links_that_lead_nowhere_are_counted_and_the_rest_goes_on(tmp_path: Path) -> None:
-    photos = write_pictures(tmp_path / "photos", 24)
-    (photos / "self").symlink_to("self")
-    (photos / "gone").symlink_to("nowhere")
-    (photos / "red" / "back").symlink_to("..")
-    done = run("--data", photos, "--out", tmp_path / "out", "--heads", "soft", *QUICK)
-    assert done.exit_code == 0, done.output
-    assert "2 × link that leads nowhere (gone; self)" in " ".join(done.stderr.split())

@@ -13,7 +13,6 @@ import saccade
 from saccade.commands.door import app
 from saccade.commands.report import TITLE, report, run_looks
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_task import scene_examples
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.show.report import Gallery
 from saccade.show.score_tables import TITLE as SCORES
@@ -24,20 +23,13 @@ def test_a_run_shows_where_its_model_looks(run: Path) -> None:
     section = next(section for section in page.sections if section.title == TITLE)
     (gallery,) = section.blocks
     assert isinstance(gallery, Gallery)
-    truths = scene_examples(SceneData(SceneDataConfig(glyphs="pack"), "val"), 2)
+    truths = SceneData(SceneDataConfig(glyphs="pack"), "val").shown(2)
     told = [picture.caption for picture in gallery.pictures]
     assert len(told) == 2
     for caption, example in zip(told, truths):
         assert caption.startswith(f"{example.question}: ")
         assert caption.endswith(f"% sure; true: {example.truth}")
     assert TITLE in page.html()
-
-
-def test_without_looks_or_without_a_model_there_is_no_such_section(run: Path, tmp_path: Path) -> None:
-    assert run_looks(run, 0) is None
-    young = tmp_path / "young"
-    shutil.copytree(run, young, ignore=shutil.ignore_patterns("model", "checkpoints"))
-    assert TITLE not in [section.title for section in report([young]).sections]
 
 
 def test_without_mnist_the_shipped_digits_take_its_place(

@@ -65,10 +65,10 @@ def test_json_is_the_file_and_what_is_wrong_ends_with_code_2(folders, tmp_path) 
 @pytest.fixture(scope="module")
 def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two scenes with the truth beside them, of two digits each."""
-    from saccade.families.question.scene_task import SceneTask
+    from saccade.families.question.task import QuestionTask
 
     folder = tmp_path_factory.mktemp("scenes")
-    SceneTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)
+    QuestionTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, folder)
     lines = [json.loads(line) for line in (folder / "scenes.jsonl").read_text().splitlines()]
     kept = [{**line, "objects": line["objects"][:2]} for line in lines]
     (folder / "scenes.jsonl").write_text("\n".join(map(json.dumps, kept)))
@@ -105,7 +105,7 @@ def test_gradient_maps_agree_with_captum(scenes: Path, soft: saccade.Predictor) 
     answer = int(soft.model(prepared.inputs[0], query).logits.argmax())
 
     def logits(images: torch.Tensor) -> torch.Tensor:
-        return soft.model.forward_raw(images, query)["logits"]
+        return soft.model.forward_raw(images, query).logits
 
     expected = InputXGradient(logits).attribute(prepared.inputs[0].requires_grad_(), target=answer).sum(1)[0]
     torch.testing.assert_close(

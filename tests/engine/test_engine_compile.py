@@ -12,14 +12,14 @@ from engine_fakes import read_metrics, tiny_recipe
 
 from saccade.engine import fit, phases
 from saccade.engine.step import Learner
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.task import QuestionTask
 
 
 def losses(out: Path, *, compiled: bool) -> list[float]:
     """The losses of two steps of a small SOFT."""
     torch.compiler.reset()
     config = {"channels": 8, "depth": 2, "hidden": 8, "dropout": 0.0}
-    task = SceneTask(model="soft", model_config=config, data={"name": "mref", "glyphs": "pack", "asks": 1})
+    task = QuestionTask(model="soft", model_config=config, data={"name": "mref", "glyphs": "pack", "asks": 1})
     phase = {"steps": 2, "optimizer": {"name": "sgd", "lr": 0.1}}
     recipe = tiny_recipe(phase, batch_size=4, log_every=1, compile=compiled, precision="32-true")
     fit(task, recipe, out, device="cpu", progress="quiet")
@@ -34,7 +34,7 @@ def test_two_compiled_steps_on_a_cpu_have_the_losses_of_plain_ones(
     """Code is generated and compiled in earnest. Training compiles on CUDA alone, so here it is made to."""
     if not any(shutil.which(name) for name in ("g++", "clang++", "c++")):
         pytest.skip("torch's inductor needs a C++ compiler, and none is here")
-    monkeypatch.setattr(SceneTask, "validate", lambda task, model: {"accuracy": 0.0, "loss": 0.0})  # is not compiled
+    monkeypatch.setattr(QuestionTask, "validate", lambda task, model: {"accuracy": 0.0, "loss": 0.0})  # is not compiled
     plain = losses(tmp_path / "plain", compiled=False)
 
     def compiling(model: torch.nn.Module, *, compiled: bool) -> Learner:

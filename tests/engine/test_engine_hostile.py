@@ -59,16 +59,6 @@ def test_facts_of_any_make_are_passed_over(tmp_path: Path, text: bytes) -> None:
     assert store.load_newest()[0].step == 1
 
 
-@pytest.mark.parametrize("name", ["state.json", "state.safetensors"])
-def test_a_pipe_is_passed_over(tmp_path: Path, name: str) -> None:
-    store = CheckpointStore(tmp_path)
-    for step in (1, 2):
-        newest = store.save(step, {"model/w": torch.ones(2)}, {})
-    (newest / name).unlink()
-    os.mkfifo(newest / name)
-    assert store.load_newest()[0].step == 1
-
-
 def test_a_file_of_holes_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = CheckpointStore(tmp_path)
     newest = store.save(1, {"model/w": torch.ones(2)}, {})

@@ -7,7 +7,6 @@ test installs the package with pip.
 
 from __future__ import annotations
 
-import http.client
 import importlib.util
 import json
 import os
@@ -17,7 +16,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 from PIL import Image
@@ -188,44 +187,6 @@ def test_it_is_exported(folder: Path, done: dict[str, Done]) -> None:
     sidecar = json.loads((folder / "onnx" / "model.json").read_text("utf-8"))
     assert sidecar["outputs"].keys() == {"answer", "probabilities", "logits", "dots.weights"}
     assert (sidecar["queries"], sidecar["answers"]) == ([], list("012345"))
-
-
-@pytest.mark.web
-def test_it_is_served(folder: Path, done: dict[str, Done], environment: dict[str, str]) -> None:
-    pytest.importorskip("fastapi")
-    command = [sys.executable, "-m", "saccade", "serve", "run", "--port", "0", "--device", "cpu", "--quiet"]
-    with subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, text=True) as server:
-        try:
-            port = int(server.stdout.readline().strip().rstrip("/").rpartition(":")[2])
-            (model,) = fetched(port, "GET", "/api/models")["models"]
-            assert (model["name"], model["queries"], model["answers"]) == ("run", [], list("012345"))
-            picture = (folder / "made" / "00000001.png").read_bytes()
-            kept = fetched(port, "POST", "/api/encode", *form(picture))
-            asked = json.dumps({"model": "run", "encoding": kept["encoding"]}).encode()
-            view = fetched(port, "POST", "/api/ask", asked, "application/json")
-            told = json.loads(done["look"].out.splitlines()[1])
-            assert view["answer"] == told["answer"]
-            assert view["confidence"] == pytest.approx(told["confidence"], abs=1e-5)
-            assert [(look["name"], look["grid"]) for look in view["looks"]] == [("dots", [10, 10])]
-        finally:
-            server.terminate()
-
-
-def form(picture: bytes) -> tuple[bytes, str]:
-    """The body and the type of a form with one picture."""
-    head = '--mark\r\nContent-Disposition: form-data; name="picture"; filename="a.png"\r\nContent-Type: image/png'
-    body = head.encode() + b"\r\n\r\n" + picture + b"\r\n--mark--\r\n"
-    return body, "multipart/form-data; boundary=mark"
-
-
-def fetched(port: int, method: str, path: str, body: bytes = b"", kind: str = "") -> Any:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request(method, path, body or None, {"Content-Type": kind} if kind else {})
-    reply = connection.getresponse()
-    said = reply.read()
-    connection.close()
-    assert reply.status == 200, said
-    return json.loads(said)
 
 
 @pytest.fixture

@@ -8,9 +8,7 @@ import torch
 from PIL import Image
 
 from saccade.families.caption.data import CaptionDataConfig, CaptionScenes
-from saccade.families.question.scene_task import scene_examples
 from saccade.families.question.scenes import SceneData, SceneDataConfig
-from saccade.families.question.table_task import table_examples
 from saccade.families.question.tables import TableData, TableDataConfig
 
 
@@ -23,7 +21,7 @@ def table(folder: Path, text: str) -> str:
 
 def test_scenes_of_attributes_ask_about_each_scene_once() -> None:
     data = SceneData(SceneDataConfig(glyphs="pack"), "test")
-    found = scene_examples(data, 3)
+    found = data.shown(3)
     batch = data.take(data.one_per_scene(3))
     assert [each.question for each in found] == [data.queries[query] for query in batch.query.tolist()]
     assert [each.truth for each in found] == [data.answers[label] for label in batch.label.tolist()]
@@ -37,7 +35,7 @@ def test_scenes_of_attributes_ask_about_each_scene_once() -> None:
 def test_questions_without_evidence_have_no_masks(tmp_path: Path) -> None:
     rows = "image,query,label,split,box\n0.png,top,red,train,\n0.png,side,blue,train,\n1.png,side,red,train,2 2 8 6\n"
     data = TableData(TableDataConfig(table(tmp_path, rows), size=(10, 20)), "train")
-    found = table_examples(data, 9)
+    found = data.shown(9)
     assert [each.caption for each in found] == ["top → red", "side → red"]
     assert [len(each.masks) for each in found] == [0, 1]
     assert int(found[1].masks[0].sum()) == 6 * 4

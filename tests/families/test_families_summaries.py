@@ -87,14 +87,5 @@ def test_a_run_says_it_before_its_first_step(folder: Path, tmp_path: Path) -> No
     assert [line.startswith("doubtful: ") for line in lines[:3]] == [False, True, False]
 
 
-def test_multisets(folder: Path) -> None:
-    rows = _rows(labels=["1", "2"])
-    rows[5]["labels"] = ["2.0"]
-    rows.append({**rows[4], "labels": ["2"]})
-    said = _shown(_table(folder, rows), folder)
-    assert "doubtful: 1 picture has contradictory labels in different rows (first 4.png: '1; 2' and '2')" in said
-    assert "doubtful: 2 labels differ in spelling alone and count as different ones (first '2' and '2.0')" in said
-
-
 def test_a_table_without_doubts_has_one_line(folder: Path) -> None:
     assert "doubtful" not in _shown(_table(folder, _rows(query="how many", label="1")), folder)

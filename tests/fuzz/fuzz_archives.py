@@ -9,7 +9,7 @@ import random
 import struct
 import tarfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +37,14 @@ class Archives(Target):
             "a.gz": gzip.compress(CONTENT),
         }
 
-    def corpus(self) -> Mapping[str, Callable[[], Case]]:
+    def corpus(self) -> Mapping[str, Any]:
         link = tarfile.TarInfo("p/wanted.bin")
         link.type, link.linkname = tarfile.SYMTYPE, "/etc/passwd"
         device = tarfile.TarInfo("p/wanted.bin")
         device.type = tarfile.CHRTYPE
         huge = bytearray(_zip({"p/wanted.bin": CONTENT}))
         huge[-22:] = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 65535, 65535, 2**32 - 1, 2**32 - 1, 0)
-        made: dict[str, Callable[[], Case]] = {
-            f"good {name}": lambda name=name: (name, self.bases[name]) for name in self.bases
-        }
+        made: dict[str, Any] = {f"good {name}": (name, data) for name, data in self.bases.items()}
         made |= {
             "bomb zip": lambda: ("a.whl", _zip({"p/wanted.bin": bytes(50_000_000)})),
             "bomb tar": lambda: ("a.tar.gz", _tar({"p/wanted.bin": bytes(50_000_000)})),
@@ -65,8 +63,7 @@ class Archives(Target):
             "many tar members": lambda: ("a.tar.gz", _tar({f"p/{number}": b"" for number in range(5000)})),
         }
         for name in self.bases:
-            for what, data in {"empty": b"", "zeros": bytes(1000), "text": b"<html>" * 50}.items():
-                made[f"{name} {what}"] = lambda name=name, data=data: (name, data)
+            made |= {f"{name} {data[:9]!r}": (name, data) for data in (b"", bytes(1000), b"<html>" * 50)}
         return made
 
     def drawn(self, rng: random.Random) -> Case:

@@ -6,12 +6,12 @@ import hashlib
 import json
 import random
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from fuzzing import Content, Odd, Target
+from fuzzing import Content, Target
 from mutate import as_json, spoilt_bytes, spoilt_values
 from torch import nn
 
@@ -56,31 +56,18 @@ class Checkpoints(Target):
         paths = [path for path in store.folder.rglob("*") if path.is_file()]
         self.base: Files = {str(path.relative_to(store.folder)): path.read_bytes() for path in paths}
 
-    def corpus(self) -> Mapping[str, Callable[[], Files]]:
-        found: dict[str, Callable[[], Files]] = {"good": lambda: self.base}
-        for depth in (50, 100, 100_000):
-            for name, form in {"lists": (b"[", b"]"), "mappings": (b'{"a":', b"}")}.items():
-                text = b'{"facts": ' + form[0] * depth + b"1" + form[1] * depth + b"}"
-                found[f"{depth} {name}"] = lambda text=text: {**self.base, FACTS: text}
+    def corpus(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {"good": self.base, **self.odd_files(self.base, FACTS, TENSORS)}
+        for depth in (50, 100_000):
+            for name, (left, right) in {"lists": (b"[", b"]"), "mappings": (b'{"a":', b"}")}.items():
+                found[f"{depth} {name}"] = {**self.base, FACTS: b'{"facts": ' + left * depth + b"1" + right * depth}
         for file in (FACTS, TENSORS):
-            for kind in ("pipe", "zero", "folder", "link"):
-                found[f"{file} is a {kind}"] = lambda file=file, kind=kind: {**self.base, file: Odd(kind)}
-            found[f"{file} is a sparse terabyte"] = lambda file=file: {**self.base, file: Odd("sparse", 2**40)}
-            found[f"{file} is empty"] = lambda file=file: {**self.base, file: b""}
-            found[f"no {file}"] = lambda file=file: {name: data for name, data in self.base.items() if name != file}
-        for key, value in {"step": -1, "phase": 99, "phase_step": 2**63, "batches": "x", "best": [], "seconds": -1e400,
-                           "validation": [1], "phase_ended": 5, "stale": None, "beside": {}}.items():  # fmt: skip
-            found[f"position {key} {value}"] = lambda key=key, value=value: self._with_position({key: value})
-        for scalars in (
-            [],
-            {"inner.weight": []},
-            {"inner.weight": {"step": "x"}},
-            {"inner.weight": 5},
-            7,
-            {"inner.weight": {"exp_avg": 1}},
-        ):
-            found[f"scalars {scalars}"] = lambda scalars=scalars: self._with_facts({"optimizer_scalars": scalars})
-        return found
+            found[f"no {file}"] = {name: data for name, data in self.base.items() if name != file}
+        wrong = {"step": -1, "phase": 99, "phase_step": 2**63, "batches": "x", "best": [], "seconds": -1e400}
+        wrong |= {"validation": [1], "phase_ended": 5, "stale": None, "beside": {}}
+        found |= {f"position {key}": self._with_position({key: value}) for key, value in wrong.items()}
+        scalars = ([], {"inner.weight": []}, {"inner.weight": {"step": "x"}}, 7, {"inner.weight": {"exp_avg": 1}})
+        return found | {f"scalars {value}": self._with_facts({"optimizer_scalars": value}) for value in scalars}
 
     def drawn(self, rng: random.Random) -> Files:
         what = rng.randrange(6)
@@ -109,7 +96,7 @@ class Checkpoints(Target):
         checkpoint.position(1)
         checkpoint.restore_model(self.learner, None)
         checkpoint.restore_optimizer(self.optimizer, self.parameters)
-        checkpoint.rng(0)
+        checkpoint.restore_rng(0, torch.device("cpu"))
         if problems:
             raise CheckpointError(problems[0])
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from fuzzing import Target
+from fuzzing import RefusedError, Target
 from mutate import odd
 
 import saccade
@@ -32,7 +32,7 @@ class Maps(Target):
         self.encoded = self.predictor.encode(self.picture)
         (self.look,) = self.predictor.ask(self.encoded, "1").trace.as_given().items()
 
-    def corpus(self) -> Mapping[str, Callable[[], Case]]:
+    def corpus(self) -> Mapping[str, Any]:
         name, own = self.look
         shape = tuple(own.shape)
         maps: dict[str, Any] = {
@@ -51,18 +51,10 @@ class Maps(Target):
             "10^400": [[10**400]], "seven axes": torch.ones(1, 1, 1, 1, 1, 1, 1),
             "meta": torch.ones(shape, device="meta"),
         }  # fmt: skip
-        found: dict[str, Callable[[], Case]] = {}
-        for title, value in maps.items():
-            found[f"given {title}"] = lambda value=value: ("given", {name: value})
-            found[f"drawn {title}"] = lambda value=value: ("drawn", value)
-        for title, given in {
-            "no look": {},
-            "another look": {"x": own},
-            "number": {5: own},
-            "several": {name: own, "x": own},
-        }.items():
-            found[f"given {title}"] = lambda given=given: ("given", given)
-        return found
+        found: dict[str, Case] = {f"given {title}": ("given", {name: value}) for title, value in maps.items()}
+        found |= {f"drawn {title}": ("drawn", value) for title, value in maps.items()}
+        wrong = {"no look": {}, "another look": {"x": own}, "number": {5: own}, "several": {name: own, "x": own}}
+        return found | {f"given {title}": ("given", given) for title, given in wrong.items()}
 
     def drawn(self, rng: random.Random) -> Case:
         name, own = self.look
@@ -70,18 +62,13 @@ class Maps(Target):
         if rng.random() < 0.2:
             value = odd(rng)
         else:
-            shape = (
-                tuple(own.shape)
-                if rng.random() < 0.5
-                else tuple(rng.choice((0, 1, 2, 3, 40)) for _ in range(rng.randrange(5)))
-            )
+            own_shape, other = tuple(own.shape), tuple(rng.choice((0, 1, 2, 3, 40)) for _ in range(rng.randrange(5)))
+            shape = rng.choice((own_shape, other))
             numbers = np.random.default_rng(rng.randrange(2**32)).normal(0, 10 ** rng.uniform(-40, 38), shape)
             with np.errstate(all="ignore"):
                 value = numbers.astype(rng.choice(DTYPES))
-                if value.size and rng.random() < 0.3:
-                    value.reshape(-1)[rng.randrange(value.size)] = (
-                        rng.choice((0, 1, -1, np.nan, np.inf)) if value.dtype.kind in "fc" else 1
-                    )
+            if value.size and value.dtype.kind in "fc":
+                value.reshape(-1)[rng.randrange(value.size)] = rng.choice((0, 1, -1, np.nan, np.inf))
         return kind, {rng.choice((name, name, name, "x", "total")): value} if kind == "given" else value
 
     def run(self, case: Case) -> None:
@@ -89,4 +76,13 @@ class Maps(Target):
         if kind == "given":
             self.predictor.ask(self.encoded, "1", attention=value)
         else:
+            _check_numbers(value)
             overlay(self.picture, value)
+
+
+def _check_numbers(value: Any) -> None:
+    """What numpy cannot read as numbers is refused by its own words, before anything of ours sees it."""
+    try:
+        np.asarray(value.detach().cpu().float() if isinstance(value, torch.Tensor) else value, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError, NotImplementedError) as error:
+        raise RefusedError(str(error) or type(error).__name__) from error

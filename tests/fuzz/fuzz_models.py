@@ -6,7 +6,7 @@ import hashlib
 import json
 import random
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,13 +24,7 @@ from tiny_models import tiny_config
 
 Files = dict[str, Content]
 CONFIG, WEIGHTS, WORDS = "config.json", "model.safetensors", "vocab.json"
-ARCHITECTURES = {
-    "soft": "question",
-    "hattnet": "question",
-    "stn": "question",
-    "hsal": "multiset",
-    "sat-soft": "caption",
-}
+ARCHITECTURES = dict.fromkeys(("soft", "hattnet", "stn"), "question") | {"hsal": "multiset", "sat-soft": "caption"}
 
 
 class Models(Target):
@@ -61,47 +55,26 @@ class Models(Target):
         save_model(spec.resolve()(config), place, facts)
         return {path.name: path.read_bytes() for path in place.iterdir() if path.name != "card.md"}
 
-    def corpus(self) -> Mapping[str, Callable[[], Files]]:
-        found: dict[str, Callable[[], Files]] = {
-            f"good {name}": lambda base=base: base for name, base in self.bases.items()
-        }
-        for name, settings in {
-            "10,000 channels": {"channels": 10_000},
-            "8,192 channels": {"channels": 8192},
-            "100,000 stages": {"depth": 100_000},
-            "64 stages": {"depth": 64},
-            "2^63 channels": {"channels": 2**63},
-            "huge hidden": {"hidden": 10**30},
-            "foreign backbone": {"backbone": "timm:resnet18\0"},
-            "a million queries": {"queries": 1_000_000},
-        }.items():
-            found[name] = lambda settings=settings: self._with_settings("soft", settings)
-        found["longest 10^30"] = lambda: self._with_settings("sat-soft", {"longest": 10**30})
-        found["longest 10^5"] = lambda: self._with_settings("sat-soft", {"longest": 10**5})
-        found["huge crop"] = lambda: self._with_settings("stn", {"crop": [10**6, 10**6]})
-        found["a thousand glimpses"] = lambda: self._with_settings("hsal", {"glimpses": 1000, "most": 1000})
-        found["input 4096"] = lambda: self._edited("soft", preprocessing={"size": [4096, 4096]})
-        for file in (CONFIG, WEIGHTS):
-            for kind in ("pipe", "zero", "folder", "link"):
-                found[f"{file} is a {kind}"] = lambda file=file, kind=kind: {**self.bases["soft"], file: Odd(kind)}
-            found[f"{file} is a sparse terabyte"] = lambda file=file: {**self.bases["soft"], file: Odd("sparse", 2**40)}
-            found[f"{file} is empty"] = lambda file=file: {**self.bases["soft"], file: b""}
-        found["sparse and accounted for"] = self._sparse
+    def corpus(self) -> Mapping[str, Any]:
+        soft = self.bases["soft"]
+        found: dict[str, Any] = {f"good {name}": base for name, base in self.bases.items()}
+        found |= self.odd_files(soft, CONFIG, WEIGHTS) | {"sparse and accounted for": self._sparse()}
+        for base, settings in (
+            *(("soft", {"channels": number}) for number in (8192, 10_000, 2**63)),
+            *(("soft", {"depth": number}) for number in (64, 100_000)),
+            *(("soft", {"hidden": 10**30}), ("soft", {"backbone": "timm:resnet18\0"}), ("soft", {"queries": 10**6})),
+            *(("sat-soft", {"longest": number}) for number in (10**5, 10**30)),
+            *(("stn", {"crop": [10**6, 10**6]}), ("hsal", {"glimpses": 1000, "most": 1000})),
+        ):
+            found[f"{base} {settings}"] = self._with_settings(base, settings)
+        found["input 4096"] = self._edited("soft", preprocessing={"size": [4096, 4096]})
         for depth in (100, 100_000):
-            found[f"config of {depth} brackets"] = lambda depth=depth: {**self.bases["soft"], CONFIG: b"[" * depth}
-            found[f"header of {depth} brackets"] = lambda depth=depth: self._with_header(b"[" * depth)
-        for name, change in {
-            "NUL": {"name": "a\0b"},
-            "half a surrogate": {"name": "\ud800"},
-            "2^63": {"seed": 2**63},
-            "beside NUL": {"beside": {"name": "a\0", "sha256": "0"}},
-            "beside itself": {"beside": {"name": "input", "sha256": "0"}},
-            "words repeat": {"answers": ["a", "a", "b"]},
-        }.items():
-            found[name] = lambda change=change: self._edited("soft", **change)
-        for name, value in {"NaN": float("nan"), "infinity": float("inf"), "huge": 3e38, "tiny": 1e-45}.items():
-            found[f"weights all {name}"] = lambda value=value: self._filled(value)
-        return found
+            found[f"config of {depth} brackets"] = {**soft, CONFIG: b"[" * depth}
+            found[f"header of {depth} brackets"] = self._with_header(b"[" * depth)
+        beside = {"name": "input", "sha256": "0"}
+        changes = ({"name": "a\0b"}, {"name": "\ud800"}, {"seed": 2**63}, {"beside": beside}, {"answers": ["a", "a"]})
+        found |= {f"{change}": self._edited("soft", **change) for change in changes}
+        return found | {f"weights {value}": self._filled(value) for value in (float("nan"), float("inf"), 3e38, 1e-45)}
 
     def drawn(self, rng: random.Random) -> Files:
         base = self.bases[rng.choice(list(self.bases))]

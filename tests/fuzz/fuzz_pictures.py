@@ -6,8 +6,9 @@ import io
 import random
 import struct
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from fuzzing import Content, Odd, Target
@@ -46,48 +47,33 @@ class Pictures(Target):
         self.bases.append(_saved(noise, "JPEG", exif=exif))
         self.bases.append(_saved(noise, "TIFF", compression="tiff_lzw"))
 
-    def corpus(self) -> Mapping[str, Callable[[], Content]]:
-        found: dict[str, Callable[[], Content]] = {
-            f"good {n}": lambda data=data: data for n, data in enumerate(self.bases)
-        }
-        for orientation in range(10):
-            found[f"orientation {orientation}"] = lambda orientation=orientation: _rotated(orientation)
+    def corpus(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {f"good {number}": data for number, data in enumerate(self.bases)}
+        found |= {f"orientation {number}": _rotated(number) for number in range(10)}
+        found |= {f"{kind}": Odd(kind) for kind in ("pipe", "zero", "folder")}
+        found["sparse"] = Odd("sparse", 2**40, self.bases[0])
+        for text in (b"", b"PyP\n1 1\n255\n", b"PyP", b"PyRGBA1 1 255\n", b"PyCMYK 1 1 255\n", b"P0CMYK\n1 1\n255\n",
+                     b"Pf\n1 1\n-1.0\n", b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nENDHDR\n", b"P6 0 0 255\n",
+                     b"P6 99999999 99999999 255\n", b"P6 " + b"9" * 5000 + b" 1 255\n",
+                     b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
+                     b"<svg xmlns='http://www.w3.org/2000/svg'/>"):  # fmt: skip
+            found[f"text {text[:30]!r}"] = text + bytes(4)
+        bomb = b"a\0\0" + zlib.compress(bytes(50_000_000), 9)
         found |= {
-            "empty": lambda: b"",
-            "PyP": lambda: b"PyP\n1 1\n255\n" + bytes(4),
-            "PyP alone": lambda: b"PyP",
-            "PyRGBA": lambda: b"PyRGBA" + b"1 1 255\n" + bytes(4),
-            "PyCMYK": lambda: b"PyCMYK 1 1 255\n" + bytes(4),
-            "P0CMYK": lambda: b"P0CMYK\n1 1\n255\n" + bytes(4),
-            "Pf": lambda: b"Pf\n1 1\n-1.0\n" + bytes(4),
-            "P7": lambda: b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nENDHDR\n" + bytes(4),
-            "PPM of no size": lambda: b"P6 0 0 255\n",
-            "PPM of huge size": lambda: b"P6 99999999 99999999 255\n",
-            "PPM of long numbers": lambda: b"P6 " + b"9" * 5000 + b" 1 255\n",
-            "EPS": lambda: b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
-            "SVG": lambda: b"<svg xmlns='http://www.w3.org/2000/svg'/>",
-            "pipe": lambda: Odd("pipe"),
-            "zero": lambda: Odd("zero"),
-            "folder": lambda: Odd("folder"),
-            "sparse": lambda: Odd("sparse", 2**40, self.bases[0]),
-            "PNG of a lying header": lambda: _png(60_000, 60_000, bytes(1000)),
-            "PNG of a text bomb": lambda: _png(
-                1, 1, bytes(5), [(b"zTXt", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]
-            ),
-            "PNG of an ICC bomb": lambda: _png(
-                1, 1, bytes(5), [(b"iCCP", b"a\0\0" + zlib.compress(bytes(50_000_000), 9))]
-            ),
+            "PNG of a lying header": _png(60_000, 60_000, bytes(1000)),
+            "PNG of a text bomb": _png(1, 1, bytes(5), [(b"zTXt", bomb)]),
+            "PNG of an ICC bomb": _png(1, 1, bytes(5), [(b"iCCP", bomb)]),
             "PNG of many chunks": lambda: _png(1, 1, bytes(5), [(b"tEXt", b"a\0b")] * 50_000),
             "PNG 8000 × 8000": lambda: _png(8000, 8000, bytes(8000 * 24_001)),
             "PNG 1 × 64 million": lambda: _png(1, 64_000_000, bytes(64_000_000 * 4)),
-            "PNG too large": lambda: _png(20_000, 20_000, bytes(100)),
+            "PNG too large": _png(20_000, 20_000, bytes(100)),
             "JPEG of 400 scans": lambda: jpeg_of_scans(5500, 400),
             "JPEG of 20 scans": lambda: jpeg_of_scans(200, 20),
             "TIFF of 64,000 directories": lambda: tiff_of_frames(64_000),
             "TIFF of 100 directories": lambda: tiff_of_frames(100),
             "TIFF in a circle": _circle,
             "PPM of comments": lambda: b"P3 1 1 255\n" + b"#\n" * 800_000 + b"1 2 3\n",
-            "PPM of 100 comments": lambda: b"P3 1 1 255\n" + b"#\n" * 100 + b"1 2 3\n",
+            "PPM of 100 comments": b"P3 1 1 255\n" + b"#\n" * 100 + b"1 2 3\n",
             "GIF of 2,000 frames": lambda: _frames(2000),
             "GIF of 20 frames": lambda: _frames(20),
         }

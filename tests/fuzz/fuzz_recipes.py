@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ class Recipes(Target):
         texts = {file.stem: file.read_text(encoding="utf-8") for file in recipes().values()}
         self.bases = {name: text.partition("\nvariants:\n")[0] + f"\nname: {name}\n" for name, text in texts.items()}
 
-    def corpus(self) -> Mapping[str, Callable[[], Any]]:
+    def corpus(self) -> Mapping[str, Any]:
         base = self.bases["soft"]
         texts = {f"with {word[:40]!r}": f"{base}\n{word}\n" for word in WORDS}
         texts |= {f"value {word[:40]!r}": base.replace("\n", f"\nseed: {word}\n", 1) for word in WORDS}
@@ -65,17 +65,9 @@ class Recipes(Target):
             "comments": "#\n" * 100_000,
             "itself": "extends: recipe.yaml\nschema_version: 2",
         }
-        found: dict[str, Callable[[], Any]] = {
-            name: lambda text=text: (text.encode(), ()) for name, text in texts.items()
-        }
-        for name, value in {
-            "pipe": Odd("pipe"),
-            "zero": Odd("zero"),
-            "folder": Odd("folder"),
-            "NUL": b"\0",
-            "Latin": b"\xe9",
-        }.items():
-            found[f"file {name}"] = lambda value=value: (value, ())
+        found: dict[str, Any] = {name: (text.encode(), ()) for name, text in texts.items()}
+        contents = (Odd("pipe"), Odd("zero"), Odd("folder"), b"\0", b"\xe9")
+        found |= {f"file {content}": (content, ()) for content in contents}
         for override in ("phases.0.steps", "=", "a=b", "phases.99999999999999999999.x=1",
                          "phases.0.optimizer.lr=!!int x", "data=[",
                          "model.config.channels=1e400", "phases=&a [*a]", "phases.0.loss=soft:x", "seed=2e400",

@@ -6,13 +6,13 @@ import hashlib
 import json
 import random
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from fuzzing import Content, Odd, Target
+from fuzzing import Content, Target
 from mutate import as_json, nested, odd, spoilt_bytes, spoilt_values
 from PIL import Image
 
@@ -50,74 +50,31 @@ class Records(Target):
         write_record(place / "r", record)
         return {path.name: path.read_bytes() for path in place.iterdir()}
 
-    def corpus(self) -> Mapping[str, Callable[[], Files]]:
-        found: dict[str, Callable[[], Files]] = {
-            f"good {n}": lambda base=base: base for n, base in enumerate(self.bases)
-        }
-        shapes = (
-            [["a"]],
-            [["a", 0.5, 1]],
-            ["ab"],
-            "ab",
-            {"a": 0.5},
-            [["a", "b"]],
-            [[[], {}]],
-            5,
-            [None],
-            [["a", None]],
-            True,
-            [[1, 1e400]],
-        )
-        for key in ("alternatives", "labels", "words", "captions", "sentences", "slots", "supporting", "confidence",
-                    "size", "peak", "model",
-                    "question", "answer", "picture", "source"):  # fmt: skip
-            for shape in shapes:
-                found[f"{key} {shape}"] = lambda key=key, shape=shape: self._with_info(0, {key: shape})
-        for depth in (50, 100, 100_000):
-            text = b'{"format": "saccade-record", "schema_version": 1, "info": ' + b"[" * depth + b"]" * depth + b"}"
-            found[f"{depth} brackets"] = lambda text=text: {**self.bases[0], JSON: text}
-            found[f"scores of {depth} brackets"] = lambda depth=depth: {SCORES: b"[" * depth + b"]" * depth}
-            found[f"metrics of {depth} brackets"] = lambda depth=depth: {METRICS: b"[" * depth + b"\n{}"}
-        for name, tensor in {
-            "empty weights": torch.zeros(1, 0, 5), "no example": torch.zeros(0, 5, 7),
-            "complex": torch.zeros(1, 5, 7).to(torch.complex64),
-            "huge": torch.full((1, 5, 7), 1e38), "integers": torch.ones(1, 5, 7, dtype=torch.int64),
-            "one cell": torch.ones(1, 1, 1),
-            "one axis": torch.ones(5), "five axes": torch.ones(1, 1, 1, 1, 1), "half": torch.ones(1, 5, 7).half(),
-            "bool": torch.ones(1, 5, 7).bool(),
-        }.items():  # fmt: skip
-            found[f"weights {name}"] = lambda tensor=tensor: self._with_tensor("looks.0.weights", tensor)
-        for name, frame in {"zero": torch.zeros(2, 3), "NaN": torch.full((2, 3), torch.nan),
-                            "huge": torch.eye(2, 3) * 1e300,
-                            "tiny": torch.eye(2, 3).double() * 1e-300}.items():  # fmt: skip
-            found[f"frame {name}"] = lambda frame=frame: self._with_tensor("looks.0.frame", frame.double())
-            found[f"canvas {name}"] = lambda frame=frame: self._with_tensor("canvas", frame.double()[None])
-        for size in ([0, 0], [-1, 5], [10**6, 10**6], [2**62, 2**62], [1, 1]):
-            found[f"image size {size}"] = lambda size=size: self._with_tensor("image_size", torch.tensor([size]))
-        for size in ((0, 0, 3), (1, 1, 3), (5, 5, 4), (1, 3000, 3), (5, 5)):
-            found[f"picture {size}"] = lambda size=size: self._with_tensor(
-                "picture", torch.zeros(size, dtype=torch.uint8)
-            )
-        for file in (JSON, TENSORS):
-            for kind in ("pipe", "zero", "folder", "link"):
-                found[f"{file} is a {kind}"] = lambda file=file, kind=kind: {**self.bases[0], file: Odd(kind)}
-            found[f"{file} is a sparse terabyte"] = lambda file=file: {**self.bases[0], file: Odd("sparse", 2**40)}
+    def corpus(self) -> Mapping[str, Any]:
+        found: dict[str, Any] = {f"good {number}": base for number, base in enumerate(self.bases)}
+        shapes = ([["a"]], [["a", 0.5, 1]], "ab", {"a": 0.5}, [[[], {}]], 5, [["a", None]], [[1, 1e400]])
+        keys = ("alternatives", "labels", "words", "captions", "slots", "supporting", "confidence", "size", "answer")
+        found |= {f"{key} {shape}": self._with_info(0, {key: shape}) for key in keys for shape in shapes}
+        for depth in (50, 100_000):
+            lists = b"[" * depth + b"]" * depth
+            text = b'{"format": "saccade-record", "schema_version": 1, "info": ' + lists + b"}"
+            found[f"{depth} brackets"] = {**self.bases[0], JSON: text}
+            found[f"scores of {depth} brackets"] = {SCORES: lists}
+            found[f"metrics of {depth} brackets"] = {METRICS: lists + b"\n{}"}
+        kinds = (torch.complex64, torch.int64, torch.float16, torch.bool)
+        weights = [torch.ones(1, 5, 7).to(kind) for kind in kinds]
+        weights += [torch.zeros(shape) for shape in ((1, 0, 5), (0, 5, 7), (1, 1, 1), (5,), (1, 1, 1, 1, 1))]
+        frames = [torch.eye(2, 3).double() * scale for scale in (0, torch.nan, 1e300, 1e-300)]
+        sizes = [torch.tensor([size]) for size in ([0, 0], [-1, 5], [10**6, 10**6], [2**62, 2**62])]
+        shapes_of_pictures = ((0, 0, 3), (1, 1, 3), (5, 5, 4), (1, 3000, 3), (5, 5))
+        pictures = [torch.zeros(shape, dtype=torch.uint8) for shape in shapes_of_pictures]
+        tensors = {"looks.0.weights": weights, "looks.0.frame": frames, "canvas": [frame[None] for frame in frames]}
+        for name, values in {**tensors, "image_size": sizes, "picture": pictures}.items():
+            found |= {f"{name} {number}": self._with_tensor(name, value) for number, value in enumerate(values)}
         for key in (*self.scores, "x"):
-            for shape in (
-                *shapes,
-                None,
-                [],
-                {},
-                {"a": {"b": {"c": 1}}},
-                {"accuracy": None},
-                nested(70),
-                {"by_look": 5},
-                "\ud800",
-            ):
-                found[f"scores {key} {str(shape)[:40]}"] = lambda key=key, shape=shape: {
-                    SCORES: as_json({**self.scores, key: shape})
-                }
-        return found
+            for number, value in enumerate((*shapes, None, {"a": {"b": {"c": 1}}}, {"accuracy": None}, nested(70))):
+                found[f"scores {key} {number}"] = {SCORES: as_json({**self.scores, key: value})}
+        return found | self.odd_files(self.bases[0], JSON, TENSORS)
 
     def drawn(self, rng: random.Random) -> Files:
         what = rng.randrange(10)
@@ -136,9 +93,7 @@ class Records(Target):
                 document = spoilt_values(rng, document)
             return {**base, JSON: as_json(document)}
         if what == 5:
-            return self._with_info(
-                number, {rng.choice(("alternatives", "labels", "words", "size", "captions")): odd(rng)}
-            )
+            return self._with_info(number, {rng.choice(("alternatives", "labels", "size", "captions")): odd(rng)})
         if what == 6:
             return {**base, JSON: spoilt_bytes(rng, bytes(base[JSON]))}  # type: ignore[arg-type]
         tensors: bytes = base[TENSORS]  # type: ignore[assignment]

@@ -12,7 +12,7 @@ import shutil
 import traceback
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -48,8 +48,14 @@ class Target(ABC):
         """Where files of the present input lie."""
 
     @abstractmethod
-    def corpus(self) -> Mapping[str, Callable[[], Any]]:
-        """Inputs by name, each made when it is wanted."""
+    def corpus(self) -> Mapping[str, Any]:
+        """Inputs by name; large ones as functions that make them."""
+
+    def odd_files(self, base: Mapping[str, Content], *names: str) -> dict[str, Any]:
+        """``base`` with something in place of each of these files that is no ordinary file."""
+        odd = {kind: Odd(kind) for kind in ("pipe", "zero", "folder", "link")}
+        odd |= {"empty": b"", "sparse": Odd("sparse", 2**40)}
+        return {f"{name} {what}": {**base, name: content} for name in names for what, content in odd.items()}
 
     @abstractmethod
     def drawn(self, rng: random.Random) -> Any:
@@ -127,7 +133,7 @@ class Inputs:
         """Name and content of input ``number``."""
         if number < len(self.corpus):
             name, make = self.corpus[number]
-            return name, make()
+            return name, make() if callable(make) else make
         return f"drawn {number}", self.target.drawn(random.Random(f"{self.seed} {self.target.name} {number}"))
 
     def outcome(self, number: int) -> Outcome:

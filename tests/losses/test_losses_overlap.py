@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.task import Default
+from saccade.families.question.losses import Default
+from saccade.families.question.task import QuestionTask
 from saccade.losses.maps import overlap_loss
 from saccade.metrics.maps.localisation import total_variation
 from saccade.models.hattnet import HAttNetModel
@@ -48,9 +48,9 @@ def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
     assert found.requires_grad
 
 
-def task(**data: object) -> SceneTask:
+def task(**data: object) -> QuestionTask:
     settings = {"name": "mref", "glyphs": "pack", **data}
-    return SceneTask(model="soft", model_config={"channels": 4, "hidden": 4}, data=settings)
+    return QuestionTask(model="soft", model_config={"channels": 4, "hidden": 4}, data=settings)
 
 
 def test_a_phase_pays_for_it() -> None:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, log_marginal, log_prob_of
-from saccade.losses.policy import leave_one_out, reinforce
+from saccade.losses.policy import reinforce
 
 Near = Callable[..., None]
 Gradients = tuple[Tensor, ...]
@@ -84,18 +84,6 @@ def test_leaving_one_out_does_not_bias(draws: int, seed: int) -> None:
     assert_same(case.expected_gradients(draws), case.gradients(-case.bound()))
 
 
-def test_a_baseline_that_knows_its_own_draw_does_bias() -> None:
-    """The mean over all draws, the draw itself included, is the mistake that leaving one out avoids."""
-    case = Example(0)
-    total = torch.zeros_like(case.scores)
-    for cells in itertools.product(range(CELLS), repeat=2):
-        chosen = torch.tensor(cells)
-        chance = case.scores.softmax(0)[chosen].prod().detach()
-        own = case.log_likelihood[chosen].mean()
-        total += chance * case.gradients(case.loss(chosen, baseline=own))[0]
-    assert not torch.allclose(total, case.gradients(-case.bound())[0], rtol=1e-3)
-
-
 def test_entropy_adds_its_own_gradient() -> None:
     case = Example(2)
     entropy = cell_entropy(case.weights)
@@ -116,20 +104,3 @@ def test_value_and_gradient_by_hand(assert_near: Near) -> None:
     loss.backward()
     assert_near(log_likelihood.grad, [[-0.5, -0.5]])
     assert_near(log_prob.grad, [[-1.0, 1.0]])
-
-
-def test_leave_one_out_by_hand(assert_near: Near) -> None:
-    assert_near(leave_one_out(torch.tensor([[1.0, 2.0, 6.0], [0.0, 0.0, 3.0]])), [[4.0, 3.5, 1.5], [1.5, 1.5, 0.0]])
-
-
-def test_no_gradient_reaches_the_baseline() -> None:
-    baseline = torch.zeros((), requires_grad=True)
-    log_prob = torch.tensor([[-1.0]], requires_grad=True)
-    reinforce(torch.tensor([[-2.0]]), log_prob, baseline=baseline).backward()
-    assert baseline.grad is None
-
-
-def test_it_runs_under_vmap() -> None:
-    log_likelihood, log_prob = -torch.rand(3, 5, 4), -torch.rand(3, 5, 4)
-    together = torch.func.vmap(reinforce)(log_likelihood, log_prob)
-    torch.testing.assert_close(together, torch.stack([reinforce(*one) for one in zip(log_likelihood, log_prob)]))

@@ -1,14 +1,18 @@
-"""What a model is worth in one line, and whether its answers need the evidence."""
+"""The summary, what a model is worth in one line, and whether its answers need the evidence."""
 
 from __future__ import annotations
 
+import json
+import math
 from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
+from saccade.metrics.intervals import Interval, Values
 from saccade.metrics.maps.scorer import Baseline, MapScorer
+from saccade.metrics.result import only_defined, summarise, without_nan
 from saccade.metrics.verdict import EvidenceReliance, against_chance, against_guessing, changed, donors
 
 
@@ -38,14 +42,6 @@ def test_a_model_that_beats_guessing_and_one_of_which_it_cannot_be_told() -> Non
         in against_guessing(rights(1, 1), {"commonest_label": rights(0, 1)}, torch.zeros(1).long())["says"]
     )
     assert against_guessing(rights(0.5), {}, torch.arange(200)) == {}
-
-
-def test_pictures_are_the_unit() -> None:
-    """200 questions about two pictures are two pieces of evidence, not 200."""
-    picture = torch.arange(200) // 100
-    habit = {"commonest_label": rights(0.4)}
-    assert "beats" in against_guessing(rights(0.6), habit, torch.arange(200))["says"]
-    assert "no difference" in against_guessing(rights(0.6), habit, picture)["says"]
 
 
 def scorer(chance: str) -> MapScorer:
@@ -155,3 +151,69 @@ def test_nothing_is_said_where_it_cannot_be_told() -> None:
     assert guess.sentence() == ""  # it knows nothing, with the evidence or without
     assert asked(reads_corner, labels, images, torch.zeros_like(evidence)).summary() == {}
     assert asked(reads_corner, labels, images, torch.ones_like(evidence)).summary() == {}
+
+
+KEYS = ["n", "definition", "metrics", "attention", "baselines", "intervals", "counts"]
+
+
+def two_maps(evidence=True, **more):
+    """Two maps of 1×2 pixels, one right and one wrong, of two pictures."""
+    found = MapScorer(scores=("pointing",), baselines=("uniform",))
+    masks = torch.tensor([[[True, False]], [[True, False]]]) & evidence
+    found.add(torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]]), masks, **more)
+    return found
+
+
+def test_maps_alone_have_all_keys():
+    found = summarise(maps=two_maps())
+    assert list(found) == KEYS
+    assert found["n"] == 2
+    assert found["metrics"] == {}
+    assert found["attention"] == {"pointing": 0.5}
+    assert found["baselines"] == {"uniform": {"pointing": 0.5}}
+    assert found["counts"] == {"pointing": 2}
+    assert list(found["intervals"]) == ["pointing"]
+    low, high = found["intervals"]["pointing"]
+    assert (low, high) == pytest.approx((0.076, 0.924), abs=1e-3)  # one right of two pictures
+    assert json.loads(json.dumps(found, allow_nan=False)) == found
+
+
+def test_what_no_example_has_is_left_out_or_null():
+    values = Values()
+    values.add_values({"swapped": torch.full((2,), math.nan), "right": torch.tensor([1.0, math.nan])})
+    given = {"maps": two_maps(False, looks=[("one", torch.ones(2, 1, 2))]), "measured": [(values, torch.arange(2))]}
+    found = summarise(**given)
+    assert found["attention"] == {"by_look": {"one": {}}}
+    assert found["baselines"] == {}
+    assert found["counts"] == {"right": 1}
+    assert found["intervals"] == {"right": [None, None]}  # one picture says nothing of the spread
+    kept = summarise(**given, keep_undefined=True)
+    assert kept["attention"] == {"pointing": None, "by_look": {"one": {"pointing": None}}}
+    assert kept["baselines"] == {"uniform": {"pointing": None}}
+    assert kept["counts"] == {"pointing": 0, "swapped": 0, "right": 1}
+    assert kept["intervals"] == {name: [None, None] for name in ("pointing", "swapped", "right")}
+
+
+def test_what_a_family_adds_stands_beside_the_maps():
+    values = Values()
+    values.add_values({"held": torch.tensor([0.0, 1.0])})
+    found = summarise(
+        n=7, metrics={"bleu": 0.25, "by_size": {"small": math.nan}}, maps=two_maps(), attention=values.means(),
+        measured=[(values, torch.arange(2))], baselines={"habit": {"accuracy": 0.125}},
+        intervals={"bleu": Interval(0.25, 0.125, 0.5, 7, 7, 0)}, counts={"references": 35},
+    )  # fmt: skip
+    assert found["n"] == 7
+    assert found["metrics"] == {"bleu": 0.25, "by_size": {"small": None}}
+    assert found["attention"] == {"pointing": 0.5, "held": 0.5}
+    assert list(found["baselines"]) == ["habit", "uniform"]
+    assert found["intervals"].keys() == {"bleu", "pointing", "held"}
+    assert found["intervals"]["bleu"] == [0.125, 0.5]
+    assert found["counts"] == {"pointing": 2, "held": 2, "references": 35}  # no count of what is not a mean
+
+
+def test_nan_is_null_however_deep():
+    assert without_nan({"a": [1.0, math.nan, {"b": math.nan}], "c": "nan"}) == {
+        "a": [1.0, None, {"b": None}],
+        "c": "nan",
+    }
+    assert only_defined({"a": 0.0, "b": math.nan}) == {"a": 0.0}

@@ -15,7 +15,7 @@ from saccade.errors import ConfigError
 from saccade.models.caption_decoder import LookStep, WordStep
 from saccade.models.caption_decoding import END, NOTHING, UNKNOWN, Decoded, decode
 from saccade.models.sat import SatModel
-from tiny_models import tiny_config, tiny_model
+from tiny_models import tiny_model
 
 GRID = (2, 3)
 
@@ -40,9 +40,7 @@ class Table:
         rows = encoding[:, :1].long()  # each picture carries its number: (B,1)
         return rows, Count(torch.zeros_like(rows), rows)
 
-    def next_word(
-        self, scene: Tensor, memory: Count, before: Tensor, generator: torch.Generator | None = None
-    ) -> WordStep:
+    def next_word(self, scene: Tensor, memory: Count, before: Tensor) -> WordStep:
         logits = self.log_prob[memory.picture, before]  # -1 is the last row: (B,K,V)
         cell = (before + memory.words) % (GRID[0] * GRID[1])  # (B,K)
         weights = torch.nn.functional.one_hot(cell, GRID[0] * GRID[1]).double().unflatten(-1, GRID)  # (B,K,h,w)
@@ -85,18 +83,16 @@ def padded(words: list[int], longest: int) -> list[int]:
     return words + [NOTHING] * (longest - len(words))
 
 
-@pytest.mark.parametrize(("method", "asked"), [("greedy", [1, 1, 1]), ("beam", [1, 3, 3]), ("sample", [3, 3, 3])])
+@pytest.mark.parametrize(("width", "asked"), [(1, [1, 1, 1]), (3, [1, 3, 3])])
 def test_the_first_word_of_a_beam_is_computed_once(
-    method: str, asked: list[int], monkeypatch: pytest.MonkeyPatch
+    width: int, asked: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Captions of a beam begin as one; those that are drawn do not."""
     table, places = random_table(2, 9, seed=0), []
     table.log_prob[..., END] = -torch.inf
     say = table.next_word
     monkeypatch.setattr(table, "next_word", lambda *given: places.append(given[2].shape[1]) or say(*given))
-    found = decode(table, pictures(2), method=method, width=3, captions=3 if method == "sample" else 1, longest=3)
+    assert decode(table, pictures(2), width=width, longest=3).words.shape == (2, 1, 3)
     assert places == asked
-    assert found.words.shape == (2, 3 if method == "sample" else 1, 3)
 
 
 def test_greedy_takes_the_likeliest_word_each_time() -> None:
@@ -107,22 +103,12 @@ def test_greedy_takes_the_likeliest_word_each_time() -> None:
     assert found.lengths.tolist() == [[2]]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_a_beam_of_one_is_greedy(seed: int) -> None:
-    table = random_table(4, 6, seed)
-    greedy, beam = (decode(table, pictures(4), method=method, width=1) for method in ("greedy", "beam"))
-    for one, other in zip(greedy, beam):
-        assert one is other is None or torch.equal(one, other)
-
-
 @pytest.mark.parametrize("length_penalty", [0.0, 0.7, 1.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_a_beam_as_wide_as_there_are_captions_finds_the_best_of_all(seed: int, length_penalty: float) -> None:
     vocabulary, longest = 4, 3
     table, captions = random_table(2, vocabulary, seed), every_caption(vocabulary, longest)
-    found = decode(
-        table, pictures(2), method="beam", width=40, captions=3, longest=longest, length_penalty=length_penalty
-    )
+    found = decode(table, pictures(2), width=40, captions=3, longest=longest, length_penalty=length_penalty)
     for picture in range(2):
         ranked = sorted(captions, key=lambda w: -log_prob_of(table, picture, w) / len(w) ** length_penalty)
         for which in range(3):
@@ -132,56 +118,19 @@ def test_a_beam_as_wide_as_there_are_captions_finds_the_best_of_all(seed: int, l
             )
 
 
-def test_a_wider_beam_finds_what_greed_misses() -> None:
-    """The likeliest first word leads nowhere."""
-    p = torch.full((1, 5, 4), 1e-9)
-    p[0, NOTHING, 2], p[0, NOTHING, 3] = 0.6, 0.4
-    p[0, 2] = torch.tensor([0.3, 1e-9, 0.35, 0.35])
-    p[0, 3, END] = 1.0
-    table = Table(p.log())
-    assert said(decode(table, pictures(1), longest=3), 0)[0] == 2
-    found = decode(table, pictures(1), method="beam", width=2, longest=3)
-    assert said(found, 0) == [3, END, -1]
-    assert found.log_prob.exp().item() == pytest.approx(0.4, abs=1e-4)
-
-
-def test_the_length_penalty_prefers_long_captions() -> None:
-    p = torch.full((1, 5, 4), 1e-9)
-    p[0, NOTHING, 2], p[0, NOTHING, 3] = 0.5, 0.5
-    p[0, 2, END] = 0.5  # 2: short, in all 0.25
-    p[0, 2, 2] = 0.5
-    p[0, 3, 3], p[0, 3, END] = 0.7, 0.3  # 3 3 3: long, each word likelier
-    table = Table(p.log())
-    short, long = (
-        decode(table, pictures(1), method="beam", width=6, longest=4, length_penalty=penalty) for penalty in (0.0, 1.5)
-    )
-    assert said(short, 0) == [2, END, -1, -1]
-    assert int(long.lengths) > 1
-
-
-def test_captions_come_best_first_and_differ() -> None:
-    found = decode(random_table(3, 8, 0), pictures(3), method="beam", width=5, captions=5)
-    assert (found.log_prob.diff(dim=1) <= 0).all()
-    for picture in range(3):
-        assert len({tuple(said(found, picture, which)) for which in range(5)}) == 5
-
-
 @settings(max_examples=25)
 @given(
     ends=st.sampled_from(["never", "at once", "as it likes"]),
-    method=st.sampled_from(["greedy", "sample", "beam"]),
     vocabulary=st.integers(3, 6),
     longest=st.integers(1, 7),
     width=st.integers(1, 6),
     seed=st.integers(0, 999),
 )
-def test_there_is_always_a_caption(
-    ends: str, method: str, vocabulary: int, longest: int, width: int, seed: int
-) -> None:
+def test_there_is_always_a_caption(ends: str, vocabulary: int, longest: int, width: int, seed: int) -> None:
     table = random_table(2, vocabulary, seed)
     if ends != "as it likes":
         table.log_prob[..., END] = -torch.inf if ends == "never" else 50.0
-    found = decode(table, pictures(2), method=method, width=width, longest=longest)  # type: ignore[arg-type]
+    found = decode(table, pictures(2), width=width, longest=longest)
     assert found.words.shape == (2, 1, longest)
     assert found.log_prob.isfinite().all()
     assert (found.lengths >= 1).all()
@@ -198,53 +147,38 @@ def test_there_is_always_a_caption(
 
 
 def test_fewer_captions_than_asked_for_are_said_to_be_none() -> None:
-    found = decode(random_table(1, 4, 0), pictures(1), method="beam", width=5, captions=5, longest=1)
+    found = decode(random_table(1, 4, 0), pictures(1), width=5, captions=5, longest=1)
     assert found.log_prob[0, :2].isfinite().all()  # there are two words
     assert (found.log_prob[0, 2:] == -torch.inf).all()
     assert (found.words[0, 2:] == NOTHING).all()
     assert (found.lengths[0] == torch.tensor([1, 1, 0, 0, 0])).all()
 
 
-@pytest.mark.parametrize("method", ["greedy", "beam"])
-def test_many_pictures_are_found_as_one_by_one(method: str) -> None:
+@pytest.mark.parametrize(("width", "captions"), [(1, 1), (4, 3)])
+def test_many_pictures_are_found_as_one_by_one(width: int, captions: int) -> None:
     """Though some end early and others are cut."""
     table = random_table(12, 7, 3)
-    options = {"method": method, "width": 4, "captions": 3 if method == "beam" else 1, "longest": 9}
-    together = decode(table, pictures(12), **options)  # type: ignore[arg-type]
+    options = {"width": width, "captions": captions, "longest": 9}
+    together = decode(table, pictures(12), **options)
     assert len(set(together.lengths[:, 0].tolist())) > 1
     for number in range(12):
-        alone = decode(table, pictures(12)[number : number + 1], **options)  # type: ignore[arg-type]
+        alone = decode(table, pictures(12)[number : number + 1], **options)
         for one, whole in zip(alone, together):
             assert one is whole is None or torch.equal(one, whole[number : number + 1])
 
 
-@pytest.mark.parametrize("kind", ["soft", "hard"])
-def test_a_real_model_finds_the_same_one_by_one(kind: str) -> None:
-    torch.manual_seed(0)
-    config = {"attention_kind": kind, "pick": "best" if kind == "hard" else "expected", "longest": 6}
-    model = SatModel(SatModel.Config(**{**tiny_config(SatModel).__dict__, **config})).double().eval()
-    encoding = model.encode(torch.rand(9, 3, 31, 34, dtype=torch.float64))
-    together = model.caption(encoding, method="beam", width=4, captions=2)
-    for number in range(9):
-        alone = model.caption(encoding[number : number + 1], method="beam", width=4, captions=2)
-        assert torch.equal(alone.words, together.words[number : number + 1])
-        torch.testing.assert_close(alone.log_prob, together.log_prob[number : number + 1])
-        torch.testing.assert_close(alone.weights, together.weights[number : number + 1])
-
-
 def test_no_pictures_have_no_captions() -> None:
     model = tiny_model(SatModel).eval()
-    found = model.caption(model.encode(torch.rand(0, 3, 31, 34)), method="beam", captions=2)
+    found = model.caption(model.encode(torch.rand(0, 3, 31, 34)), width=5, captions=2)
     assert found.words.shape == (0, 2, 4)
     assert found.weights.shape == (0, 2, 4, *model.grid)
 
 
-@pytest.mark.parametrize("method", ["greedy", "sample", "beam"])
-def test_attention_belongs_to_the_words_it_was_paid_for(method: str) -> None:
+@pytest.mark.parametrize("captions", [1, 4])
+def test_attention_belongs_to_the_words_it_was_paid_for(captions: int) -> None:
     """Each look of this model tells the word before it and its place."""
-    captions = 1 if method == "greedy" else 4
     table = Table(random_table(3, 6, 1).log_prob, chooses=True)
-    found = decode(table, pictures(3), method=method, captions=captions, longest=8)  # type: ignore[arg-type]
+    found = decode(table, pictures(3), width=captions, captions=captions, longest=8)
     assert found.choices is not None
     for picture, which in itertools.product(range(3), range(captions)):
         before = NOTHING
@@ -259,56 +193,21 @@ def test_attention_belongs_to_the_words_it_was_paid_for(method: str) -> None:
             before = word
 
 
-def test_log_probabilities_are_those_of_the_words() -> None:
-    table = random_table(3, 6, 2)
-    for method in ("greedy", "sample", "beam"):
-        found = decode(table, pictures(3), method=method, longest=8)  # type: ignore[arg-type]
-        for picture in range(3):
-            expected = log_prob_of(table, picture, said(found, picture))
-            assert found.log_prob[picture, 0].item() == pytest.approx(expected, abs=1e-4)
-
-
 def test_a_word_probability_that_does_not_add_up_to_one_is_normalised() -> None:
     table = random_table(1, 5, 0)
     shifted = Table(table.log_prob + 3.0)
-    one, other = (decode(each, pictures(1), method="beam", width=3) for each in (table, shifted))
+    one, other = (decode(each, pictures(1), width=3) for each in (table, shifted))
     torch.testing.assert_close(one.log_prob, other.log_prob, rtol=1e-5, atol=1e-5)
-
-
-def test_words_are_drawn_by_their_probability() -> None:
-    p = torch.full((1, 6, 5), 0.0)
-    p[0, NOTHING] = torch.tensor([0.1, 0.1, 0.2, 0.2, 0.4])  # neither of the first two may come first
-    p[0, :-1, END] = 1.0
-    found = decode(
-        Table(p.log()), pictures(1), method="sample", captions=4000, longest=3,
-        generator=torch.Generator().manual_seed(0),
-    )  # fmt: skip
-    share = found.words[0, :, 0].bincount(minlength=5) / 4000
-    torch.testing.assert_close(share, torch.tensor([0.0, 0.0, 0.25, 0.25, 0.5]), rtol=0, atol=0.03)
-
-
-def test_draws_follow_their_generator() -> None:
-    table = random_table(2, 9, 0)
-
-    def draws(seed: int) -> Tensor:
-        generator = torch.Generator().manual_seed(seed)
-        return decode(table, pictures(2), method="sample", captions=5, generator=generator).words
-
-    assert torch.equal(draws(1), draws(1))
-    assert not torch.equal(draws(1), draws(2))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"method": "baem"}, "did you mean 'beam'"),
-        ({"captions": 2}, "one greedy caption"),
-        ({"method": "beam", "width": 3, "captions": 4}, "widen it"),
-        ({"method": "beam", "width": 0}, "1 or more"),
-        ({"method": "sample", "captions": 0}, "1 or more"),
-        ({"longest": 0}, "longest"),
+        ({"width": 3, "captions": 4}, "captions"),
+        ({"captions": 0}, "captions"),
+        ({"length_penalty": float("nan")}, "length_penalty"),
     ],
 )
-def test_what_cannot_be_decoded_is_said(options: dict[str, object], message: str) -> None:
+def test_what_cannot_be_decoded_is_said(options: dict[str, float], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         decode(random_table(1, 4, 0), pictures(1), **options)  # type: ignore[arg-type]

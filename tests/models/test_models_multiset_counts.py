@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
 from torch import Tensor
 
-from saccade.errors import ConfigError
-from saccade.families import models
 from saccade.models.multiset_reader import MultisetCountsModel
-from tiny_models import example_batch, tiny_model
+from tiny_models import tiny_model
 
 STOP = 3
 
@@ -53,18 +49,6 @@ def test_logits_are_the_odds_of_one_more(model: MultisetCountsModel) -> None:
 def test_it_counts_cell_by_cell(model: MultisetCountsModel) -> None:
     """Two pictures side by side in one volume count as their mean: no cell knows of another."""
     left, right = torch.rand(2, 1, 32, 6, 7)
-    whole = model.answer(torch.cat([left, right], dim=3))[f"{model.look_stage}.context"]
-    parts = [model.answer(half)[f"{model.look_stage}.context"] for half in (left, right)]
+    whole = model.answer(torch.cat([left, right], dim=3)).acts[model.look_stage].context
+    parts = [model.answer(half).acts[model.look_stage].context for half in (left, right)]
     torch.testing.assert_close(whole, sum(parts) / 2)
-
-
-def test_it_attends_to_nothing_in_particular(model: MultisetCountsModel) -> None:
-    output = model(**example_batch(MultisetCountsModel, 2, 0)[0])
-    (look,) = output.trace.validate().looks
-    assert torch.equal(look.weights, torch.full((2, 6, 7), 1 / 42))
-
-
-@pytest.mark.parametrize("wrong", [{"hidden": 0}, {"classes": 0}, {"most": -1}])
-def test_sizes_that_cannot_be_are_named(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match=next(iter(wrong))):
-        models()["multiset-counts"].build(wrong)

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from published_weights_fake import publish, withdraw
-from saccade.config import from_dict
+from saccade.backbones import build_backbone
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.models.controls import FilmModel
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel, QueryPrior
-from saccade.models.soft import SoftModel
+from saccade.models.picture_query import PictureQueryModel, resolution_ends
 from tiny_models import OneHotModel, example_batch, named, tiny_model
 
 Near = Callable[..., None]
@@ -44,20 +42,11 @@ def test_the_last_stage_kept_has_the_attention() -> None:
     assert model.head.norm.num_features == 32
 
 
-def test_the_small_stack_can_be_cut_too() -> None:
-    model = model_spec("soft").build({"through": "stage2"})
-    assert isinstance(model, SoftModel)
-    assert (model.look_name, model.channels) == ("stage2", 32)
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"backbone": "mobilnetv2"}, "did you mean 'mobilenetv2'"),
-        ({"backbone": "mobilenetv2", "through": "block44"}, "no stage 'block44'"),
         ({"pretrained": True}, "'small' has no ImageNet weights"),
         ({"multi_label": "yes"}, "multi_label: expected bool"),
-        ({"prior": 1}, "prior: expected bool"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
@@ -65,11 +54,27 @@ def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None
         model_spec("soft").build(settings)
 
 
-def test_stn_keeps_to_the_small_stack() -> None:
-    with pytest.raises(
-        ConfigError, match=r"cuts out flattens .* small stack, found 'resnet18'; choose small, or another"
-    ):
-        model_spec("stn").build({"backbone": "resnet18"})
+@pytest.mark.parametrize("name", ["soft", "hard", "hattnet-ctx", "cross"])
+def test_the_classifier_never_sees_the_query(name: str) -> None:
+    """Once all cells weigh alike, queries cannot be told apart; before, they can."""
+    torch.manual_seed(0)
+    model = model_spec(name).build().eval()
+    image = torch.zeros(1, 3, 100, 100)
+    image[:, :, 10:40, 60:90] = torch.rand(3, 30, 30)  # cells must differ, or attention makes no difference
+
+    def spread() -> float:
+        logits = model(image.expand(10, -1, -1, -1), torch.arange(10)).logits
+        return float(logits.std(0).max().detach())
+
+    parameters = dict(model.named_parameters())
+    for key, parameter in parameters.items():
+        if key.endswith(("from_query.weight", "to_query.weight")):
+            torch.nn.init.normal_(parameter, std=3)
+    assert spread() > 1e-4
+    for key, parameter in parameters.items():
+        if key.endswith(("to_score.weight", "to_key.weight")):
+            torch.nn.init.zeros_(parameter)
+    assert spread() < 1e-5
 
 
 def test_what_logits_mean(assert_near: Near) -> None:
@@ -86,13 +91,6 @@ def test_only_the_meaning_of_logits_changes(name: str) -> None:
     one, many = tiny(name).eval(), tiny(name, multi_label=True).eval()
     assert (one.multi_label, many.multi_label) == (False, True)
     assert torch.equal(one(**inputs).logits, many(**inputs).logits)
-
-
-def test_the_prior_by_hand(assert_near: Near) -> None:
-    prior = QueryPrior(3, 2)
-    with torch.no_grad():
-        prior.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
-    assert_near(prior(torch.eye(3)[[2, 0]]), [[5.0, 6.0], [1.0, 2.0]])
 
 
 @every_model
@@ -178,17 +176,21 @@ def test_a_model_without_published_weights_says_so() -> None:
         OneHotModel().load_pretrained()
 
 
-def test_old_settings_still_build() -> None:
-    """A configuration written before there were other backbones."""
-    old = {"queries": 10, "answers": 5, "channels": 32, "depth": 4, "dropout": 0.0}
-    config = from_dict(PictureQueryConfig, old)
-    assert (config.backbone, config.pretrained, config.through) == ("small", False, None)
-    assert (config.multi_label, config.prior) == (False, False)
-
-
-def test_film_conditions_the_last_stage_of_each_resolution() -> None:
-    model = tiny("film", **DEEP).eval()
-    assert isinstance(model, FilmModel)
-    assert list(model.modulations) == ["block1", "block3", "block4"]
-    encoding: Tensor = model.encode(torch.rand(1, 3, 64, 64))
-    assert encoding.shape == (1, 16, 32, 32)
+@pytest.mark.parametrize(
+    ("backbone", "through", "ends"),
+    [
+        ("small", None, ("stage1", "stage2", "stage3", "stage4")),
+        ("small", "stage2", ("stage1", "stage2")),
+        ("resnet18", None, ("layer1", "layer2", "layer3", "layer4")),  # the stem has the grid of layer1
+        ("resnet18", "stem", ("stem",)),
+        ("vgg16", "pool3", ("pool1", "pool2", "pool3")),  # a pooling belongs to its convolutions
+        ("vgg16", "conv3", ("pool1", "conv3")),  # pool2 has the grid of conv3
+        ("mobilenetv2", "block7", ("block1", "block3", "block6", "block7")),
+        ("mobilenetv2", None, ("block1", "block3", "block6", "block13", "head")),
+        ("efficientnet-lite0", "block8", ("block1", "block3", "block5", "block8")),
+        ("efficientnet-lite0", None, ("block1", "block3", "block5", "block11", "head")),
+        ("efficientnet-lite2", None, ("block1", "block4", "block7", "block15", "head")),
+    ],
+)
+def test_the_last_stage_of_each_grid(backbone: str, through: str | None, ends: tuple[str, ...]) -> None:
+    assert resolution_ends(build_backbone(backbone, through=through)) == ends

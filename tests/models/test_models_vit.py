@@ -63,14 +63,6 @@ def test_rollout_of_the_model_is_a_share_of_the_patches(model: VitModel) -> None
     assert (shares.sum((1, 2)) < 1).all()
 
 
-def test_rows_of_the_last_layer_are_the_looks(model: VitModel) -> None:
-    images, query = torch.rand(2, 3, 100, 100), torch.tensor([3, 4])
-    rows = model.class_rows(model.encode(images), query)
-    assert rows.shape == (2, 4, 10, 10)
-    weights = [look.weights for look in model(images, query).trace.looks if look.weights is not None]
-    torch.testing.assert_close(rows[:, -1], torch.stack(weights).mean(0))
-
-
 def test_places_differ_and_tokens_know_theirs(model: VitModel) -> None:
     waves = positions(16, (5, 7), torch.zeros(1)).flatten(1).T  # (35,16)
     apart = torch.cdist(waves, waves) + torch.eye(35) * 9

@@ -10,10 +10,11 @@ import torch.nn.functional as F
 
 from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
-from saccade.probing.data import Questions
+from saccade.probing.data import Examples, Questions
 from saccade.probing.heads import (
     HeadStack,
     Places,
+    Setting,
     batches_of,
     fresh_heads,
     logits_of,
@@ -97,8 +98,9 @@ def test_stacked_training_equals_the_single_training(name: HeadName, questions: 
         seen.update(numbers.tolist())
         return features[numbers]
 
-    options = {"rates": rates, "decays": decays, "steps": steps, "batch_size": 3, "seed": 7, "at_once": 2}
-    trained = train_heads(heads, batch, labels, learns, questions=questions, **options)
+    examples = Examples(labels, range(K), range(len(labels)), questions)
+    settings = [*map(Setting, rates, decays)]
+    trained = train_heads(heads, batch, examples, learns, settings, steps=steps, batch_size=3, seed=7, at_once=2)
     assert seen == {*range(P)} - {2}
     pictures = questions.pictures_of(learns.any(0).nonzero()[:, 0])
     for number, found in enumerate(trained):
@@ -123,14 +125,13 @@ def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     features, on = features_of(P), torch.zeros(P, H, W)
     features[:, 0, 0, 0] += 4
     on[:, 0, 0] = 1
-    options = {"decays": [0.0], "rates": [0.1], "steps": 40, "batch_size": P, "seed": 1, "questions": PLAIN}
+    options = {"steps": 40, "batch_size": P, "seed": 1}
     shares = []
     for places in (Places(on, torch.ones(1, H, W), 5.0), None):
         learns = torch.ones(1, P, dtype=torch.bool)
-        labels = torch.arange(P) % K
-        head, *_ = train_heads(
-            heads_of(name, [0]), lambda numbers: features[numbers], labels, learns, places=places, **options
-        )
+        examples, settings = Examples(torch.arange(P) % K, range(K), range(P), PLAIN), [Setting(0.1, 0.0)]
+        heads, batch = heads_of(name, [0]), lambda numbers: features[numbers]
+        head, *_ = train_heads(heads, batch, examples, learns, settings, places=places, **options)
         shares.append(float(torch.stack([act.weights[:, 0, 0].detach() for act in head(features)[1].values()]).mean()))
     assert shares[0] > 0.75
     assert shares[0] > shares[1] + 0.2

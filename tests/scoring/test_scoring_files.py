@@ -180,16 +180,10 @@ def png(pixels: np.ndarray) -> bytes:
 
 BROKEN = {
     "npz cut short": ("p0.npz", npz(map=maps()[0])[:-40], "p0.npz"),
-    "npz without its magic": ("p0.npz", npz(map=maps()[0]).replace(b"\x93NUMPY", b"\x93NUMBY"), "p0.npz"),
     "npz of two": ("p0.npz", npz(one=maps()[0], two=maps()[1]), "one, two"),
-    "npz of none": ("p0.npz", npz(), "p0.npz"),
-    "npy cut short": ("p0.npy", npy(maps()[0])[:-5], "p0.npy"),
     "empty file": ("p0.npy", b"", "p0.npy"),
     "header of a giant": ("p0.npy", npy(maps()[0]).replace(b"(12, 10)", b"(99999, 99999)"), "(99999, 99999)"),
-    "channels": ("p0.npy", npy(np.ones((3, *SIZE))), "(3, 12, 10)"),
-    "one axis": ("p0.npy", npy(np.ones(7)), "(7,)"),
     "complex": ("p0.npy", npy(np.ones(SIZE, complex)), "complex"),
-    "no pixel": ("p0.npy", npy(np.zeros((0, 4))), "(0, 4)"),
     "png": ("p0.png", b"\x89PNG\r\n\x1a\nrest", "p0.png"),
     "colours": ("p0.png", png(np.random.default_rng(0).integers(0, 255, (*SIZE, 3), dtype=np.uint8)), "p0.png"),
     "h5": ("p0.h5", b"\x89HDF\r\n\x1a\nrest", "p0.h5"),
@@ -218,19 +212,6 @@ def test_the_kind_of_an_hdf5_map_is_checked_before_it_is_read(tmp_path, truth):
     assert "S100" in broken(tmp_path, truth, "p0.h5", data)
     assert tracemalloc.get_traced_memory()[1] < 50 << 20
     tracemalloc.stop()
-
-
-def test_a_coloured_palette_is_no_map_but_a_mask(tmp_path, truth):
-    image = Image.fromarray(masks()[0].astype(np.uint8), mode="P")
-    image.putpalette([0, 0, 0, 128, 0, 0])
-    stream = io.BytesIO()
-    image.save(stream, "PNG")
-    assert "p0.png" in broken(tmp_path, truth, "p0.png", stream.getvalue())
-    (truth / "p0.npy").unlink()
-    (truth / "p0.png").write_bytes(stream.getvalue())
-    assert saccade.score(maps(), masks()).values[STRENGTH][0] == pytest.approx(
-        saccade.score({"p0": maps()[0], "p1": maps()[1]}, truth).values[STRENGTH][0].item()
-    )
 
 
 def test_an_h5_file_never_leads_to_another_file(tmp_path, truth):
@@ -346,9 +327,9 @@ def test_a_table_that_is_no_truth_is_named(tmp_path, name, text, options):
 
 def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):
     """What ``data make`` and ``look --out`` write is read as it is: boxes of digits, and the maps of records."""
-    from saccade.families.question.scene_task import SceneTask
+    from saccade.families.question.task import QuestionTask
 
-    SceneTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, tmp_path / "scenes")
+    QuestionTask.write_split({"name": "mref", "glyphs": "pack"}, "test", 2, tmp_path / "scenes")
     digits = [json.loads(line)["objects"][0]["class"] for line in (tmp_path / "scenes" / "scenes.jsonl").open()]
     predictor = saccade.load("soft-mref", "cpu")
     for number, digit in enumerate(digits):

@@ -157,14 +157,6 @@ def test_missing_maps_are_counted_or_score_zero_or_stop():
         saccade.score(given, truth, missing="stop")
 
 
-def test_more_maps_than_truths_are_counted():
-    maps, masks = two()
-    found = saccade.score(dict(zip("abcd", maps)), dict(zip("ab", masks)))
-    assert (found.counts["extra"], found.counts["scored"]) == (2, 2)
-    with pytest.raises(DataError, match="no map has a truth"):
-        saccade.score(dict(zip("abcd", maps)), dict(zip("xy", masks)))
-
-
 def test_empty_masks_are_counted_and_maps_of_zeros_score_zero():
     maps, masks = two()
     masks[0] = False

@@ -23,7 +23,6 @@ from saccade.show.colours import (
     contrast,
     heat,
     ink_on,
-    legend_bar,
     smooth,
 )
 
@@ -53,13 +52,6 @@ def test_lightness_rises_all_the_way_also_for_colour_blind_readers():
     assert steps.min() > 0.5
     assert steps.max() < 2.5  # no jump that would look like an edge in the data
     assert np.diff(lightness(as_seen_without_red_or_green(colours))).min() > 0.2
-
-
-def test_legend_bar_runs_from_low_to_high():
-    bar = np.asarray(legend_bar(50, 4))
-    assert bar.shape == (4, 50, 3)
-    np.testing.assert_array_equal(bar[0, 0], ANCHORS[0])
-    np.testing.assert_array_equal(bar[-1, -1], ANCHORS[-1])
 
 
 def test_contrast_is_wcag():
@@ -188,6 +180,7 @@ def test_what_is_no_map_is_refused():
         (np.zeros((0, 3)), ShapeError),
         (np.zeros((2, 3, 4)), ShapeError),
         ([[np.nan, 1.0]], DataError),
+        ("abc", DataError),
     ):
         with pytest.raises(error, match="map"):
             as_map(values)

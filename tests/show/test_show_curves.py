@@ -9,7 +9,7 @@ import pytest
 
 from saccade.errors import MissingExtraError
 from saccade.show import colours, curves
-from saccade.show.curves import course, metrics_with_a_course, training_curves
+from saccade.show.curves import course, training_curves
 from saccade.show.report_sources import report_from_run
 
 
@@ -32,14 +32,6 @@ def test_course_sorts_keeps_the_last_and_drops_what_is_no_number():
     assert course(ROWS, "loss", "train") == [(10, 2.0), (20, 1.0), (40, 0.5)]
     assert course(ROWS, "accuracy", "validation") == [(20, 0.6), (40, 0.7)]
     assert course(ROWS, "text", "train") == []
-
-
-def test_the_loss_comes_first_and_single_points_are_no_curve():
-    assert metrics_with_a_course([row(1, "train", b=1), row(2, "train", b=2, loss=1), row(3, "train", loss=1)]) == [
-        "loss",
-        "b",
-    ]
-    assert metrics_with_a_course(ROWS) == ["loss", "accuracy"]
 
 
 def test_training_curves_draw_what_was_measured():

@@ -42,12 +42,11 @@ def test_a_lit_pixel_lands_on_itself_at_every_size(height, width, data):
     assert at[1] // factor == col
 
 
-@pytest.mark.parametrize("cells", [False, True])
-def test_a_coarse_map_lights_the_middle_of_its_cell(cells):
+def test_a_coarse_map_lights_the_middle_of_its_cell():
     """A 3×5 map on 21×35 has cells of 7×7; cell (1,3) is centred on row 10, column 24."""
     attention = np.zeros((3, 5))
     attention[1, 3] = 1
-    image = overlay(np.zeros((21, 35, 3), np.uint8), attention, cells=cells, least_side=1)
+    image = overlay(np.zeros((21, 35, 3), np.uint8), attention, least_side=1)
     assert brightest(image) == (10, 24)
 
 

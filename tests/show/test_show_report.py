@@ -3,16 +3,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import os
 import re
 from html.parser import HTMLParser
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 from PIL import Image
 
-from saccade.errors import OutputError
 from saccade.show import report
 from saccade.show.overlay import png_bytes
 from saccade.show.report import Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
@@ -110,29 +107,11 @@ def test_the_policy_allows_this_style_and_nothing_else():
     assert html.index("Content-Security-Policy") < html.index("<style>")
 
 
-def test_equal_notes_share_a_number_and_are_listed_once():
-    table = Table(("a", "b"), [(Cell(1, note="n = 10"), Cell(2, note="n = 20")), (Cell(3, note="n = 10"), 4)])
-    html = Report("r", sections=[Section("s", blocks=[table])]).html()
-    assert html.count('href="#note-1"') == 2
-    assert html.count('<li id="note-') == 2
-    assert html.count('id="ref-1"') == 1
-    assert "Where the numbers come from" in html
-    assert "Where the numbers come from" not in Report("r", sections=[Section("s")]).html()
-
-
 def test_numbers_keep_their_exact_value_beside_the_text():
     html = html_of(Table(("model", "score"), [("soft", percent(0.97891, note="n = 10,000"))]))
     assert "97.9\u202f%" in html
     assert 'data-value="0.97891"' in html
     assert 'title="n = 10,000"' in html
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [(None, "–"), (float("nan"), "–"), (True, "yes"), (12345, "12\u202f345"), (0.123456, "0.1235"), ("x", "x")],
-)
-def test_plain_formats(value, shown):
-    assert Cell(value).shown == shown
 
 
 def test_a_dash_is_explained_under_the_table_that_has_one():
@@ -141,14 +120,6 @@ def test_a_dash_is_explained_under_the_table_that_has_one():
         assert html_of(Table(("a", "b"), [("x", lacking), ("y", None)])).count(line) == 1
     assert line not in html_of(Table(("a", "b"), [("x", 0), ("y", "0.5–1")]))
     assert '<p class="source">– not set</p>' in html_of(Table(("a",), [(None,)], dash="not set"))
-
-
-def test_number_columns_are_set_to_the_right_and_the_best_row_is_marked():
-    html = html_of(Table(("model", "n", "mixed"), [("a", 1, 1), ("b", None, "x")], best_row=1))
-    assert '<th scope="col" class="num">n</th>' in html
-    assert '<th scope="col">mixed</th>' in html
-    assert html.count('<tr class="best">') == 1
-    assert html.index('<tr class="best">') > html.index(">a<")
 
 
 def test_pictures_come_back_from_the_page():
@@ -192,26 +163,3 @@ def test_text_is_cleaned_and_back_quotes_become_code():
     page = Report("a\x00b\ud800", "run `a < b` now\n\n two \n\n\n").html()
     assert "<h1>a\ufffdb\ufffd</h1>" in page
     assert "<p>run <code>a &lt; b</code> now</p><p>two</p>" in page
-
-
-def test_save_writes_one_file_and_replaces_it_whole(tmp_path):
-    path = tmp_path / "new" / "report.html"
-    assert full_report().save(path) == path
-    Report("second\ud800", "lone surrogates do not stop it").save(str(path))
-    assert "second\ufffd" in path.read_text(encoding="utf-8")
-    assert os.listdir(path.parent) == ["report.html"]
-
-
-def test_an_unwritable_place_is_an_output_error(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError, match="cannot write"):
-        Report("r").save(tmp_path / "file" / "report.html")
-    (tmp_path / "folder.html").mkdir()
-    with pytest.raises(OutputError, match="folder"):
-        Report("r").save(tmp_path / "folder.html")
-    assert sorted(os.listdir(tmp_path)) == ["file", "folder.html"]
-
-
-def test_a_note_under_a_table_is_not_called_its_source():
-    page = html_of(Table(["a"], [["1"]], source="`x.json`", note="read it `so`"))
-    assert '<p class="source">read it <code>so</code></p><p class="source">Source: <code>x.json</code></p>' in page

@@ -5,17 +5,11 @@ from __future__ import annotations
 import torch
 
 from saccade.metrics.labels import details_of
-from saccade.show.report import Report
 from saccade.show.score_tables import (
-    TITLE,
     classes_section,
     confusion_section,
-    mistakes_section,
-    rests_on_section,
     score_tables,
-    scores_section,
 )
-from saccade.show.score_words import ASKS, RIVALS
 from saccade.show.tables import Cell, Table
 
 RESULT = {
@@ -83,30 +77,6 @@ def test_a_narrow_place_has_more_tables_and_the_same_numbers() -> None:
     assert numbers[0] == numbers[1]
 
 
-def test_a_page_says_what_its_scores_ask_and_nothing_of_others() -> None:
-    section = scores_section(RESULT)
-    words = section.blocks[-1]
-    assert isinstance(words, Table)
-    assert dict(words.rows) == {
-        "accuracy": ASKS["accuracy"], "pointing": ASKS["pointing"], "pr auc": ASKS["pr_auc"],
-        "deletion": ASKS["deletion"], "iou": ASKS["iou"], "training prior": RIVALS["training_prior"],
-        "uniform": RIVALS["uniform"], "box centre": RIVALS["box_centre"],
-    }  # fmt: skip
-    page = Report("t", sections=[section]).html()
-    assert TITLE in page
-    assert "50.0\u202f%" in page
-
-
-def test_the_oracle_of_the_grids_is_a_bound_of_strength_alone() -> None:
-    def notes(scores: dict[str, float]) -> list[str]:
-        result = {"attention": scores, "baselines": {"grid_oracle": dict.fromkeys(scores, 0.5)}, "n": 2}
-        tables = score_tables({"model": "m", "data": "d", "split": "test", **result})
-        return [table.note for table in tables if "beside baselines" in table.caption]
-
-    assert "the bound" in notes({"true_positive_strength": 0.1})[0]
-    assert "a bound of that score only" in notes({"true_positive_strength": 0.1, "iou": 0.2})[0]
-
-
 def told(classes: int) -> dict:
     """Two answers a class; class 3 is taken for class 5 both times, class 1 for class 0 once."""
     labels = torch.arange(classes).repeat(2)
@@ -139,21 +109,3 @@ def test_the_worst_classes_come_first_and_those_left_out_are_counted() -> None:
     assert [row[0] for row in section.blocks[0].rows[:2]] == ["class 3", "class 1"]
     assert len(section.blocks[0].rows) == 200
     assert "30 better ones are in x.json" in section.text
-
-
-def test_a_class_that_is_never_said_or_never_there_has_a_dash() -> None:
-    per_class = {
-        "a": {"pictures": 0, "recall": None, "precision": 0.0},
-        "b": {"pictures": 2, "recall": 0.5, "precision": None},
-    }
-    section = classes_section(per_class, "x.json")
-    assert section is not None
-    assert "no such picture, or never said" in section.blocks[0].dash
-
-
-def test_nothing_is_said_where_nothing_is_known() -> None:
-    assert confusion_section({}, 0) is None
-    assert confusion_section({"mistakes": []}, 300) is None
-    assert classes_section({}, "x.json") is None
-    assert rests_on_section({}) is None
-    assert "No mistake was made on test pictures" in mistakes_section([], "test pictures").text

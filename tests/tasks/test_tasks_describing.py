@@ -15,14 +15,13 @@ from typer.testing import CliRunner
 import saccade
 from saccade.commands.door import app
 from saccade.config import to_dict
-from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import CheckpointError
-from saccade.families.question.scene_task import SceneTask
+from saccade.families.question.task import QuestionTask
 from saccade.metrics.labels import error_of, fitted_temperature, helpful_temperature
 from saccade.models.facts import INPUTS, Preprocessing, read_facts
 from saccade.models.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel
-from saccade.tasks.describing import calibration_of, describe_inputs, describe_trained, measured
+from saccade.tasks.describing import CHOOSING, calibration_of, describe_inputs, describe_trained, measured
 from saccade.tasks.task import HeldOut
 from tiny_models import save_tiny, tiny_config, tiny_facts, tiny_model
 
@@ -166,7 +165,7 @@ def test_a_temperature_is_kept_where_it_helps_answers_that_it_was_not_fitted_on(
 
 def test_a_task_gives_one_question_of_each_scene(tmp_path: Path) -> None:
     config = to_dict(tiny_config(SoftModel, queries=10, answers=5))
-    task = SceneTask(model="soft", model_config=config, data={"name": "mref", "glyphs": "pack"})
+    task = QuestionTask(model="soft", model_config=config, data={"name": "mref", "glyphs": "pack"})
     (batch,) = task.held_out("val", 12)
     assert batch.images.shape == (12, 3, 100, 100)
     assert len({image.numpy().tobytes() for image in batch.images}) == 12

@@ -64,7 +64,7 @@ def test_a_picture_encoded_once_answers_every_question_about_it(name):
     for found, expected in zip(named(shared).values(), named(apart).values(), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
     in_turn = EncodedPictures(model, images[:3]).ask(query[:3])
-    torch.testing.assert_close(in_turn["logits"], in_parts(model, images[:3], query[:3]).logits)
+    torch.testing.assert_close(in_turn.logits, in_parts(model, images[:3], query[:3]).logits)
 
 
 @torch.no_grad()
@@ -77,22 +77,6 @@ def test_pictures_are_encoded_as_often_as_they_differ():
     several.ask(query[:5], torch.tensor([0, 0, 1, 2, 2]))
     several.ask(query[:5], torch.tensor([2, 2, 2, 2, 2]))
     assert seen == [2, 1]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("name", ["soft", "hattnet-ctx"])
-def test_each_changed_picture_is_encoded_once_for_all_its_questions(name):
-    """Five pictures in parts of two; one part is asked nothing, one picture four times."""
-    model, encoded_at_once = tiny(name), []
-    images, _ = batch(model)
-    picture, query = torch.tensor([4, 0, 1, 0, 4, 0, 0]), torch.tensor([0, 1, 2, 3, 1, 2, 0])
-    apart = model.forward_raw(images[picture], query).logits
-    seen, which = EncodedPictures(model, images[:1]), torch.zeros(5, dtype=torch.int64)
-    encode = model.encode
-    model.encode = lambda part: encoded_at_once.append(len(part)) or encode(part)
-    found = seen.logits_of_changed(images[:5], which, query, picture)
-    torch.testing.assert_close(found, apart, rtol=1e-5, atol=1e-6)
-    assert encoded_at_once == [2, 1]
 
 
 @pytest.mark.parametrize(

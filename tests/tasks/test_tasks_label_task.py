@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -41,11 +42,10 @@ class Sides(DrawnPictures):
 @dataclass(frozen=True)
 class Config:
     answers: int = 2
-    turned: bool = False
 
 
 class Halves(ImageOnlyModel):
-    """Looks at the brighter half; ``turned`` says the other one."""
+    """Looks at the brighter half, and says what ``say`` makes of the brightness (B,2) of both."""
 
     Config = Config
 
@@ -53,13 +53,15 @@ class Halves(ImageOnlyModel):
         super().__init__()
         self.config = config
         self.gain = nn.Parameter(torch.ones(()))
+        self.say: Callable[[Tensor], Tensor] = lambda halves: halves
 
     def encode(self, images: Tensor) -> Tensor:
         return images.mean(1).unflatten(2, (2, -1)).mean((1, 3))  # (B,2)
 
     def answer(self, encoding: Tensor) -> ModelOutput:
-        logits = encoding * self.gain * (-1 if self.config.turned else 1)
-        return ModelOutput(logits, {"half": Act(weights=encoding.softmax(-1)[:, None])})  # (B,1,2)
+        return ModelOutput(
+            self.say(encoding * self.gain), {"half": Act(weights=encoding.softmax(-1)[:, None])}
+        )  # (B,1,2)
 
     def looks(self, output: ModelOutput) -> tuple[Look, ...]:
         frame = geometry.scale_shift((4.0, 8.0), (0.0, 0.0))
@@ -68,7 +70,7 @@ class Halves(ImageOnlyModel):
 
 class SidesTask(LabelTask):
     name = "sides"
-    pictures = Sides
+    data_settings = Sides
 
 
 @pytest.fixture(autouse=True)
@@ -81,9 +83,12 @@ def new_task(**changes: Any) -> SidesTask:
     return SidesTask(**{**settings, **changes})
 
 
-def evaluated(turned: bool = False, limit: int | None = 90, split: str = "test", **data: Any) -> dict[str, Any]:
-    model = Halves(Config(turned=turned)).eval()
-    return SidesTask.evaluate(model, {"name": "sides", **data}, split, limit=limit)
+def evaluated(
+    say: Callable[[Tensor], Tensor] = lambda halves: halves, split: str = "test", **data: Any
+) -> dict[str, Any]:
+    model = Halves(Config()).eval()
+    model.say = say
+    return dict(SidesTask.evaluate(model, {"name": "sides", **data}, split, limit=90))
 
 
 def test_batches_are_a_function_of_their_number() -> None:
@@ -103,7 +108,7 @@ def test_the_answers_come_from_the_data_and_a_wrong_number_is_refused() -> None:
         new_task(model_config={"answers": 3})
     with pytest.raises(ConfigError, match="side must lie in 1"):
         new_task(data={"name": "sides", "side": 0})
-    with pytest.raises(ConfigError, match="seed must lie in"):
+    with pytest.raises(ConfigError, match="seed"):
         new_task(data={"name": "sides", "seed": -1})
 
 
@@ -115,7 +120,7 @@ def test_the_loss_falls_as_the_right_logit_grows() -> None:
     found = task.loss(task.model.forward_raw(**task.inputs(batch)), batch, loss)
     assert found["accuracy"] == 1
     assert found["loss"].item() == pytest.approx(math.log1p(math.exp(-1)))
-    with pytest.raises(ConfigError, match="features 'kept': the task 'sides' learns from pictures"):
+    with pytest.raises(ConfigError, match="features 'kept': the task 'sides' learns from more"):
         task.phase_loss(Phase(steps=1, features="kept"))
 
 
@@ -128,7 +133,27 @@ def test_scores_stand_beside_the_commonest_label_and_baselines_of_maps() -> None
     assert 0.5 < found["attention"]["true_positive_strength"] < 0.7311  # σ(1), less what smoothing spreads
     assert found["baselines"]["uniform"]["true_positive_strength"] == pytest.approx(0.5)
     assert found["counts"]["accuracy"] == 90
-    assert evaluated(turned=True)["metrics"]["accuracy"] == 0.0
+    assert evaluated(lambda halves: -halves)["metrics"]["accuracy"] == 0.0
+
+
+def test_an_oracle_is_sure_and_rests_on_the_evidence() -> None:
+    found = evaluated(lambda halves: 50 * halves)
+    assert found["metrics"] == {"accuracy": 1.0, "calibration_error": pytest.approx(0, abs=1e-6)}
+    assert found["against"]["answers"]["difference"] == pytest.approx(1 / 3)
+    assert found["rests_on"]["accuracy"]["evidence_swapped"] == pytest.approx(2 / 3)
+
+
+def test_who_always_says_the_commonest_beats_no_guess() -> None:
+    found = evaluated(lambda halves: torch.tensor([1.0, 0.0]).repeat(len(halves), 1))
+    assert found["metrics"]["accuracy"] == found["baselines"]["commonest_label"]["accuracy"] == pytest.approx(2 / 3)
+    assert found["against"]["answers"]["difference"] == 0
+    assert found["rests_on"]["accuracy"]["evidence_swapped"] == found["metrics"]["accuracy"]
+
+
+def test_noise_is_right_by_chance() -> None:
+    generator = torch.Generator().manual_seed(0)
+    found = evaluated(lambda halves: torch.rand(len(halves), 2, generator=generator))
+    assert found["metrics"]["accuracy"] == pytest.approx(0.5, abs=0.2)
 
 
 def test_what_cannot_be_scored_is_refused() -> None:

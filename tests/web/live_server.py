@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import http.client
 import json
 import socket
@@ -16,8 +17,6 @@ import uvicorn
 from saccade.web.app import create_app
 from saccade.web.serve import listening, server_config
 from saccade.web.service import Service
-
-BOUNDARY = "----a-boundary"
 
 
 @dataclass(frozen=True)
@@ -55,16 +54,9 @@ class LiveServer:
         return self.send("POST", path, json.dumps(value).encode(), {"Content-Type": "application/json", **headers})
 
     def upload(self, data: bytes, filename: str = "a.png", **fields: str) -> Reply:
-        """A picture as a form; quotes and line ends in the file's name are sent as browsers send them."""
-        name = filename.replace('"', "%22").replace("\r", "%0D").replace("\n", "%0A")
-        parts = [
-            f'Content-Disposition: form-data; name="{key}"\r\n\r\n{value}'.encode() for key, value in fields.items()
-        ]
-        head = f'Content-Disposition: form-data; name="picture"; filename="{name}"\r\nContent-Type: image/png\r\n\r\n'
-        parts.append(head.encode("utf-8", "surrogatepass") + data)
-        mark = f"--{BOUNDARY}".encode()
-        body = b"".join(mark + b"\r\n" + part + b"\r\n" for part in parts) + mark + b"--\r\n"
-        return self.send("POST", "/api/encode", body, {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"})
+        """A picture as a data address."""
+        url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+        return self.post("/api/encode", {"picture": url, "name": filename, **fields})
 
     def send(self, method: str, path: str, body: bytes = b"", headers: dict[str, str] | None = None) -> Reply:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)

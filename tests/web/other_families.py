@@ -14,17 +14,7 @@ from saccade.families.reading import InputReader, Item, Prepared
 from saccade.models.facts import ModelFacts
 from saccade.models.soft import SoftModel
 
-PANEL = """// One line of text, the questions as buttons, and the last answer.
-export function panel(place, { model, element, ask }) {
-  const said = element("p", { text: `<i>Lines</i> of ${model.name}`, class: "line" }); // text, not markup
-  const buttons = model.queries.map((word) => element("button", { text: `ask ${word}`, onclick: () => ask(word) }));
-  place.append(said, ...buttons);
-  return {
-    answered: (view) => said.setAttribute("data-answer", `${view.question}: ${view.answer}`),
-    closed: () => document.body.setAttribute("data-closed", model.name),
-  };
-}
-"""
+PANEL = "// Nothing to be seen.\nexport function panel(place) {}\n"
 
 
 class Stories(InputReader):

@@ -100,22 +100,6 @@ class Opened:
         """Wait for two frames: the page takes over changes at the first, and has painted them by the second."""
         self.page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
-    def hold_timers(self) -> None:
-        """From now on, what the page wants to do at intervals is done when :meth:`tick` is called, and only then."""
-        self.page.evaluate(
-            """() => {
-              window.held = new Map();
-              window.setInterval = (work) => { held.set(held.size + 1, work); return held.size; };
-              window.clearInterval = (number) => held.delete(number);
-            }"""
-        )
-
-    def tick(self) -> int:
-        """One interval more; how many pieces of work waited for it."""
-        count: int = self.page.evaluate("() => { for (const work of held.values()) work(); return held.size; }")
-        self.frames()
-        return count
-
     def stage_point(self, x: float, y: float, number: int = 0) -> tuple[float, float]:
         """Where on the screen the pixel (x, y) of a picture of 100 × 100 is."""
         box = self.page.locator(".stage").nth(number).bounding_box()

@@ -15,8 +15,11 @@ from chromium import ARGUMENTS, found
 
 import saccade.web
 
-ENGINE = Path(saccade.web.__file__).parent / "static" / "js" / "engine"
-IN_ORDER = ("tensor", "layers", "scorer", "soft", "hattnet", "projection", "sighting", "looker")
+MODULES = Path(saccade.web.__file__).parent / "static" / "js"
+IN_ORDER = (
+    *("floats", "frames", "totals", "views"),
+    *(f"engine/{name}" for name in ("tensor", "layers", "networks", "sighting", "looker")),
+)
 """The modules that compute, each behind those that it imports."""
 NODE = shutil.which("node")
 CHROMIUM = found()
@@ -27,8 +30,8 @@ RUNTIMES = [
 
 
 def as_script(*modules: str) -> str:
-    """Modules as one script: the engine uses no names twice, so that taking out the imports is enough."""
-    text = "\n".join((ENGINE / f"{name}.js").read_text(encoding="utf-8") for name in modules)
+    """Modules as one script: they use no names twice, so that taking out the imports is enough."""
+    text = "\n".join((MODULES / f"{name}.js").read_text(encoding="utf-8") for name in modules)
     return re.sub(r"^export ", "", re.sub(r"^import .*?;\n", "", text, flags=re.M), flags=re.M)
 
 

@@ -54,12 +54,6 @@ def test_what_takes_too_long_is_killed(data: bytes) -> None:
         read(data, decoding_seconds=0.3)
 
 
-@pytest.mark.parametrize("data", [b"", b"no picture", encoded(noise((40, 40)))[:500]])
-def test_what_is_damaged_is_refused_by_name(data: bytes) -> None:
-    with pytest.raises(DataError, match=r"a\.png"):
-        read(data)
-
-
 @pytest.mark.parametrize(
     "said",
     [

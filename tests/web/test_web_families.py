@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,9 @@ from typing import Any
 import pytest
 from other_families import Tales, lines
 
-from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.models.facts import Preprocessing, read_facts
-from saccade.predict import load
 from saccade.web.family_page import page_entry
-from saccade.web.page import offline_page
 from saccade.zoo import shipped
 from tiny_models import save_tiny, tiny_facts
 
@@ -38,27 +34,6 @@ def test_a_family_that_is_not_installed_is_listed_all_the_same() -> None:
     entry = page_entry(tiny_facts(family="gone", architecture="gone-1"))
     assert (entry.family, entry.reads, entry.asks, entry.scenes) == ("gone", "picture", "choice", None)
     assert page_entry(tiny_facts(family="gone", preprocessing=None, queries=())).asks == "none"
-
-
-@pytest.mark.parametrize(
-    ("panel", "text", "said"),
-    [
-        ("../secret.js", "export function panel(place) {}\n", "no file of the family's folder"),
-        ("/etc/hostname", None, "no file of the family's folder"),
-        ("gone.js", None, "no file of the family's folder"),
-        ("a.js", 'import { b } from "./b.js";\nexport function panel(place) {}\n', "'b.js' is no file of the family's"),
-    ],
-)
-def test_a_panel_that_could_not_work_is_refused(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, panel: str, text: str | None, said: str
-) -> None:
-    folder = tmp_path / "family"
-    folder.mkdir()
-    if text is not None:
-        (folder / panel).write_text(text, encoding="utf-8")
-    monkeypatch.setitem(families(), "lines", lines(folder, panel))
-    with pytest.raises(ConfigError, match=re.escape(said)):
-        page_entry(tiny_facts(family="lines"))
 
 
 @pytest.fixture
@@ -122,58 +97,6 @@ def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
             reply = server.post(f"/api/{path}", body)
             assert (reply.status, reply.code) == (422, "reads_no_pictures")
             assert "'teller' does not read pictures; it reads: story" in reply.message
-
-
-@pytest.mark.web
-@pytest.mark.slow
-def test_a_panel_works_on_a_server(browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path) -> None:
-    from live_server import live_server
-    from page_browser import expect, opened
-
-    from saccade.web.service import Service
-
-    other = save_tiny(tmp_path / "other", name="other")
-    with (
-        live_server(Service([model_of_lines(), other], "cpu")) as server,
-        opened(browser, f"http://127.0.0.1:{server.port}/") as page,
-    ):
-        panel = page.part("family-panels")
-        expect(panel.locator(".line")).to_have_text("<i>Lines</i> of liner")
-        panel.get_by_role("button", name="ask north").click()
-        expect(page.lens().locator(".asked")).to_have_text("north → ")
-        page.settle()
-        expect(panel.locator(".line")).to_have_attribute("data-answer", f"north: {page.answers()[0]}")
-        page.part("compare").select_option("other")
-        expect(page.page.locator(".lens")).to_have_count(2)
-        expect(panel.locator(".group")).to_have_count(1)  # the other one's family has none
-        page.lens().locator(".lens-head select").select_option("other")
-        expect(panel.locator(".group")).to_have_count(0)
-        expect(page.page.locator("body")).to_have_attribute("data-closed", "liner")
-        assert [url for url in page.asked if "/families/" in url] == [
-            f"http://127.0.0.1:{server.port}/families/lines/panel.js"
-        ]
-
-
-@pytest.mark.web
-@pytest.mark.slow
-def test_a_page_without_a_server_has_the_panel_inside(
-    browser: Any, model_of_lines: Callable[..., Path], tmp_path: Path
-) -> None:
-    from page_browser import expect, opened
-
-    path = tmp_path / "page.html"
-    path.write_text(offline_page([load(model_of_lines(), "cpu")]), encoding="utf-8")
-    with opened(browser, path.as_uri()) as page:
-        expect(page.part("family-panels").locator(".line")).to_have_text("<i>Lines</i> of liner")
-        page.part("family-panels").get_by_role("button", name="ask 2").click()
-        expect(page.lens().locator(".asked")).to_have_text("2 → ")
-        page.settle()
-        answer = page.answers()[0]
-        expect(page.part("family-panels").locator(".line")).to_have_attribute("data-answer", f"2: {answer}")
-        saved = page.download("save-page", tmp_path)
-    with opened(browser, saved.as_uri()) as alone:  # its record needs no panel, as it needs no family
-        alone.wait_for(answer)
-        expect(alone.part("family-panels").locator(".group")).to_have_count(0)
 
 
 def story() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import logging
@@ -22,6 +23,7 @@ from live_server import LiveServer, live_server
 
 from hostile_pictures import jpeg_of_scans, ppm_of_comments, tiff_of_frames
 from saccade.web.guard import LOG, log_request
+from saccade.web.models import ServedModel
 from saccade.web.serve import Limits
 from saccade.web.service import Service
 
@@ -39,15 +41,15 @@ def question(number: int = 1) -> dict:
     return {"model": "digits", "scene": {"digits": digits, "seed": number}, "question": number % 4}
 
 
-def request(path: str, body: bytes, kind: str = "application/json") -> bytes:
+def request(path: str, body: bytes) -> bytes:
     """A request as bytes."""
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    headers = f"Host: localhost\r\nContent-Type: application/json\r\nContent-Length: {len(body)}"
+    return f"POST {path} HTTP/1.1\r\n{headers}\r\n\r\n".encode() + body
 
 
 def upload_of(data: bytes) -> bytes:
-    body = b'--b\r\nContent-Disposition: form-data; name="picture"; filename="a"\r\n\r\n' + data + b"\r\n--b--\r\n"
-    return request("/api/encode", body, "multipart/form-data; boundary=b")
+    url = f"data:image/png;base64,{base64.b64encode(data).decode()}"
+    return request("/api/encode", json.dumps({"picture": url}).encode())
 
 
 def until(is_so: Callable[[], bool]) -> None:
@@ -57,6 +59,11 @@ def until(is_so: Callable[[], bool]) -> None:
             return
         threading.Event().wait(0.005)
     raise AssertionError("it never came")
+
+
+def in_hand(model: ServedModel) -> int:
+    """Pieces of work of a model."""
+    return Limits().waiting - model.worker._places._value
 
 
 @pytest.fixture
@@ -126,9 +133,9 @@ def test_no_model_runs_for_one_who_hung_up(served: Callable[..., LiveServer]) ->
         until(lambda: bool(asked))  # it is being encoded
         with socket.create_connection(("127.0.0.1", server.port), timeout=60) as second:
             second.sendall(waiting)
-            until(lambda: model._worker._in_hand == 2)
-        until(lambda: model._worker._in_hand == 1)  # the second is gone and was never begun
-    until(lambda: not model._worker._now.is_wanted)
+            until(lambda: in_hand(model) == 2)
+        until(lambda: in_hand(model) == 1)  # the second is gone and was never begun
+    until(lambda: not model.worker._now.is_wanted)
     gate.set()
     assert server.post("/api/ask", question(3)).status == 200
     assert len(asked) == 2  # the first and the last
@@ -142,7 +149,7 @@ def test_when_all_have_work_a_new_one_is_told_to_come_back(served: Callable[...,
     model.predictor = lambda: (gate.wait(60), original())[1]  # type: ignore[method-assign]
     with ThreadPoolExecutor(2) as clients:
         held = [clients.submit(server.post, "/api/ask", question(number)) for number in range(2)]
-        until(lambda: model._worker._in_hand == 2)
+        until(lambda: in_hand(model) == 2)
         reply = server.get("/api/models")
         gate.set()
         assert reply.status == 503

@@ -17,7 +17,6 @@ import saccade
 from saccade.data.scenes.glyphs import load_pack
 from saccade.errors import ConfigError
 from saccade.predict import Predictor
-from saccade.show.report import Live, Report, Section, policy
 from saccade.web.page import STATIC, bundle, offline_page
 
 
@@ -84,22 +83,10 @@ UNSAFE = re.compile(r"innerHTML|insertAdjacentHTML|document\.write|\beval\(|new 
 """What no module may contain: text that becomes markup or code, and addresses."""
 
 
-def complaints(text: str) -> list[str]:
-    """What is wrong with the text of a module."""
-    lines = text.splitlines()
-    wrong = [f"line {number}: {found[0]}" for number, line in enumerate(lines, 1) if (found := UNSAFE.search(line))]
-    if not lines or not lines[0].startswith("// "):
-        wrong.append("begins without a comment that says what it does")
-    return wrong + ([f"{len(lines)} lines, at most 350"] if len(lines) > 350 else [])
-
-
-def test_modules_are_small_and_say_what_they_do() -> None:
+def test_no_module_makes_markup_or_code_of_text() -> None:
     texts = {path.name: path.read_text("utf-8") for path in (STATIC / "js").rglob("*.js")}
     assert len(texts) > 20  # or they were looked for in the wrong place
-    wrong = [f"{name}: {what}" for name, text in texts.items() for what in complaints(text)]
-    assert not wrong, "\n".join(["", *wrong])
-    for bad in ("", "let a;", "// a\nb.innerHTML = c;", "// a\neval(b);", "// http://a", "// a\n" * 351):
-        assert complaints(bad), bad
+    assert not [name for name, text in texts.items() if UNSAFE.search(text)]
 
 
 def test_the_page_with_its_models_is_small(page: str) -> None:
@@ -152,19 +139,3 @@ def test_the_sheet_holds_the_first_digits_of_the_pack() -> None:
     for digit in range(10):
         row = sheet[28 * digit : 28 * digit + 28].reshape(28, 8, 28).swapaxes(0, 1)
         assert (row == pack.images[pack.labels == digit][:8].numpy()).all()
-
-
-def test_a_report_may_have_a_part_that_runs() -> None:
-    live = Live("<p>alive</p>", "p { margin: 0 }", "start();", "{}")
-    page = Report("Title", sections=[Section("One")], live=live).html()
-    assert page.index("<h1>") < page.index("<p>alive</p>") < page.index('id="section-1"')
-    assert digest(live.style) in page
-    assert digest(live.script) in page
-    assert page.index('id="section-1"') < page.index(f'<script id="saccade-script">{live.script}</script>')
-
-
-def test_a_report_without_one_forbids_scripts() -> None:
-    page = Report("Title").html()
-    assert "<script" not in page
-    assert "script-src" not in page
-    assert "worker-src" not in policy("p {}")

@@ -140,3 +140,11 @@ def test_the_report_is_alive_as_a_file(browser: Any, tmp_path: Path) -> None:
     with opened(browser, saved.as_uri()) as alone:
         alone.wait_for("blue")
         expect(alone.page.locator("h1")).to_have_count(0)
+
+
+def test_a_button_that_was_pressed_by_key_keeps_the_focus(page: Opened) -> None:
+    page.part("digit-list").get_by_label("Select the 3").focus()
+    page.page.keyboard.press("Enter")
+    expect(page.part("digit-list").locator("[aria-pressed=true]")).to_have_text("3")
+    page.settle()
+    assert page.page.evaluate("document.activeElement.getAttribute('aria-label')") == "Select the 3"

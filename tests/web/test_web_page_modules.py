@@ -17,9 +17,8 @@ from PIL import Image
 from saccade import geometry
 from saccade.answer import Answer
 from saccade.data.pictures.reading import Picture
-from saccade.data.scenes.drawing import _RGB, COLOURS
+from saccade.data.scenes.drawing import _RGB, COLOURS, resized
 from saccade.data.scenes.glyphs import load_pack
-from saccade.data.scenes.resize import resized
 from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting
@@ -90,7 +89,7 @@ def test_the_colours_are_those_of_the_package(run: Run) -> None:
     table = run("colours", "return Array.from(m.colourTable('saccade'))")
     ends = np.array(table).reshape(-1, 3)[[0, -1]]
     np.testing.assert_array_equal(ends, ANCHORS[[0, -1]])
-    palette = run("palette", "return Object.entries(m.COLOURS)")
+    palette = run("colours", "return Object.entries(m.COLOURS)")
     assert {name: tuple(rgb) for name, rgb in palette} == _RGB
     assert [name for name, _ in palette] == list(COLOURS)
 
@@ -125,7 +124,7 @@ def test_a_scene_is_rendered_as_the_generator_renders_it(run: Run) -> None:
     expected = compose(Scene(digits=[Digit(**digit) for digit in digits]))
     rgba = np.array(found[0]).reshape(100, 100, 4)
     np.testing.assert_array_equal(rgba[..., :3], np.asarray(expected.picture.image))
-    np.testing.assert_array_equal(np.array(found[1]).reshape(3, 100, 100), expected.truth.masks.numpy())
+    np.testing.assert_array_equal(np.array(found[1]).reshape(3, 100, 100), expected.masks.numpy())
 
 
 def test_attention_on_the_evidence_beside_baselines(run: Run) -> None:
@@ -218,5 +217,5 @@ def test_a_tensor_file_is_read_within_its_bounds(run: Run, data: bytes, said: st
         "try { return Object.keys(m.readTensors(Uint8Array.from(given).buffer)).length; }"
         "catch (error) { return error.message; }"
     )
-    found = run("safetensors", body, list(data))
+    found = run("saved_look", body, list(data))
     assert found == 0 if said is None else said in found

@@ -13,9 +13,7 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
 from saccade.families.question.scenes import SPEC
-from saccade.models.facts import read_facts
 from saccade.web.family_page import CANVAS, TrainedScenes, page_entry
-from saccade.zoo import shipped
 from tiny_models import save_tiny
 
 SCENES = 300
@@ -46,23 +44,6 @@ def test_what_is_told_holds_for_what_is_drawn(name: str, sample, spec) -> None:
     assert all(sides & set(range(low, high + 1)) for low, high in trained.sizes)
     drawn = [row[here].tolist() for row, here in zip(layout.classes, layout.present)]
     assert any(len(set(digits)) < len(digits) for digits in drawn) == trained.repeats
-
-
-def test_the_models_that_ship_tell_of_theirs() -> None:
-    told = {name: page_entry(read_facts(folder)).scenes for name, folder in shipped().items()}
-    assert told["crown-cub"] is None
-    assert told["soft-mbg"] == kind("mbg")
-    assert told["sat-hard-scenes"] == kind("scenes", empty=0.03)
-    assert [name for name, scenes in told.items() if scenes is None] == [
-        "crown-cub",
-        "dmn-babi",
-        "hsal-svhn-multiset",
-        "memn2n-babi",
-        "memn2n-stories",
-        "racnn-details",
-        "ran-56-cifar10",
-        "sat-soft-photos",
-    ]
 
 
 @pytest.mark.web

@@ -12,11 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.drawing import COLOURS, resized
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
-from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.web.family_page import CANVAS
@@ -41,7 +40,7 @@ def test_one_digit_is_its_glyph_in_its_colour() -> None:
     assert (np.array(found.picture.image) == expected).all()
     mask = np.zeros((CANVAS, CANVAS), dtype=bool)
     mask[20:48, 10:38] = glyph > 0
-    assert (found.truth.masks[0].numpy() == mask).all()
+    assert (found.masks[0].numpy() == mask).all()
 
 
 @pytest.mark.parametrize("background", ["black", "distractors", "photo:cat"])
@@ -52,7 +51,7 @@ def test_a_drawn_scene_is_the_generators_and_its_description_renders_to_it(backg
         assert (np.array(drawn.picture.image) == render(layout)[0].permute(1, 2, 0).numpy()).all()
     again = compose(drawn.scene)
     assert (np.array(again.picture.image) == np.array(drawn.picture.image)).all()
-    assert torch.equal(again.truth.masks, drawn.truth.masks)
+    assert torch.equal(again.masks, drawn.masks)
     assert 5 <= len(drawn.scene.digits or ()) <= 9
 
 
@@ -67,18 +66,18 @@ def test_moving_a_digit_leaves_the_background_alone() -> None:
 
 def test_the_later_digit_lies_in_front() -> None:
     found = compose(Scene(digits=[digit(8), digit(1, colour="blue")]))
-    assert not (found.truth.masks[0] & found.truth.masks[1]).any()
+    assert not (found.masks[0] & found.masks[1]).any()
     ink = resized(load_pack().images[200:201], torch.tensor([28]), 28)[0] > 0
-    assert torch.equal(found.truth.masks[1][20:48, 10:38], ink)
+    assert torch.equal(found.masks[1][20:48, 10:38], ink)
 
 
 def test_evidence_is_what_was_asked_for() -> None:
-    truth = compose(Scene(digits=[digit(7), digit(3, x=60, y=60), digit(7, x=0, y=70)])).truth
+    truth = compose(Scene(digits=[digit(7), digit(3, x=60, y=60), digit(7, x=0, y=70)]))
     assert torch.equal(truth.evidence("7"), truth.masks[0] | truth.masks[2])
     assert torch.equal(truth.evidence(None), truth.masks.any(0))
     assert truth.evidence("4") is None
     assert truth.evidence("crown") is None
-    assert compose(Scene(digits=[])).truth.evidence(None) is None
+    assert compose(Scene(digits=[])).evidence(None) is None
 
 
 @pytest.mark.parametrize(
@@ -147,8 +146,8 @@ def test_a_digit_is_described_exactly(wrong: dict) -> None:
 def test_whatever_is_composed_has_its_ink_inside_its_boxes(digits: list[Digit]) -> None:
     found = compose(Scene(digits=digits))
     image = np.array(found.picture.image)
-    assert not (image[~found.truth.objects.numpy()] > 0).any()
-    for each, mask in zip(digits, found.truth.masks):
+    assert not (image[~found.objects.numpy()] > 0).any()
+    for each, mask in zip(digits, found.masks):
         outside = mask.clone()
         outside[each.y : each.y + each.size, each.x : each.x + each.size] = False
         assert not outside.any()

@@ -54,17 +54,12 @@ def test_an_answer_in_plain_values() -> None:
     json.dumps(view, allow_nan=False)
 
 
-def test_weights_arrive_bit_for_bit() -> None:
-    weights = torch.rand(1, 2, 6).softmax(-1)
-    look = view_of(sighting(soft(weights)))["looks"][0]
-    assert (look["grid"], look["steps"], look["dtype"]) == ([2, 6], 1, "float32")
-    assert floats(look).tobytes() == weights.numpy().tobytes()
-
-
-def test_half_floats_stay_half_and_doubles_become_single() -> None:
-    half, double = torch.rand(1, 2, 6).half(), torch.rand(1, 2, 6).double()
-    assert floats(view_of(sighting(soft(half)))["looks"][0]).tobytes() == half.numpy().tobytes()
-    assert floats(view_of(sighting(soft(double)))["looks"][0]).tobytes() == double.float().numpy().tobytes()
+def test_weights_arrive_bit_for_bit_and_doubles_become_single() -> None:
+    for kind, sent in ((torch.float32, "float32"), (torch.float16, "float16"), (torch.float64, "float32")):
+        weights = torch.rand(1, 2, 6).softmax(-1).to(kind)
+        look = view_of(sighting(soft(weights)))["looks"][0]
+        assert (look["grid"], look["steps"], look["dtype"]) == ([2, 6], 1, sent)
+        assert floats(look).tobytes() == weights.to(getattr(torch, sent)).numpy().tobytes()
 
 
 def test_frames_lead_to_pixels_of_the_original_picture() -> None:
@@ -109,17 +104,12 @@ def test_steps_keep_what_belongs_to_each() -> None:
     assert entry["choice"] == [0, 3, 1]
 
 
-def test_a_crop_has_its_box_and_no_weights() -> None:
-    frame = geometry.crop_frame(torch.tensor([10.0, 4.0, 50.0, 24.0]), (8, 8))
-    look = view_of(sighting(Look("crop", "crop", "crop", frame=frame, grid=(8, 8))))["looks"][0]
-    assert (look["weights"], look["dtype"], look["grid"]) == (None, None, [8, 8])
-    assert look["box"] == [10.0, 4.0, 50.0, 24.0]
-
-
-def test_a_turned_crop_has_the_upright_box_around_it() -> None:
+def test_a_crop_has_the_upright_box_around_it_and_no_weights() -> None:
+    straight = geometry.crop_frame(torch.tensor([10.0, 4.0, 50.0, 24.0]), (8, 8))
     quarter = torch.tensor([[0.0, -1.0, 30.0], [1.0, 0.0, 5.0]], dtype=torch.float64)  # (x, y) → (30 − y, 5 + x)
-    look = view_of(sighting(Look("crop", "crop", "crop", frame=quarter, grid=(8, 6))))["looks"][0]
-    assert look["box"] == [22.0, 5.0, 30.0, 11.0]
+    for frame, grid, box in ((straight, (8, 8), [10.0, 4.0, 50.0, 24.0]), (quarter, (8, 6), [22.0, 5.0, 30.0, 11.0])):
+        look = view_of(sighting(Look("crop", "crop", "crop", frame=frame, grid=grid)))["looks"][0]
+        assert (look["weights"], look["dtype"], look["grid"], look["box"]) == (None, None, list(grid), box)
 
 
 def test_slots_have_texts_instead_of_a_grid() -> None:

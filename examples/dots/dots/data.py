@@ -46,4 +46,4 @@ class DotsTask(LabelTask):
     """Training, scoring and showing: all of it is the default of pictures with one label."""
 
     name = "dots"
-    pictures = Dots
+    data_settings = Dots

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
 from saccade.files import folder_in_place, write_bytes, write_json
 from saccade.models.base import AttentionModel
+from saccade.models.caption_decoder import EncodedImage, LstmState
 from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.predict import Predictor, load
 from saccade.trace import Look
@@ -63,22 +64,38 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
     if out.exists() and not is_export and not (out.is_dir() and not any(out.iterdir())):
         raise OutputError(f"{out}: holds something that is not an export; choose a new or empty folder")
     predictor = load(model, "cpu")
-    if not predictor.model.answers_in_one_pass:
-        return _export_steps(predictor, out)
-    graph = AnswerAndLooks(predictor.model)
-    examples = partial(example_inputs, predictor)
-    free = {**predictor.reads.free_sizes(), **predictor.responder.free_sizes()}
-    data = onnx_bytes(graph, examples(2, 0), free)
-    checked = check(data, graph, examples)
-    sidecar = _sidecar(predictor, graph, data, free) | {"check": checked}
+    if predictor.model.answers_in_one_pass:
+        graph = AnswerAndLooks(predictor.model)
+        free = {**predictor.reads.free_sizes(), **predictor.responder.free_sizes()}
+        data, part = _exported(graph, partial(example_inputs, predictor), free)
+        files, sidecar = {GRAPH: data}, {**_facts(predictor), "file": GRAPH, **part, **_meaning(predictor, graph)}
+    else:
+        files, sidecar = _export_steps(predictor)
     with folder_in_place(out) as place:
-        write_bytes(place / GRAPH, data)
+        for name, data in files.items():
+            write_bytes(place / name, data)
         write_json(place / SIDECAR, sidecar)
     return sidecar
 
 
-def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
-    """Write a captioner as two graphs (:mod:`saccade.adapters.onnx_graph`); returns the sidecar."""
+def _exported(graph: Any, examples: Examples, free: FreeSizes) -> tuple[bytes, dict[str, Any]]:
+    """A graph as a file, checked, and what the sidecar says of it."""
+    example = examples(2, 0)
+    data = onnx_bytes(graph, example, free)
+    checked = check(data, graph, examples)
+    with torch.inference_mode():
+        outputs = graph(*example.values())
+    return data, {
+        "sha256": hashlib.sha256(data).hexdigest(),
+        "opset": _opset(data),
+        "inputs": {name: _tensor(tensor, free.get(name)) for name, tensor in example.items()},
+        "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
+        "check": checked,
+    }
+
+
+def _export_steps(predictor: Predictor) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """A captioner as two graphs by file, and the sidecar."""
     check_steps(predictor.model, predictor.name)
     facts, begin = predictor.facts, Begin(predictor.model)
 
@@ -90,21 +107,16 @@ def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
         return step_inputs(begin, images, len(facts.answers), seed)
 
     step = Step(predictor.model, tuple(held(1, 0))[:-1])
-    parts: dict[str, Any] = {}
-    data: dict[str, bytes] = {}
-    for file, graph, examples in ((BEGIN, begin, pictures), (STEP, step, held)):
-        data[file] = onnx_bytes(graph, examples(2, 0))
-        with torch.inference_mode():
-            outputs = graph(*examples(2, 0).values())
-        parts[file] = {
-            "sha256": hashlib.sha256(data[file]).hexdigest(),
-            "opset": _opset(data[file]),
-            "inputs": {name: _tensor(tensor) for name, tensor in examples(2, 0).items()},
-            "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
-            "check": check(data[file], graph, examples),
-        }
-    steps = [part["check"] for part in parts.values()]
-    sidecar = {
+    files, parts = {}, {}
+    for name, graph, examples in ((BEGIN, begin, pictures), (STEP, step, held)):
+        files[name], parts[name] = _exported(graph, examples, {})
+
+    def of_both(part: Callable[[dict[str, Any]], Mapping[str, Any]]) -> dict[str, Any]:
+        return {f"{file} {name}": value for file, each in parts.items() for name, value in part(each).items()}
+
+    differences = of_both(lambda each: each["check"]["differences"])
+    both = {"largest_difference": max(differences.values()), "differences": differences}
+    return files, {
         **_facts(predictor),
         "graphs": parts,
         "search": {
@@ -113,22 +125,9 @@ def _export_steps(predictor: Predictor, out: Path) -> dict[str, Any]:
             "unknown": UNKNOWN,  # a word that no caption says
             "longest": int(predictor.model.config.longest),
         },
-        "outputs": {f"{file} {name}": shape for file, part in parts.items() for name, shape in part["outputs"].items()},
-        "check": {
-            **steps[0],
-            "largest_difference": max(each["largest_difference"] for each in steps),
-            "differences": {
-                f"{file} {name}": off
-                for file, part in parts.items()
-                for name, off in part["check"]["differences"].items()
-            },
-        },
+        "outputs": of_both(lambda each: each["outputs"]),
+        "check": parts[BEGIN]["check"] | both,
     }
-    with folder_in_place(out) as place:
-        for file, found in data.items():
-            write_bytes(place / file, found)
-        write_json(place / SIDECAR, sidecar)
-    return sidecar
 
 
 def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Tensor]:
@@ -136,24 +135,16 @@ def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Ten
     return {**predictor.reads.examples(count, predictor.facts, seed), **predictor.responder.examples(count, seed)}
 
 
-def _sidecar(predictor: Predictor, graph: AnswerAndLooks, data: bytes, free: FreeSizes) -> dict[str, Any]:
+def _meaning(predictor: Predictor, graph: AnswerAndLooks) -> dict[str, Any]:
     """What the numbers of the graph mean."""
-    facts, example = predictor.facts, example_inputs(predictor, 2, 0)
     with torch.inference_mode():
-        outputs = graph(*example.values())
-        looks = graph.model(*example.values()).trace.looks
+        looks = graph.model(*example_inputs(predictor, 2, 0).values()).trace.looks
     return {
-        **_facts(predictor),
-        "file": GRAPH,
-        "sha256": hashlib.sha256(data).hexdigest(),
-        "opset": _opset(data),
-        "inputs": {name: _tensor(tensor, free.get(name)) for name, tensor in example.items()},
-        "outputs": {name: _tensor(tensor) for name, tensor in outputs.items()},
         **graph.model.answer_format(),
         **({"own_slots": list(graph.model.extra_slots)} if graph.model.extra_slots else {}),
         "looks": [_look(look) for look in looks],
         "total": graph.model.total,
-        "scores": [{name: getattr(score, name) for name in _OF_SCORES} for score in facts.scores],
+        "scores": [{name: getattr(score, name) for name in _OF_SCORES} for score in predictor.facts.scores],
     }
 
 
@@ -282,7 +273,7 @@ def look_outputs(look: Look) -> dict[str, Tensor]:
     return {f"{look.name}.{name}": tensor for name, tensor in held.items()}
 
 
-def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes | None = None) -> bytes:
+def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> bytes:
     """The graph as the bytes of an ONNX file, for any batch size.
 
     Args:
@@ -305,7 +296,7 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes | None
                 args=tuple(example.values()),
                 input_names=list(example),
                 output_names=names,
-                dynamic_shapes=_free_axes(graph, [{0: "batch", **(free or {}).get(name, {})} for name in example]),
+                dynamic_shapes=_free_axes(graph, [{0: "batch", **free.get(name, {})} for name in example]),
                 dynamo=True,
                 verbose=False,
             )
@@ -389,8 +380,8 @@ class Step(nn.Module):
         """``logits`` (B,V), ``word.weights`` (B,h,w), ``word.gain`` (B,), ``next_hidden`` and ``next_cell`` (B,n)."""
         *held, before = given
         named = dict(zip(self.names, held))
-        scene = self.model.scene(named["features"], named.get("seen"))
-        memory = self.model.memory(named["hidden"].unsqueeze(1), named["cell"].unsqueeze(1))
+        scene = EncodedImage(named["features"], named.get("seen"))
+        memory = LstmState(named["hidden"].unsqueeze(1), named["cell"].unsqueeze(1))
         said = self.model.next_word(scene, memory, before.unsqueeze(1))
         return {
             "logits": said.logits[:, 0],
@@ -411,7 +402,7 @@ def step_inputs(begin: Begin, images: Tensor, words: int, seed: int) -> dict[str
 
 def check_steps(model: AttentionModel, name: str) -> None:
     """Refuse a model that does not go word by word, or draws cells at random."""
-    if not all(hasattr(model, part) for part in ("init_state", "next_word", "scene", "memory")):
+    if not all(hasattr(model, part) for part in ("init_state", "next_word")):
         raise CheckpointError(f"'{name}' cannot be exported yet: it searches for its answer; use it through saccade")
     if getattr(model.config, "pick", "expected") == "drawn":
         raise CheckpointError(

@@ -58,7 +58,7 @@ def _called(row: Mapping[str, Any]) -> str:
 
 
 def score_rows(
-    out: str,
+    out: str | os.PathLike[str],
     truth: Any,
     policies: Policies,
     *,
@@ -81,7 +81,7 @@ def score_rows(
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
     opened = open_truth(truth, objects=objects, key=key)
-    maps = RowMaps(out)
+    maps = RowMaps(os.fspath(out))
     if opened.kind == "points" or opened.pool(policies) is not None:  # these need the maps of all files together
         if engine == "ray":
             raise ConfigError("`engine=ray` scores against masks and boxes; leave it out for points and causal sets")

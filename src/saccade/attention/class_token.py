@@ -25,18 +25,18 @@ from saccade.geometry import Size
 
 
 class HeadsOutput(NamedTuple):
-    """Plain tensors of one act, head by head."""
+    """Plain tensors of one act, head by head.
+
+    The output (B,D) is what the class token gets. Weights (B,h,w) of the patches for each head lack to 1 what the token
+    gives to itself. Scores (B,H,h,w) and values (B,H,d,h,w) are of the patches; the context (B,H,d) is what is read
+    from them, the sum of Eq. (2).
+    """
 
     output: Tensor
-    """(B,D) what the class token gets."""
     weights: tuple[Tensor, ...]
-    """(B,h,w) of the patches for each head; they lack to 1 what the token gives to itself."""
     scores: Tensor
-    """(B,H,h,w)."""
     values: Tensor
-    """(B,H,d,h,w) of the patches."""
     context: Tensor
-    """(B,H,d): what is read from the patches, the sum of Eq. (2)."""
 
 
 class SelfAttention(nn.Module):

@@ -28,14 +28,14 @@ GateNorm = Literal["sigmoid", "softmax"]
 
 
 class PreparedFacts(NamedTuple):
-    """What gates need of facts and question, the same in every pass."""
+    """What gates need of facts and question, the same in every pass.
+
+    c (B,S,n), cᵀW (B,S,n), and the part of W₁ z + b₁ without the memory (B,S,h).
+    """
 
     facts: Tensor
-    """c (B,S,n)."""
     likeness: Tensor
-    """cᵀW (B,S,n)."""
     inner: Tensor
-    """The part of W₁ z + b₁ without the memory (B,S,h)."""
 
 
 class EpisodeGate(nn.Module):

@@ -48,7 +48,7 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     Args:
         network: pictures (1,C,H,W) → a feature map (1,D,h,w) or tokens (1,N,D) of a grid of patches.
         input_size: (H, W) of its input.
-        channels: C; by default those that its first convolution takes.
+        channels: C; by default those that its first convolution takes, or 3.
         box: as for :func:`frame_like`.
 
     >>> frame_of(nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2)), (32, 32))[0].tolist()
@@ -59,7 +59,8 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
     """
     height, width = geometry.checked_size(input_size)
     weight = next(network.parameters(), torch.empty(0))
-    shape = (1, channels or _channels_of(network), height, width)
+    taken = (module.in_channels for module in network.modules() if isinstance(module, nn.Conv2d))
+    shape = (1, channels or next(taken, 3), height, width)
     was_training = [module for module in network.modules() if module.training]
     network.eval()
     try:
@@ -187,14 +188,6 @@ _STEPS: dict[Any, Step] = {
 
 def _pair(value: Any) -> tuple[int, int]:
     return (value, value) if isinstance(value, int) else (value[0], value[-1])  # torch tells (k,) or (k, k)
-
-
-def _channels_of(network: nn.Module) -> int:
-    for module in network.modules():
-        if isinstance(module, nn.Conv2d):
-            return module.in_channels
-    raise ConfigError(f"{type(network).__name__} has no convolution that shows how many channels a picture has; "
-    "give channels=")  # fmt: skip
 
 
 def _size_of(image: Any) -> Size:

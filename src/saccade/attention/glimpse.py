@@ -47,9 +47,9 @@ import torch
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention.scores import given_or_own
+from saccade.attention.scores import Mechanism, given_or_own
 from saccade.errors import ConfigError, ShapeError, nearest
-from saccade.trace import Act, Look, LookSpec
+from saccade.trace import Act, LookSpec
 
 COVERT = LookSpec("soft", "multiplier", "sigmoid")
 """The look of a mask M that multiplied the features. Of the norms, sigmoid promises 0..1 for each cell alone."""
@@ -156,7 +156,7 @@ class GaussianParameters(NamedTuple):
     column: Tensor
 
 
-class GaussianMixtureAttention(nn.Module):
+class GaussianMixtureAttention(Mechanism):
     """Features (B,C,H,W) and a state (B,D) → context (B,C) and the :class:`~saccade.trace.Look`.
 
     Args:
@@ -169,6 +169,8 @@ class GaussianMixtureAttention(nn.Module):
     >>> context.shape, look.weights.shape, bool((look.weights <= 1).all())
     (torch.Size([2, 8]), torch.Size([2, 7, 7]), True)
     """
+
+    look_name = "covert"
 
     def __init__(self, state_size: int, *, components: int = 5, sharpness: tuple[float, float] = (1.5, 2.0)) -> None:
         super().__init__()
@@ -193,25 +195,13 @@ class GaussianMixtureAttention(nn.Module):
         spots = torch.exp(-beta[..., None, None] * distance)  # (B,K,H,W)
         return (alpha.unsqueeze(-2) @ spots.flatten(2)).reshape(-1, *grid)  # (B,H,W)
 
-    def attend(self, features: Tensor, state: Tensor, *, weights: Tensor | None = None) -> Act:
-        """The act as plain tensors: context g_0 (B,C), weights M (B,H,W), and as its scores log M.
-
-        ``weights`` (B,H,W) that are given take the place of M; the scores stay those of its own M.
-        """
+    def attend(self, features: Tensor, state: Tensor, /, *, weights: Tensor | None = None) -> Act:
+        """The act of a state (B,D): context g_0 (B,C), weights M (B,H,W), and as its scores log M."""
         mask = self.mask(state, (features.shape[-2], features.shape[-1]))  # (B,H,W)
         weights = given_or_own(weights, mask)  # (B,H,W)
         context = torch.einsum("bhw,bchw->bc", weights, features)  # (B,C)
         return Act(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log(), features)
 
-    def forward(
-        self,
-        features: Tensor,
-        state: Tensor,
-        *,
-        frame: Tensor | None = None,
-        name: str = "covert",
-        weights: Tensor | None = None,
-    ) -> tuple[Tensor, Look]:
-        """Context and look; ``frame`` (2,3) tells where the features' cells lie, ``weights`` as in :meth:`attend`."""
-        attended = self.attend(features, state, weights=weights)
-        return attended.context, COVERT.at(frame).look(name, attended)
+    def spec(self, frame: Tensor | None) -> LookSpec:
+        """A mask whose cells lie between 0 and 1 each."""
+        return COVERT.at(frame)

@@ -98,24 +98,6 @@ class HardAttention(nn.Module):
         weights, scores = self.prior(features, query, weights=weights)
         return log_marginal(weights, answers), MIXTURE.at(frame).look(name, Act(weights=weights, scores=scores))
 
-    def sample(
-        self,
-        features: Tensor,
-        query: Tensor,
-        answers: Tensor,
-        *,
-        generator: torch.Generator | None = None,
-        frame: Tensor | None = None,
-        name: str = "attention",
-        weights: Tensor | None = None,
-    ) -> tuple[Tensor, Look]:
-        """The sampled twin: what one cell answers, drawn from the prior in training and the likeliest in eval mode."""
-        weights, scores = self.prior(features, query, weights=weights)
-        choice = sample_cells(weights, 1, generator=generator) if self.training else best_cell(weights)  # (B,1)
-        log_prob = log_prob_of(weights, choice)  # (B,1)
-        act = Act(weights=weights, scores=scores, choice=choice[:, 0], log_prob=log_prob[:, 0])
-        return at_cells(answers, choice)[:, 0], MIXTURE.at(frame).look(name, act)
-
 
 def log_marginal(weights: Tensor, answers: Tensor) -> Tensor:
     """The mixture log Σ_ij α_ij p(y|ij), by log-sum-exp: weights (B,H,W), log-probabilities (B,K,H,W) → (B,K)."""

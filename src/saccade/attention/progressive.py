@@ -4,7 +4,7 @@ Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), S
 
 =========  ==============================================================
 Eq. (6)    s_ij = g_att(f_ij, q), α_ij = σ(s_ij)   the scorer and the sigmoid of :meth:`ProgressiveAttention.attend`
-Eq. (9)    s_ij = g_att(f_ij, F_ij, q)             :class:`LocalContextScorer`, or a gate with context 3
+Eq. (9)    s_ij = g_att(f_ij, F_ij, q)             a gate with context 3
 Eq. (5)    f̂_ij = α_ij f_ij                        the product in :meth:`ProgressiveAttention.attend`
 =========  ==============================================================
 
@@ -20,27 +20,13 @@ from __future__ import annotations
 import math
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from saccade.attention.scores import AdditiveScorer, given_or_own
-from saccade.errors import ConfigError
-from saccade.trace import GATE, Act, Look
-
-
-class LocalContextScorer(AdditiveScorer):
-    """Eq. (9): the additive scorer whose cells see their neighbours up to ``delta`` cells away, zeros past the border.
-
-    >>> LocalContextScorer(8, 4, delta=1).from_features.kernel_size
-    (3, 3)
-    """
-
-    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, delta: int = 1) -> None:
-        if delta < 0:
-            raise ConfigError(f"delta: expected 0 (the cell alone) or more, found {delta}")
-        super().__init__(channels, query_size, hidden=hidden, context=2 * delta + 1)
+from saccade.attention.scores import AdditiveScorer, Mechanism, given_or_own
+from saccade.trace import GATE, Act, LookSpec
 
 
-class ProgressiveAttention(nn.Module):
+class ProgressiveAttention(Mechanism):
     """Features (B,C,H,W) and a query vector (B,Q) → attended features (B,C,H,W) and the :class:`~saccade.trace.Look`.
 
     Args:
@@ -55,6 +41,8 @@ class ProgressiveAttention(nn.Module):
     >>> attended.shape, look.kind, look.norm
     (torch.Size([2, 8, 5, 7]), 'gate', 'sigmoid')
     """
+
+    look_name = "gate"
 
     def __init__(
         self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1, start: float = 0.5
@@ -74,27 +62,17 @@ class ProgressiveAttention(nn.Module):
         return seen
 
     def attend(
-        self, features: Tensor, query: Tensor, seen: Tensor | None = None, *, weights: Tensor | None = None
+        self, features: Tensor, query: Tensor, /, seen: Tensor | None = None, *, weights: Tensor | None = None
     ) -> Act:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
-        ``seen`` (B,D,H,W) is of :meth:`shared`, where that was computed already. ``weights`` (B,H,W) that are given
-        take the place of its own; the scores stay its own.
+        ``seen`` (B,D,H,W) is of :meth:`shared`, where that was computed already.
         """
         # Eq. (6) left, or Eq. (9): (B,H,W)
         scores = self.scorer(features, query) if seen is None else self.scorer.score_projected(seen, query)
         weights = given_or_own(weights, torch.sigmoid(scores))  # Eq. (6) right: (B,H,W)
         return Act(weights.unsqueeze(1) * features, weights, scores, features)  # Eq. (5): (B,C,H,W)
 
-    def forward(
-        self,
-        features: Tensor,
-        query: Tensor,
-        *,
-        frame: Tensor | None = None,
-        name: str = "gate",
-        weights: Tensor | None = None,
-    ) -> tuple[Tensor, Look]:
-        """Attended features and look; ``frame`` (2,3) tells where their cells lie, ``weights`` as in :meth:`attend`."""
-        attended = self.attend(features, query, weights=weights)
-        return attended.context, GATE.at(frame).look(name, attended)
+    def spec(self, frame: Tensor | None) -> LookSpec:
+        """A gate on each cell."""
+        return GATE.at(frame)

@@ -28,8 +28,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.attention.scores import check_given
-from saccade.trace import Act, Look, LookSpec
+from saccade.attention.scores import Mechanism, check_given
+from saccade.trace import Act, LookSpec
 
 MaskType = Literal["mixed", "channel", "spatial"]
 Unit = Callable[[int], nn.Module]
@@ -83,9 +83,10 @@ def _doubled(features: Tensor, axis: int) -> Tensor:
     """Twice as many cells along ``axis``: cell k becomes ¾ of itself and ¼ of the neighbour on either side."""
     length = features.shape[axis]
     first, last = features.narrow(axis, 0, 1), features.narrow(axis, length - 1, 1)
-    upper, lower = features.narrow(axis, 0, length - 1), features.narrow(axis, 1, length - 1)
-    between = torch.stack([torch.lerp(upper, lower, 0.25), torch.lerp(lower, upper, 0.25)], dim=axis + 1)
-    return torch.cat([first, between.flatten(axis, axis + 1), last], dim=axis)
+    before = torch.cat([first, features.narrow(axis, 0, length - 1)], dim=axis)
+    after = torch.cat([features.narrow(axis, 1, length - 1), last], dim=axis)
+    pair = torch.stack([torch.lerp(features, before, 0.25), torch.lerp(features, after, 0.25)], dim=axis + 1)
+    return pair.flatten(axis, axis + 1)
 
 
 class MaskBranch(nn.Module):
@@ -126,7 +127,7 @@ class MaskBranch(nn.Module):
         return scores
 
 
-class ResidualAttention(nn.Module):
+class ResidualAttention(Mechanism):
     """A mask on a trunk's output, from the trunk's input: (B,C,H,W) each → an act.
 
     Args:
@@ -142,6 +143,8 @@ class ResidualAttention(nn.Module):
     (torch.Size([2, 8, 6, 10]), torch.Size([2, 6, 10]), 1.0)
     """
 
+    look_name = "mask"
+
     def __init__(
         self, channels: int, pools: int, unit: Unit, *, mask_type: MaskType = "mixed", residual: bool = True
     ) -> None:
@@ -149,7 +152,7 @@ class ResidualAttention(nn.Module):
         self.branch = MaskBranch(channels, pools, unit)
         self.mask_type, self.residual = mask_type, residual
 
-    def attend(self, before: Tensor, trunk: Tensor, *, weights: Tensor | None = None) -> Act:
+    def attend(self, before: Tensor, trunk: Tensor, /, *, weights: Tensor | None = None) -> Act:
         """The act: what goes on (B,C,H,W), the whole mask M (B,C,H,W), and the mask in short as its weights.
 
         In short it is (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells. ``weights`` that
@@ -160,19 +163,6 @@ class ResidualAttention(nn.Module):
         full, short = self._given(weights, own)
         context = apply_mask(trunk, full, residual=self.residual)
         return Act(context, self._short(full) if short is None else short, values=trunk, full=full)
-
-    def forward(
-        self,
-        before: Tensor,
-        trunk: Tensor,
-        *,
-        frame: Tensor | None = None,
-        name: str = "mask",
-        weights: Tensor | None = None,
-    ) -> tuple[Tensor, Look]:
-        """What goes on, and the look; ``frame`` (2,3) tells where the cells lie, ``weights`` as in :meth:`attend`."""
-        found = self.attend(before, trunk, weights=weights)
-        return found.context, self.spec(frame).look(name, found)
 
     def spec(self, frame: Tensor | None) -> LookSpec:
         """What is constant about its look; without a frame it has no place on a picture, as a channel mask has none."""

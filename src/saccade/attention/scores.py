@@ -27,13 +27,16 @@ Axes: B examples, K queries of each, C channels, D hidden, H and W cells.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.errors import DataError, ShapeError
+from saccade.trace import Act, Look, LookSpec
 
 
 def given_or_own(given: Tensor | None, own: Tensor) -> Tensor:
@@ -66,6 +69,37 @@ def check_not_negative(given: Tensor, name: str) -> None:
         return
     found = "NaN" if bool(given.isnan().any()) else f"{given.min().item():.3g}"
     raise DataError(f"{name}: weights are 0 or more, found {found}; clip them or take absolute values")
+
+
+class Mechanism(nn.Module, ABC):
+    """A mechanism with one act: :meth:`attend` returns it as plain tensors, to compile and export."""
+
+    look_name: ClassVar[str] = "attention"
+
+    @abstractmethod
+    def attend(self, features: Tensor, other: Tensor, /, *, weights: Tensor | None = None) -> Act:
+        """The act on features (B,C,H,W); given ``weights`` take the place of its own, and scores stay its own."""
+
+    @abstractmethod
+    def spec(self, frame: Tensor | None) -> LookSpec:
+        """What is constant about its look; ``frame`` (2,3) tells where the cells lie."""
+
+    def forward(
+        self,
+        features: Tensor,
+        other: Tensor,
+        /,
+        *,
+        frame: Tensor | None = None,
+        name: str | None = None,
+        weights: Tensor | None = None,
+    ) -> tuple[Tensor, Look]:
+        """Context and look of the act; ``other`` is the query, or what else :meth:`attend` takes.
+
+        :mod:`saccade.attention.frames` finds the frame. Without one the look cannot be drawn on a picture.
+        """
+        act = self.attend(features, other, weights=weights)
+        return act.context, self.spec(frame).look(name or self.look_name, act)
 
 
 class EvenConv2d(nn.Conv2d):
@@ -104,7 +138,7 @@ class AdditiveScorer(nn.Module):
         activation: Callable[[Tensor], Tensor] = F.relu,
     ) -> None:
         super().__init__()
-        self.channels, self.query_size, self.activation = channels, query_size, activation
+        self.activation = activation
         convolve = nn.Conv2d if context % 2 else EvenConv2d
         self.from_features = convolve(channels, hidden, context, padding=(context - 1) // 2)
         self.from_query = nn.Linear(query_size, hidden, bias=False)

@@ -29,44 +29,29 @@ Axes: B examples, C channels, D the width of keys, H and W cells.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.scores import AdditiveScorer, given_or_own, spatial_softmax
-from saccade.trace import SOFT, Act, Look
+from saccade.attention.scores import AdditiveScorer, Mechanism, given_or_own, spatial_softmax
+from saccade.trace import SOFT, Act, LookSpec
 
 
-class CellAttention(nn.Module, ABC):
+class CellAttention(Mechanism):
     """Soft attention over the cells of a map, whatever scores them: a subclass says :meth:`score`."""
 
     @abstractmethod
     def score(self, features: Tensor, query: Tensor) -> Tensor:
         """How well each cell of (B,C,H,W) fits the query (B,Q): (B,H,W)."""
 
-    def attend(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> Act:
-        """The act as plain tensors: context (B,C), weights (B,H,W), scores (B,H,W).
-
-        ``weights`` (B,H,W) that are given take the place of its own; the scores stay its own.
-        """
+    def attend(self, features: Tensor, query: Tensor, /, *, weights: Tensor | None = None) -> Act:
+        """The act on a query (B,Q): context (B,C), weights (B,H,W), scores (B,H,W)."""
         return attend_with_scores(self.score(features, query), features, weights)
 
-    def forward(
-        self,
-        features: Tensor,
-        query: Tensor,
-        *,
-        frame: Tensor | None = None,
-        name: str = "attention",
-        weights: Tensor | None = None,
-    ) -> tuple[Tensor, Look]:
-        """Context and look; ``frame`` (2,3) tells where the features' cells lie, ``weights`` as in :meth:`attend`.
-
-        :mod:`saccade.attention.frames` finds the frame. Without one the look cannot be drawn on a picture.
-        """
-        attended = self.attend(features, query, weights=weights)
-        return attended.context, SOFT.at(frame).look(name, attended)
+    def spec(self, frame: Tensor | None) -> LookSpec:
+        """A soft look whose weights sum to 1."""
+        return SOFT.at(frame)
 
 
 class SoftAttention(CellAttention):
@@ -117,7 +102,6 @@ class CrossAttention(CellAttention):
 
     def __init__(self, channels: int, query_size: int, *, hidden: int = 32) -> None:
         super().__init__()
-        self.channels, self.query_size = channels, query_size
         self.to_query = nn.Linear(query_size, hidden, bias=False)
         self.to_key = nn.Conv2d(channels, hidden, 1, bias=False)
         self.scale = hidden**-0.5

@@ -67,7 +67,6 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention.scores import check_given
 from saccade.attention.soft import SoftAttention
-from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.trace import Act, Look, crop_spec
 
@@ -113,13 +112,6 @@ class SpatialTransformer(nn.Module):
         pace: float = 1.0,
     ) -> None:
         super().__init__()
-        if not 0 < smallest < START:
-            raise ConfigError(
-                f"smallest: the smallest window lies between 0 and {START} of the picture, found {smallest}"
-            )
-        if not 0 < pace <= 1:
-            raise ConfigError(f"pace: a share above 0 and up to 1, found {pace}")
-        self.features, self.query_size = features, query_size
         self.crop, self.bounded, self.smallest, self.pace = crop, bounded, smallest, pace
         self.meet = nn.Linear(features + query_size, hidden)
         self.to_theta = nn.Linear(hidden, 6)
@@ -229,11 +221,6 @@ class PointingTransformer(nn.Module):
         steered: bool = True,
     ) -> None:
         super().__init__()
-        if not 0 < smallest < largest <= 1:
-            raise ConfigError(
-                f"smallest, largest: windows are shares of the picture, 0 < smallest < largest ≤ 1, found {smallest} "
-                f"and {largest}"
-            )
         self.crop, self.smallest, self.largest, self.steered = crop, smallest, largest, steered
         self.attention = SoftAttention(channels, query_size, hidden=hidden)
         self.to_extent = nn.Linear(channels + query_size, 1)

@@ -6,7 +6,7 @@ Paper: Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional 
 Eq. (2)   [t_x, t_y, t_l] = g(features): centre and half side of the region      :class:`AttentionProposal`
 Eq. (3)   corners t_x ± t_l, t_y ± t_l                                           :func:`corners`, :func:`box_theta`
 Eq. (4)   X_att = X ⊙ M(t_x, t_y, t_l)                                           :func:`apn_crop`
-Eq. (5)   M = [h(x−x_0) − h(x−x_1)] · [h(y−y_0) − h(y−y_1)]                      :func:`boxcar_mask`
+Eq. (5)   M = [h(x−x_0) − h(x−x_1)] · [h(y−y_0) − h(y−y_1)]                      :func:`mask_in_crop`
 Eq. (6)   h(z) = 1 / (1 + e^(−kz))                                               :func:`boxcar`
 Eq. (7)   bilinear reading of the region at a fixed size                         :func:`apn_crop`
 ========  =====================================================================  ==============================
@@ -94,16 +94,8 @@ def boxcar(at: Tensor, low: Tensor, high: Tensor, sharpness: float = SHARPNESS) 
     return torch.sigmoid(sharpness * (at - low)) - torch.sigmoid(sharpness * (at - high))
 
 
-def boxcar_mask(box: Tensor, grid: Size, sharpness: float = SHARPNESS) -> Tensor:
-    """Eq. (5): the mask (B,h,w) of a box (B,3) over a parent of ``grid`` cells, taken at their centres."""
-    x0, y0, x1, y1 = corners(box).unsqueeze(-1).unbind(-2)  # (B,1) each
-    columns = boxcar(_centres(grid[1], box), x0, x1, sharpness)  # (B,w)
-    rows = boxcar(_centres(grid[0], box), y0, y1, sharpness)  # (B,h)
-    return rows.unsqueeze(-1) * columns.unsqueeze(-2)
-
-
 def mask_in_crop(half: Tensor, grid: Size, sharpness: float = SHARPNESS) -> Tensor:
-    """The same mask at the points that the crop reads: (B,) half sides t_l → (B,h,w) over the cells of the crop."""
+    """Eq. (5) at the points that the crop reads: (B,) half sides t_l → the mask (B,h,w) over the cells of the crop."""
     side = 2 * half.unsqueeze(-1)  # (B,1)
     zero = torch.zeros_like(side)
     columns = boxcar(side * _centres(grid[1], half), zero, side, sharpness)  # (B,w)

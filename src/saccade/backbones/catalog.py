@@ -27,7 +27,7 @@ class BackboneSpec:
     """What is known of a backbone before it is built."""
 
     kind: str
-    """The functions that build it and know the names of its published weights, see :func:`_functions`."""
+    """Which functions build it and know the names of its published weights, see :func:`_functions`."""
     summary: str
     paper: str
     stages: tuple[str, ...]
@@ -41,24 +41,22 @@ class BackboneSpec:
 
     def build(self, **arguments: object) -> Stages:
         """The whole backbone with fresh weights."""
-        make, _ = _functions()[self.kind]
-        return make(**self.arguments, **arguments)
+        return _functions()[self.kind][0](**self.arguments, **arguments)
 
     def published_key(self, key: str) -> str:
         """How the published weights call the entry ``key`` of its state."""
-        _, name_of = _functions()[self.kind]
-        return name_of(key)
+        return _functions()[self.kind][1](key)
 
 
 def _functions() -> dict[str, tuple[Callable[..., Stages], Callable[[str], str]]]:
     """By kind: what builds it, and what its published weights call an entry of its state."""
-    from saccade.backbones import mobile, plain, resnet
+    from saccade.backbones import mobile, resnet, stages, vgg
 
     return {
-        "small": (plain.small_stack, str),
+        "small": (stages.small_stack, str),
         "compact": (resnet.compact, str),
         "resnet": (resnet.resnet, resnet.resnet_key),
-        "vgg": (plain.vgg, plain.vgg_key),
+        "vgg": (vgg.vgg, vgg.vgg_key),
         "mobilenet": (mobile.mobilenet_v2, mobile.mobilenet_v2_key),
         "efficientnet-lite": (mobile.efficientnet_lite, mobile.efficientnet_lite_key),
     }
@@ -169,27 +167,11 @@ def check_pretrained(name: str) -> None:
         ConfigError: there is no such backbone.
     """
     if not has_imagenet_weights(name):
-        raise ValueError(_no_weights(name))
-
-
-def published_name(name: str) -> str:
-    """What the published file of ImageNet weights of a backbone of ours is called.
-
-    Raises:
-        ConfigError: there is no such backbone, or it has no published weights.
-    """
-    published = backbone_spec(name).published if has_imagenet_weights(name) else None
-    if published is None:
-        raise ConfigError(_no_weights(name))
-    return published
-
-
-def _no_weights(name: str) -> str:
-    known = ", ".join(each for each, spec in BACKBONES.items() if spec.published)
-    return (
-        f"pretrained: '{name}' has no ImageNet weights; set it to false, or choose a backbone that has them: "
-        f"{known}, {TIMM}NAME or {HF}NAME"
-    )
+        known = ", ".join(other for other, spec in BACKBONES.items() if spec.published)
+        raise ValueError(
+            f"pretrained: '{name}' has no ImageNet weights; set it to false, or choose a backbone that has them: "
+            f"{known}, {TIMM}NAME or {HF}NAME"
+        )
 
 
 def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: str | None = None) -> Stages:
@@ -206,18 +188,19 @@ def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: st
         ConfigError: there is no such backbone or stage; the message names the nearest.
         MissingExtraError: timm or transformers is asked for and cannot be used.
     """
+    rest = name.partition(":")[2]
     if name.startswith(TIMM):
         from saccade.backbones.timm_adapter import timm_stages
 
-        stages = timm_stages(name.removeprefix(TIMM))
+        stages = timm_stages(rest)
     elif name.startswith(HF):
         from saccade.backbones.transformers_adapter import transformers_stages
 
-        stages = transformers_stages(name.removeprefix(HF))
+        stages = transformers_stages(rest)
     elif name.startswith(FEATURES):
         from saccade.backbones.feature_folder import feature_stages
 
-        stages = feature_stages(name.removeprefix(FEATURES))
+        stages = feature_stages(rest)
     elif name == "small":
         stages = BACKBONES[name].build(channels=channels, depth=depth)
     else:

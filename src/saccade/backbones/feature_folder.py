@@ -122,8 +122,8 @@ class FeatureFolder:
         found, token = self._read(file)
         if tuple(found.shape) != self.shape or (token is not None) != self.has_class_token:
             raise DataError(
-                f"{file}: a map of {tuple(found.shape)} {'with' if token is not None else 'without'} a class token; "
-                f"the first file has {self.shape} {'with' if self.has_class_token else 'without'}; all must be alike"
+                f"{file}: a map of {tuple(found.shape)}, class token: {token is not None}; the first file has "
+                f"{self.shape}, class token: {self.has_class_token}; all must be alike"
             )
         if token is None:
             return found
@@ -154,8 +154,8 @@ class GivenMaps(nn.Module):
 
     def __init__(self, folder: FeatureFolder) -> None:
         super().__init__()
-        self.frame_step, self.has_class_token, self._where = folder.frame, folder.has_class_token, str(folder.folder)
-        self._cells = folder.shape[1:]
+        self.frame_step, self.has_class_token = folder.frame, folder.has_class_token
+        self._where, self._cells = folder.folder, folder.shape[1:]
 
     def forward(self, images: Tensor) -> Tensor:
         """Refused, unless it is asked for shapes alone."""

@@ -1,4 +1,4 @@
-"""Checks, within a second, whether the hub that timm and transformers download from can be reached.
+"""Loads timm and transformers, and checks within a second whether the hub that they download from can be reached.
 
 Without a network their client retries for minutes. So the hub is checked first. If it does not answer, or ``--offline``
 was given, the client works offline: it uses its cache, and a missing file is an error.
@@ -6,15 +6,17 @@ was given, the client works offline: it uses its cache, and a missing file is an
 
 from __future__ import annotations
 
+import importlib
 import os
 import socket
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import urlsplit
 
-from saccade.errors import DataError
+from saccade.errors import DataError, MissingExtraError
 
 _SWITCHES = ("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE")
 _PATIENCE = 1.0  # seconds
@@ -53,6 +55,18 @@ def why_no_hub() -> str | None:
     asking.join(2 * _PATIENCE)
     why = found[0] if found else "no answer"
     return None if why is None else f"{address.hostname} cannot be reached ({why})"
+
+
+def open_library(name: str, feature: str) -> Any:
+    """The library ``name``, which its own extra brings; ``feature`` is what needs it."""
+    try:
+        return importlib.import_module(name)
+    except (ImportError, RuntimeError) as error:
+        is_absent = isinstance(error, ModuleNotFoundError) and error.name == name
+        found = "it is not installed" if is_absent else f"{name} does not load ({error})"
+        if isinstance(error, RuntimeError):  # "operator torchvision::nms does not exist"
+            found += "; where torchvision does not fit torch, install the one that was built for this torch, then"
+        raise MissingExtraError(feature, name, found) from error
 
 
 @contextmanager

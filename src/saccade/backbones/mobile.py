@@ -34,14 +34,13 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.backbones.plain import Normalise, start_weights
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import Normalise, Stages, start_weights
 
 
 class Row(NamedTuple):
@@ -55,12 +54,8 @@ class Row(NamedTuple):
     kernel: int = 3
 
 
-class Convolve(Protocol):
-    """Makes the convolutions of a network, and so decides how they are padded."""
-
-    def __call__(self, channels: int, outgoing: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
-        """A convolution without bias."""
-        ...
+Convolve = Callable[..., nn.Conv2d]
+"""Makes the convolutions of a network as :func:`centred` does, and so decides how they are padded."""
 
 
 def centred(channels: int, outgoing: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:

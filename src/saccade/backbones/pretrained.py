@@ -27,10 +27,9 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, published_name
-from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD
-from saccade.backbones.stages import Stages
-from saccade.errors import DataError
+from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, has_imagenet_weights
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Stages
+from saccade.errors import ConfigError, DataError
 from saccade.files import WEIGHTS, cache_home, file_digest
 
 
@@ -50,21 +49,25 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
         from saccade.backbones.transformers_adapter import transformers_weights
 
         return transformers_weights(name.removeprefix(HF))
-    file = published_name(name)
+    if not has_imagenet_weights(name):
+        raise ConfigError(f"pretrained: '{name}' has no ImageNet weights; set it to false")
     spec = backbone_spec(name)
-    mine = _weights_folder() / f"{name}.safetensors"
+    folder, fetched = cache_home() / "weights", f"{name}-imagenet"
+    mine, published = folder / f"{name}.safetensors", folder / str(spec.published)
     if mine.exists():
         return from_published_names(_read_safetensors(mine), spec, str(mine))
-    published = _weights_folder() / file
-    if published.exists():
-        return from_published_names(read_torch_file(published, _digits_in(published.name)), spec, str(published))
-    fetched = f"{name}-imagenet"
+    if published.exists():  # NAME-DIGITS.pth, the first digits of its SHA-256
+        digits = published.stem.rpartition("-")[2]
+        return from_published_names(read_torch_file(published, digits), spec, str(published))
+    by_hand = spec.published if spec.published_at is None else f"{spec.published_at}/{spec.published}"
+    how = f"put {by_hand}, or your own {mine.name} with the same names, into {folder}"
     if fetched in WEIGHTS:
         path = cache_home() / fetched / WEIGHTS[fetched].name
         if path.exists():
             convert = from_normalised_vgg19 if name == "vgg19" else from_published_names
             return convert(read_torch_file(path, WEIGHTS[fetched].sha256), spec, str(path))
-    raise DataError(f"the ImageNet weights of '{name}' are not on this machine. {_how_to_get(name, spec)}")
+        how = f"get them with: saccade data get {fetched} (or {how})"
+    raise DataError(f"the ImageNet weights of '{name}' are not on this machine: {how}")
 
 
 def load_imagenet(stages: Stages, name: str) -> None:
@@ -78,14 +81,10 @@ def weights_digest(name: str) -> str:
     """A SHA-256 of the ImageNet weights of ``name``: the same whatever file they were read from."""
     digest = hashlib.sha256()
     for key, tensor in sorted(imagenet_weights(name).items()):
-        if not is_counter(key):
+        if not key.endswith(_COUNTER):
             digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}\n".encode())
             digest.update(tensor.numpy().tobytes())
     return digest.hexdigest()
-
-
-def _weights_folder() -> Path:
-    return cache_home() / "weights"
 
 
 def _read_safetensors(path: Path) -> Tensors:
@@ -93,19 +92,6 @@ def _read_safetensors(path: Path) -> Tensors:
         return load_file(path)
     except (OSError, safetensors.SafetensorError) as error:
         raise DataError(f"{path}: cannot be read as safetensors ({error}); write it again") from error
-
-
-def _digits_in(published: str) -> str:
-    """The first digits of the SHA-256 that the publisher puts into the name of a file: NAME-DIGITS.pth."""
-    return published.rpartition("-")[2].removesuffix(".pth")
-
-
-def _how_to_get(name: str, spec: BackboneSpec) -> str:
-    theirs = spec.published if spec.published_at is None else f"{spec.published_at}/{spec.published}"
-    by_hand = f"put {theirs}, or your own {name}.safetensors with the same names, into {_weights_folder()}"
-    if f"{name}-imagenet" in WEIGHTS:
-        return f"Get them with: saccade data get {name}-imagenet (or {by_hand})"
-    return f"To get them, {by_hand}"
 
 
 Tensors = dict[str, Tensor]
@@ -175,11 +161,6 @@ def _as_state(found: Tensors, expected: Mapping[str, Tensor], where: str) -> Ten
         else:
             whole[name] = found[name].to(wanted.dtype).contiguous()
     return whole
-
-
-def is_counter(name: str) -> bool:
-    """Whether the entry ``name`` of a state only counts batches."""
-    return name.endswith(_COUNTER)
 
 
 def read_torch_file(path: Path, sha256: str) -> dict[str, Tensor]:

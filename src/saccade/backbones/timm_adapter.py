@@ -11,7 +11,6 @@ padding, which depends on the size of the picture, cells are off by up to half a
 
 from __future__ import annotations
 
-import importlib
 from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Any
@@ -20,17 +19,13 @@ import torch
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.backbones.hub import from_hub
-from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD, Normalise
-from saccade.backbones.stages import Stages
-from saccade.errors import ConfigError, MissingExtraError, nearest
+from saccade.backbones.hub import from_hub, open_library
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
+from saccade.errors import ConfigError, nearest
 
 
 class Chain(nn.Sequential):
-    """Layers of another library in a row, which move the grid by ``reduction``.
-
-    Where the last of them has a class token, so has the chain.
-    """
+    """Layers of another library in a row, which move the grid by ``reduction``."""
 
     def __init__(self, layers: Iterable[nn.Module], reduction: int) -> None:
         super().__init__(*layers)
@@ -41,20 +36,6 @@ class Chain(nn.Sequential):
         """Output cells → input cells."""
         shift = 0.0 if _cuts_patches(self) else (1 - self.reduction) / 2
         return geometry.scale_shift((self.reduction, self.reduction), (shift, shift))
-
-    @property
-    def has_class_token(self) -> bool:
-        """Whether the last layer gives one."""
-        return bool(getattr(self[-1], "has_class_token", False))
-
-    def with_class_token(self, images: Tensor) -> tuple[Tensor, Tensor]:
-        """The map (B,C,h,w) and the class token (B,C)."""
-        *before, last = self.children()
-        for layer in before:
-            images = layer(images)
-        # has_class_token says that it has it
-        found: tuple[Tensor, Tensor] = last.with_class_token(images)  # type: ignore[operator]
-        return found
 
 
 class LastMap(nn.Module):
@@ -97,8 +78,8 @@ def timm_stages(name: str) -> Stages:
 
 def timm_weights(name: str) -> dict[str, Tensor]:
     """The published weights of the timm model ``name``, as timm's own client finds or downloads them."""
+    timm_with(name)  # before the hub is asked
     with torch.random.fork_rng(devices=[]):  # building draws weights that are replaced at once
-        timm_with(name)  # before the hub is asked
         with from_hub(f"the weights of timm:{name}"):
             network = _features(name, pretrained=True)
         return dict(_as_stages(network, name).state_dict())
@@ -106,7 +87,7 @@ def timm_weights(name: str) -> dict[str, Tensor]:
 
 def timm_with(name: str) -> Any:
     """The module timm, if it has the model ``name``."""
-    timm = _timm()
+    timm = open_library("timm", "a timm model")
     if not name:
         raise ConfigError("timm: needs the name of a model, such as timm:resnet18")
     if not timm.is_model(name):
@@ -126,20 +107,6 @@ def _features(name: str, *, pretrained: bool) -> Any:
             f"timm cannot give the feature maps of '{name}'{' with its weights' if pretrained else ''} "
             f"({type(error).__name__}: {error}); choose another model"
         ) from error
-
-
-def _timm() -> Any:
-    try:
-        return importlib.import_module("timm")
-    except (ImportError, RuntimeError) as error:
-        if isinstance(error, ModuleNotFoundError):
-            found = "it is not installed" if error.name == "timm" else f"timm does not load ({error})"
-        else:  # "operator torchvision::nms does not exist"
-            found = (
-                f"the torchvision here does not fit torch {torch.__version__} ({error}). Install the torchvision that "
-                "was built for this torch, from the index that torch came from; then"
-            )
-        raise MissingExtraError("a timm model", "timm", found) from error
 
 
 def _as_stages(network: Any, name: str) -> Stages:

@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import json
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from saccade.backbones.hub import from_hub
-from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD, Normalise
-from saccade.backbones.stages import Stages
+from saccade.backbones.hub import from_hub, open_library
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
 from saccade.backbones.timm_adapter import Chain
-from saccade.errors import ConfigError, MissingExtraError, SaccadeError, ShapeError
+from saccade.errors import ConfigError, ShapeError
 
 MAX_PREFIX = 16
 """Tokens in front of a grid at most."""
@@ -83,43 +83,72 @@ class TokenGrid(nn.Module):
 
 def transformers_stages(name: str) -> Stages:
     """The model ``name`` with fresh weights as one stage; its configuration alone is fetched."""
-    config = _config(name)
+    config = hf_config(name)
     with torch.random.fork_rng(devices=[]):
-        return _as_stages(_built(name, lambda library: library.AutoModel.from_config(config)), config, name)
+        with usable(name):
+            network = open_hf().AutoModel.from_config(config)
+        return _as_stages(network, config, name)
 
 
 def transformers_weights(name: str) -> dict[str, Tensor]:
     """The published weights of the model ``name``, as the library's own client finds or downloads them."""
-    config = _config(name)
-    with torch.random.fork_rng(devices=[]), from_hub(f"the weights of hf:{name}"):
-        network = _built(
-            name, lambda library: library.AutoModel.from_pretrained(name, use_safetensors=True, trust_remote_code=False)
-        )
+    config = hf_config(name)
+    with torch.random.fork_rng(devices=[]):
+        network = hf_network(name, open_hf().AutoModel)
     return dict(_as_stages(network, config, name).state_dict())
 
 
-def _built(name: str, build: Any) -> object:
+def open_hf() -> Any:
+    """The transformers library, without its progress bars, which would stand between ours."""
+    library = open_library("transformers", "an hf: model")
+    importlib.import_module("transformers.utils.logging").disable_progress_bar()
+    return library
+
+
+@contextmanager
+def usable(name: str) -> Iterator[None]:
+    """What the library says against the model ``name``, as a ConfigError in one line."""
     try:
-        return build(open_hf())
-    except (OSError, ValueError, KeyError, TypeError, ImportError) as error:
-        raise ConfigError(
-            f"transformers cannot build hf:{name} ({type(error).__name__}: {_short(error)}); choose another model"
-        ) from error
+        yield
+    except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise ConfigError(f"hf:{name} cannot be used ({said}); choose another vision model") from error
 
 
-def _config(name: str) -> Any:
-    """The configuration of the model ``name``."""
+@contextmanager
+def _fetching(name: str, what: str) -> Iterator[str]:
+    """Where the library finds the model ``name``: in a folder, or by its name in the hub, which is then guarded."""
+    folder = Path(name).expanduser()
+    is_folder = folder.is_dir()
+    with nullcontext() if is_folder else from_hub(f"{what} of hf:{name}"), usable(name):
+        yield str(folder) if is_folder else name
+
+
+def hf_config(name: str) -> Any:
+    """The configuration of the model ``name``; a DataError within seconds where it cannot be had."""
     library = open_hf()
     if not name:
-        raise ConfigError("hf: needs the name of a model, such as hf:facebook/dinov2-small")
-    folder = Path(name).expanduser()
-    if folder.is_dir():
-        return _built(name, lambda library: library.AutoConfig.from_pretrained(folder, trust_remote_code=False))
-    with from_hub(f"the settings of hf:{name}"):
+        raise ConfigError("hf: needs the name of a model, such as hf:facebook/dinov2-small, or hf:FOLDER")
+    with _fetching(name, "the settings") as place:
+        return library.AutoConfig.from_pretrained(place, trust_remote_code=False)
+
+
+def hf_network(name: str, auto: Any, **options: Any) -> Any:
+    """The model ``name`` with its weights, as the class ``auto`` of the library builds it."""
+    with _fetching(name, "the weights") as place:
+        return auto.from_pretrained(place, use_safetensors=True, trust_remote_code=False, **options)
+
+
+def hf_colours(name: str) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
+    """Mean and standard deviation of each colour that the model ``name`` wants; None where it does not say."""
+    processing = importlib.import_module("transformers.image_processing_base").ImageProcessingMixin
+    with _fetching(name, "the colours") as place:
         try:
-            return library.AutoConfig.from_pretrained(name, trust_remote_code=False)
-        except (OSError, ValueError, KeyError) as error:
-            raise ConfigError(f"hf:{name} cannot be used ({_short(error)}); choose another model") from error
+            said, _ = processing.get_image_processor_dict(place)
+            mean, std = (tuple(float(value) for value in said[key]) for key in ("image_mean", "image_std"))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+    return (mean, std) if len(mean) == len(std) == 3 and all(std) else None
 
 
 def _as_stages(network: Any, config: Any, name: str) -> Stages:
@@ -130,12 +159,10 @@ def _as_stages(network: Any, config: Any, name: str) -> Stages:
     if hasattr(config, "mask_ratio"):
         network.config.mask_ratio = 0.0
     network.eval()
-    mean, std = _colours(name)
+    mean, std = hf_colours(name) or (IMAGENET_MEAN, IMAGENET_STD)
     reduction, channels, has_token = _probed(network, config, name)
     grid = TokenGrid(network, reduction, has_token)
-    stages: OrderedDict[str, nn.Module] = OrderedDict(
-        features=Chain([Normalise(mean, std), grid], reduction),
-    )
+    stages: OrderedDict[str, nn.Module] = OrderedDict(features=Chain([Normalise(mean, std), grid], reduction))
     return Stages(stages, {"features": channels})
 
 
@@ -153,42 +180,3 @@ def _probed(network: Any, config: Any, name: str) -> tuple[int, int, bool]:
         return side * 2 ** (len(depths) - 1), int(config.hidden_size), False
     names = {key.rpartition(".")[2] for key, _ in network.named_parameters()}
     return side, int(config.hidden_size), bool(names & {"cls_token", "class_embedding"})
-
-
-def _colours(name: str) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Mean and standard deviation of each colour that the model wants, ImageNet's where it does not say."""
-    folder = Path(name).expanduser()
-    path: str | Path | None = folder / "preprocessor_config.json"
-    if not folder.is_dir():
-        try:
-            find = importlib.import_module("transformers.utils").cached_file
-            path = find(name, "preprocessor_config.json", _raise_exceptions_for_missing_entries=False)
-        except (OSError, ValueError):
-            path = None
-    if path is None or not Path(path).is_file():
-        return IMAGENET_MEAN, IMAGENET_STD
-    try:
-        said = json.loads(Path(path).read_text("utf-8"))
-        mean, std = (tuple(float(each) for each in said[key]) for key in ("image_mean", "image_std"))
-    except (ValueError, KeyError, TypeError):
-        return IMAGENET_MEAN, IMAGENET_STD
-    return (mean, std) if len(mean) == len(std) == 3 and all(std) else (IMAGENET_MEAN, IMAGENET_STD)
-
-
-def open_hf(feature: str = "an hf: backbone") -> Any:
-    """The transformers library, without its progress bars, which would stand between ours."""
-    try:
-        library = importlib.import_module("transformers")
-        library.AutoModel  # noqa: B018 - its parts load late, and may not
-        importlib.import_module("transformers.utils.logging").disable_progress_bar()
-        return library
-    except SaccadeError:
-        raise
-    except (ImportError, RuntimeError) as error:
-        is_absent = isinstance(error, ModuleNotFoundError) and error.name == "transformers"
-        found = "it is not installed" if is_absent else f"transformers does not load ({error})"
-        raise MissingExtraError(feature, "transformers", found) from error
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]

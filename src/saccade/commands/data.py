@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from saccade.commands.list import data
 from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import print_table, remark
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 
 Split = Literal["train", "val", "test"]
 Glyphs = Literal["disjoint", "merged", "pack"]
@@ -55,13 +55,12 @@ def make(
     from saccade.families import family_of_data
 
     family = family_of_data(name)
-    write = getattr(family.task_for(name), "write_split", None)
-    if write is None:
-        why = "is read, not generated" if ":" in name else "can be trained on, but its family writes nothing to disk"
-        raise DataError(f"'{name}' {why}; it cannot be made")
     own = ("name", "glyphs", "drawing", "protocol", "seed", "empty", "scenes")
     settings = {each: given[each] for each in own if given[each] is not None}
-    return {"folder": write(settings, split, count, out, start=start, progress=on_progress), "count": count}
+    return {
+        "folder": family.task().write_split(settings, split, count, out, start=start, progress=on_progress),
+        "count": count,
+    }
 
 
 def sheet(
@@ -107,8 +106,8 @@ def sheet(
     settings = {each: given[each] for each in own if given[each] is not None}
     family = family_of_data(given["name"])
     reader = family.reads()
-    splits, progress = family.task_for(given["name"]), on_progress if is_read else None
-    opened = splits.open_split(settings, split, count=count, progress=progress)
+    progress = on_progress if is_read else None
+    opened = family.task().open_split(settings, split, count=count, progress=progress)
     examples = opened.examples(count)
     result = {"data": given["name"], "summary": opened.summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):

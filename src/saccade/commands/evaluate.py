@@ -13,7 +13,6 @@ from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
     from saccade.metrics.result import Evaluation
-    from saccade.models.facts import ModelFacts
 
 COLUMNS = 5
 """Scores side by side in one table: more do not fit a terminal of 80 characters."""
@@ -81,20 +80,27 @@ def evaluate(
         >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
     check_call(evaluate, locals())
-    from saccade.data.tables.references import with_reader
     from saccade.devices import wake_cuda
+
+    wake_cuda(device)  # before torch is imported, which takes a second
+    from saccade.data.scenes.glyphs import meets_training_glyphs
+    from saccade.data.tables.references import with_reader
     from saccade.families import data_entries, family
     from saccade.models.folder import load_model
     from saccade.zoo import resolve
 
-    wake_cuda(device)  # before torch is imported, which takes a second
     data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)
     network, facts = load_model(folder, device)
-    _check_glyphs(facts, glyphs, split)
+    trained = facts.data.get("glyphs")
+    if glyphs is not None and trained is not None and meets_training_glyphs(str(trained), glyphs, split):
+        raise ConfigError(
+            f"glyphs: this model was trained with '{trained}' glyphs, and the {split} glyphs of '{glyphs}' hold some "
+            f"of those; score it with glyphs={trained}, or train it with data.glyphs={glyphs}"
+        )
     started = time.monotonic()
     own = family(facts.family)
-    task = own.task_for(data or facts.data.get("name", ""))
+    task = own.task()
     changes = {"name": data, "protocol": protocol, "glyphs": glyphs, "drawing": drawing, "seed": seed}
     settings = task.eval_settings(facts, {name: value for name, value in changes.items() if value is not None})
     options = {"beam": beam, "length_penalty": length_penalty, "twins": twins, "sweeps": sweeps}
@@ -111,18 +117,6 @@ def evaluate(
         result["caution"] = f"this model learned from {learned}"
     result["seconds"] = round(time.monotonic() - started, 2)
     return result
-
-
-def _check_glyphs(facts: ModelFacts, glyphs: str | None, split: str) -> None:
-    """Refuse glyphs that the model was trained with."""
-    from saccade.data.scenes.glyphs import meets_training_glyphs
-
-    trained = facts.data.get("glyphs")
-    if glyphs is not None and trained is not None and meets_training_glyphs(str(trained), glyphs, split):
-        raise ConfigError(
-            f"glyphs: this model was trained with '{trained}' glyphs, and the {split} glyphs of '{glyphs}' hold some "
-            f"of those; score it with glyphs={trained}, or train it with data.glyphs={glyphs}"
-        )
 
 
 def show(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:

@@ -23,7 +23,6 @@ from saccade.show.slot_table import SlotHeat
 from saccade.sighting import Sighting
 
 TITLE = "Where it looks"
-SPLIT = "val"
 MISTAKES = 20
 """Mistakes that are shown."""
 _PANEL = 320  # pixels of a mistake's longer side
@@ -140,8 +139,8 @@ def _validation(predictor: Predictor, run: Path, count: int) -> Any:
     """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
     data = predictor.facts.data
     settings = {**data, "name": RunFolder(run).recorded().data.get("name", data["name"])}
-    task = predictor.family.task_for(settings["name"])
-    return task.open_split(settings, SPLIT, facts=predictor.facts, count=count)
+    task = predictor.family.task()
+    return task.open_split(settings, "val", facts=predictor.facts, count=count)
 
 
 def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, device: str = "auto") -> Section:

@@ -14,6 +14,7 @@ from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from saccade.scoring.results import ScoreResult
+    from saccade.scoring.sources import Maps
 
 
 def score(
@@ -84,57 +85,47 @@ def score(
         >>> saccade.score(mask.float(), mask).scores["true_positive_strength"].mean
         1.0
     """
-    given = dict(locals())
-    check_call(score, given)
-    found = _scored(given)
-    if out is not None:
-        found.save(out, pictures=maps if pictures is None and method is not None else pictures)
-    return found
-
-
-def _scored(given: Mapping[str, Any]) -> ScoreResult:
-    from saccade.scoring.results import CHOICES, Policies
+    check_call(score, locals())
+    from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.sources import open_maps, open_truth
 
-    maps, truth, method = given["maps"], given["truth"], given["method"]
-    shared = {name: given[name] for name in ("objects", "key")}
-    signed = given["signed"] or ("keep" if method is None else "abs")
-    chosen = {name: given[name] for name in (*CHOICES, "separator")}
-    policies = Policies(**chosen | {"signed": signed})
-    of_rows = {name: given[name] for name in ("engine", "address")}
-    if method is None and isinstance(maps, (str, os.PathLike)):
-        from saccade.adapters.folder import is_look_folder
+    values = signed or ("keep" if method is None else "abs")
+    policies = Policies(values, resize, nan, missing, empty, broken, separator)
+    if method is None and isinstance(maps, (str, os.PathLike)) and (Path(maps) / "job.json").is_file():
+        from saccade.adapters.scoring import score_rows  # of what 'look --engine' wrote
 
-        if is_look_folder(os.fspath(maps)):
-            from saccade.adapters.scoring import score_rows
-
-            of_rows["engine"] = of_rows["engine"] or "local"
-            of_rows["on_progress"] = given["on_progress"]
-            return score_rows(os.fspath(maps), truth, policies, **shared, **of_rows)
-    if any(value is not None for value in of_rows.values()):
+        cluster: dict[str, Any] = {"engine": engine or "local", "address": address}
+        result = score_rows(maps, truth, policies, objects=objects, key=key, on_progress=on_progress, **cluster)
+    elif engine is not None or address is not None:
         raise ConfigError("engine and address score the rows that 'look --engine' wrote; leave them out")
-    names = given["names"]
-    truths = open_truth(truth, kind=given["kind"], names=names, **shared)
-    if method is None:
-        if given["model"] is not None:
-            raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
-        opened = open_maps(maps, key=given["key"], names=names)
-        many, wanted = len(opened.paths), len(truths.paths)
-        if names is None and opened.is_stacked and truths.is_stacked and many != wanted:
-            raise DataError(
-                f"{many} maps and {wanted} masks: map i is scored against mask i, so give as many of each; or give "
-                "both as mappings from names"
-            )
-        return score_maps(opened, truths, policies, on_progress=given["on_progress"])
-    from saccade.predict import load
-    from saccade.scoring.methods import method_maps
+    else:
+        truths = open_truth(truth, kind=kind, names=names, objects=objects, key=key)
+        opened: Maps
+        settings = None
+        if method is not None:
+            from saccade.predict import load
+            from saccade.scoring.methods import method_maps
 
-    predictor = load(given["model"]) if isinstance(given["model"], (str, Path)) else given["model"]
-    made = method_maps(Path(maps), method, predictor, truths, policies.separator)
-    found = score_maps(made, truths, policies, on_progress=given["on_progress"])
-    called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
-    return replace(found, settings={"method": called, "model": None if predictor is None else predictor.name})
+            predictor = load(model) if isinstance(model, (str, Path)) else model
+            opened = method_maps(Path(maps), method, predictor, truths, separator)
+            called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
+            settings = {"method": called, "model": None if predictor is None else predictor.name}
+        elif model is not None:
+            raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
+        else:
+            opened = open_maps(maps, key=key, names=names)
+            many, wanted = len(opened.paths), len(truths.paths)
+            if names is None and opened.is_stacked and truths.is_stacked and many != wanted:
+                raise DataError(
+                    f"{many} maps and {wanted} masks: map i is scored against mask i, so give as many of each; or give "
+                    "both as mappings from names"
+                )
+        result = score_maps(opened, truths, policies, on_progress=on_progress)
+        result = result if settings is None else replace(result, settings=settings)
+    if out is not None:
+        result.save(out, pictures=maps if pictures is None and method is not None else pictures)
+    return result
 
 
 def show(found: ScoreResult, given: Mapping[str, Any], quiet: bool) -> None:

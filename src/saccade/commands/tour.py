@@ -14,7 +14,7 @@ from saccade.commands.signature import Command
 from saccade.commands.terminal import print_table, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
-from saccade.data.gallery import example
+from saccade.data.files import example
 from saccade.errors import CheckpointError
 from saccade.families import families, headline, model_spec
 from saccade.files import make_folder
@@ -153,8 +153,7 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
         shown = [Example(example("cat"), "", (), facts.queries[0] if facts.queries else None)]
         title = "A photograph that is not among its test pictures"
     else:
-        task = predictor.family.task_for(data)
-        split = task.open_split({**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES)
+        split = predictor.family.task().open_split({**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES)
         shown, title = split.examples(EXAMPLES), "The first of the test split"
     return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
 
@@ -166,7 +165,7 @@ def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
     if score is None or full is None:
         return []
     own = {name: value for name, value in {**score.metrics, **score.attention}.items() if isinstance(value, float)}
-    rivals = {name: values for name, values in score.comparable_baselines.items() if isinstance(values, dict)}
+    rivals = {name: values for name, values in score.baselines.items() if isinstance(values, dict)}
     best = headline(facts.family, score.metrics)
     shown = [name for name in own if (best and name == best[0]) or any(name in values for values in rivals.values())]
     shown += [name for name in ("causal_follow", "causal_hold") if name in own and name not in shown]

@@ -1,12 +1,12 @@
 """Data: pictures, tables of them, generated scenes, causal sets, and shipped examples.
 
 ==============================  ========================================================================================
-a picture                       ``read_picture``, ``Picture``, ``find_pictures``, ``prepare``; ``example`` ships
+a picture                       ``read_picture``, ``Picture``, ``prepare``; ``example`` ships
 your own tables and folders     ``read_table``, ``Table``, ``Row``
 batches to learn from           ``TableData``, ``SceneData``, ``CaptionScenes``, ``MultisetScenes`` and
                                 ``StorySource``, each with its settings, such as ``SceneDataConfig``
 generated pictures of your own  ``DrawnPictures``, ``LabelledBatch``; ``hash_u32`` draws by number
-scenes with their twins         ``read_causal_set``, ``CausalSet``, ``CausalScene``, ``CausalTwin``
+scenes with their twins         ``read_causal_set``, ``CausalScene``
 ==============================  ========================================================================================
 """
 
@@ -15,11 +15,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.data.causal.reading import CausalScene, CausalSet, CausalTwin, read_causal_set
-    from saccade.data.gallery import example
+    from saccade.data.causal.reading import CausalScene, read_causal_set
+    from saccade.data.files import example
     from saccade.data.pictures.feature_cache import FeatureCache
     from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch
-    from saccade.data.pictures.reading import Picture, find_pictures, prepare, read_picture
+    from saccade.data.pictures.reading import Picture, prepare, read_picture
     from saccade.data.scenes.hashing import distinct_below, hash_u32, uniform_below
     from saccade.data.tables.table import Row, Table
     from saccade.families import read_table
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from saccade.families.multiset.data import MultisetDataConfig, MultisetScenes
     from saccade.families.question.scenes import SceneData, SceneDataConfig
     from saccade.families.question.tables import TableData, TableDataConfig
-    from saccade.families.story.data import StoryDataConfig, StorySource
+    from saccade.families.story.data import StoryDataConfig
 else:
     from saccade import lazy_names
 
@@ -39,8 +39,6 @@ __all__ = [
     "CaptionDataConfig",
     "CaptionScenes",
     "CausalScene",
-    "CausalSet",
-    "CausalTwin",
     "DrawnPictures",
     "FeatureCache",
     "LabelDataConfig",
@@ -52,13 +50,11 @@ __all__ = [
     "SceneData",
     "SceneDataConfig",
     "StoryDataConfig",
-    "StorySource",
     "Table",
     "TableData",
     "TableDataConfig",
     "distinct_below",
     "example",
-    "find_pictures",
     "hash_u32",
     "prepare",
     "read_causal_set",

@@ -32,7 +32,7 @@ exact in any float format with 8 bits; discs have soft edges by integer arithmet
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import torch
@@ -48,13 +48,11 @@ from saccade.data.scenes.hashing import (
     uniform_below,
     uniform_pair_below,
 )
-from saccade.errors import DataError
 
 SIZE = 224  # side of a picture
 COLOURS = ("red", "green", "blue")
 WEAVES = ("upright", "level", "rising", "falling")  # directions of the stripes
-CLASSES = tuple(f"{colour} {weave}" for colour in COLOURS for weave in WEAVES)
-"""Class number = 4 · colour + weave."""
+CLASSES = tuple(f"{colour} {weave}" for colour in COLOURS for weave in WEAVES)  # Class number = 4 · colour + weave
 DISCS = 4
 CELLS = 3  # in a row of the grid that discs are placed on
 CELL = SIZE // CELLS
@@ -108,12 +106,6 @@ class DetailLayout:
         return self.colour[:, 0] * len(WEAVES) + self.weave[:, 0]
 
     @property
-    def boxes(self) -> Tensor:
-        """(B,4) xyxy of the evidence, the bearer's mark, in pixels; float64."""
-        x, y = (self.x + self.mark_x)[:, 0], (self.y + self.mark_y)[:, 0]
-        return torch.stack([x - MARK, y - MARK, x + MARK + 1, y + MARK + 1], dim=1).double()
-
-    @property
     def masks(self) -> Tensor:
         """(B,H,W) bool: the pixels of the evidence."""
         along = torch.arange(SIZE, device=self.index.device)
@@ -121,17 +113,10 @@ class DetailLayout:
         down = (along - (self.y + self.mark_y)[:, :1]).square()[:, :, None]  # (B,H,1)
         return across + down <= MARK * MARK
 
-    def __getitem__(self, rows: Tensor) -> DetailLayout:
-        """The pictures in ``rows`` (K,)."""
-        tensors = {item.name: getattr(self, item.name) for item in fields(self) if item.name != "seed"}
-        return replace(self, **{name: tensor[rows] for name, tensor in tensors.items()})
-
 
 def sample_details(seed: int, indices: Tensor) -> DetailLayout:
     """The pictures ``indices`` (B,) of the stream ``seed``, on the device of ``indices``."""
     indices = indices.long()
-    if len(indices) and int(indices.min()) < 0:
-        raise DataError(f"pictures are numbered from 0, found {int(indices.min())}")
     picture = hash_state(seed, indices[:, None])  # lanes (B,1)
     disc = torch.arange(DISCS, device=indices.device)
     radius = RADIUS[0] + uniform_below(hash_more(picture, _SIZE, disc), RADIUS[1] + 1 - RADIUS[0])  # (B,N)
@@ -143,7 +128,8 @@ def sample_details(seed: int, indices: Tensor) -> DetailLayout:
     mark_x, mark_y = uniform_pair_below(hash_more(picture, _MARK, disc), 2 * reach + 1)  # (B,N)
     phase = torch.stack(uniform_pair_below(hash_more(picture, _PHASE, disc), TILE), dim=-1)  # (B,N,2)
     channel = torch.arange(3, device=indices.device)
-    tint = uniform_below(hash_more(_wider(picture), _TINT, disc[:, None], channel), 2 * TINT + 1) - TINT  # (B,N,3)
+    wider = (picture[0].unsqueeze(-1), picture[1].unsqueeze(-1))  # lanes (B,1,1)
+    tint = uniform_below(hash_more(wider, _TINT, disc[:, None], channel), 2 * TINT + 1) - TINT  # (B,N,3)
     x, y = _placed(picture, cells, disc)
     return DetailLayout(
         seed=seed,
@@ -159,11 +145,6 @@ def sample_details(seed: int, indices: Tensor) -> DetailLayout:
         phase=phase,
         tint=tint,
     )
-
-
-def _wider(state: State) -> State:
-    """Lanes with one more axis behind: (B,1) → (B,1,1)."""
-    return state[0].unsqueeze(-1), state[1].unsqueeze(-1)
 
 
 def _placed(picture: State, cells: Tensor, disc: Tensor | int) -> State:

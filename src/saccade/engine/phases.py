@@ -44,13 +44,11 @@ def plan_phases(task: Task, recipe: Recipe, learner: Learner) -> tuple[int | Non
     Raises:
         ConfigError: a phase cannot be trained, taught or chosen by as the recipe says.
     """
-    names = [name for name, _ in learner.model.named_parameters()]
     epoch = task.steps_per_epoch(recipe.batch_size)
     losses = []
     for phase in recipe.phases:
-        learning = trainable_names(phase, names, statistics_names(learner))
         phase.total_steps(epoch)
-        losses.append(task.phase_loss(phase, learning))
+        losses.append(task.phase_loss(phase, trainable_names(phase, learner)))
     # After the losses: a task may measure what these teach.
     phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]
     return epoch, phases, losses
@@ -83,8 +81,14 @@ def check_patterns(patterns: Sequence[str], names: Sequence[str], *, where: str)
             raise ConfigError(f"{where}: the pattern '{pattern}' fits no parameter; {nearest(pattern, heads)}")
 
 
-def trainable_names(phase: Phase, names: Sequence[str], statistics: Sequence[str] = ()) -> list[str]:
-    """The names that ``phase`` trains, in order; a pattern that fits neither these nor ``statistics`` is an error."""
+def trainable_names(phase: Phase, learner: Learner) -> list[str]:
+    """The names of the parameters that ``phase`` trains, in order; a pattern that fits nothing is an error.
+
+    Patterns may also fit running statistics, as in ``backbone.*.running_*``: these can be frozen by themselves.
+    """
+    names = [name for name, _ in learner.model.named_parameters()]
+    buffers = [name for name, _ in learner.model.named_buffers()]
+    statistics = [name for name in buffers if name.rpartition(".")[2].startswith("running_")]
     check_patterns((*phase.train, *phase.freeze), [*names, *statistics], where=f"phase '{phase.name}'")
     chosen = [name for name in names if _learns(name, phase)]
     if not chosen:
@@ -92,15 +96,10 @@ def trainable_names(phase: Phase, names: Sequence[str], statistics: Sequence[str
     return chosen
 
 
-def statistics_names(learner: Learner) -> list[str]:
-    """The names of running statistics, which a phase may freeze by themselves, as in ``backbone.*.running_*``."""
-    return [name for name, _ in learner.model.named_buffers() if name.rpartition(".")[2].startswith("running_")]
-
-
 def apply_phase(learner: Learner, phase: Phase) -> dict[str, nn.Parameter]:
     """Set requires_grad by the phase's patterns and return the learning parameters by name."""
     parameters = dict(learner.model.named_parameters())
-    chosen = set(trainable_names(phase, list(parameters), statistics_names(learner)))
+    chosen = set(trainable_names(phase, learner))
     for name, parameter in parameters.items():
         parameter.requires_grad_(name in chosen)
         parameter.grad = None

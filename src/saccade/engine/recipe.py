@@ -147,17 +147,11 @@ class Select:
 
     def beats(self, new: Mapping[str, float], old: Mapping[str, float] | None) -> bool:
         """Whether one validation beats another by ``metric``, or by ``beside`` where that is a tie."""
-        score = new.get(self.metric, math.nan)
-        if old is None or self.better(score, _number(old, self.metric)):
-            return score == score
-        is_tie = self.beside is not None and score == _number(old, self.metric)
-        return is_tie and self.better(new.get(str(self.beside), math.nan), _number(old, str(self.beside)))
-
-
-def _number(values: Mapping[str, float], name: str) -> float | None:
-    """The value of that name, if it is there and a number."""
-    value = values.get(name, math.nan)
-    return value if value == value else None
+        for name in filter(None, (self.metric, self.beside)):
+            value, before = new.get(name, math.nan), math.nan if old is None else old.get(name, math.nan)
+            if value != before:  # of two that are not numbers, neither is better
+                return self.better(value, None if math.isnan(before) else before)
+        return False
 
 
 @dataclass(frozen=True)
@@ -303,22 +297,17 @@ def recipe_titles() -> dict[str, tuple[str, str]]:
     """Title and paper of every packaged recipe, by name; its settings are not read, so it may still be invalid."""
     heads: dict[str, Mapping[str, Any]] = {}
     for file in sorted(set(recipes().values())):
-        try:
-            values: Any = quick_yaml(file.read_text(encoding="utf-8"))
-            heads[file.stem] = values
-            heads |= {name: {"extends": file.stem, **own} for name, own in values.get("variants", {}).items()}
-        except (OSError, ValueError, AttributeError, TypeError) as error:
-            raise ConfigError(f"recipe {file.stem} cannot be read: {error}") from error
+        values: Any = quick_yaml(file.read_text(encoding="utf-8"))
+        heads[file.stem] = values
+        heads |= {name: {"extends": file.stem, **own} for name, own in values.get("variants", {}).items()}
 
-    def told(name: str, key: str) -> str:
+    def said(name: str, key: str) -> str:
         """What the recipe says of itself, or else the one that it extends."""
-        for _ in range(_LONGEST_CHAIN):
-            if key in heads[name] or heads[name].get("extends") not in heads:
-                break
+        while key not in heads[name] and heads[name].get("extends") in heads:
             name = heads[name]["extends"]
         return str(heads[name].get(key, ""))
 
-    return {name: (told(name, "title"), told(name, "paper")) for name in sorted(heads)}
+    return {name: (said(name, "title"), said(name, "paper")) for name in sorted(heads)}
 
 
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:

@@ -155,11 +155,10 @@ class RunFolder:
 
     def check_same(self, recipe: Recipe) -> None:
         """Refuse to resume with a recipe other than the one that the run began with."""
-        old, new = by_path(to_dict(self.recorded())), by_path(to_dict(recipe))
-        for key in (key for key in (*old, *new) if old.get(key) != new.get(key)):
+        if changes := differences(to_dict(self.recorded()), to_dict(recipe)):
             raise ConfigError(
-                f"{self.path} was trained with {key} = {old.get(key)!r}, now it is {new.get(key)!r}: resume with the "
-                "same recipe, or start a new run in another `out`"
+                f"{self.path} was trained with another recipe: {changes[0]}; resume with the same, or start a new run "
+                "in another `out`"
             )
 
     def compare_data(
@@ -179,7 +178,7 @@ class RunFolder:
         try:
             note = json.loads(place.read_text(encoding="utf-8"))
             check_schema(note["schema_version"], DATA_VERSION, what=DATA)
-            accepted, changes = [str(each) for each in note["accepted"]], _changes(note["parts"], now)
+            accepted, changes = [str(each) for each in note["accepted"]], differences(note["parts"], now)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
             if not accept:
                 raise CheckpointError(f"{place}: cannot be read ({error}); put the file back, or {cure}") from error
@@ -264,18 +263,12 @@ def _digest(entries: Sequence[tuple[str, str]]) -> str:
     return f"{len(entries)} ({hashlib.sha256(content).hexdigest()[:16]})"
 
 
-def _changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     """What is not as it was, in words.
 
-    >>> _changes({"settings": {"seed": "0"}, "rows": "6 (ab)"}, {"settings": {"seed": "1"}, "rows": "4 (cd)"})
-    ['settings: seed was 0, now 1', 'rows: was 6 (ab), now 4 (cd)']
+    >>> differences({"settings": {"seed": "0"}, "rows": "6 (ab)"}, {"settings": {"seed": "1"}, "rows": "4 (cd)"})
+    ['settings.seed was 0, now 1', 'rows was 6 (ab), now 4 (cd)']
     """
-    changes = []
-    for part in dict.fromkeys((*old, *new)):
-        before, now = old.get(part), new.get(part)
-        if part == IN_WORDS and before is not None and now is not None:
-            names = [name for name in dict.fromkeys((*before, *now)) if before.get(name) != now.get(name)]
-            changes += [f"{part}: {name} was {before.get(name)}, now {now.get(name)}" for name in names]
-        elif before != now:
-            changes.append(f"{part}: was {before or 'not there'}, now {now or 'gone'}")
-    return changes
+    before, now = by_path(old), by_path(new)
+    changed = [key for key in dict.fromkeys((*before, *now)) if before.get(key) != now.get(key)]
+    return [f"{key} was {before.get(key, 'not there')}, now {now.get(key, 'gone')}" for key in changed]

@@ -41,11 +41,12 @@ if TYPE_CHECKING:
 
     from saccade.answer import Answer
     from saccade.data.tables.table import Table
-    from saccade.families.reading import InputReader, Item, Pictures, Prepared, ReadItem
-    from saccade.families.responder import Responder, Response, decode_labels
+    from saccade.families.reading import InputReader, Pictures
+    from saccade.families.responder import Responder
+    from saccade.models.facts import ModelFacts
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
-    from saccade.tasks.task import OpenedSplit, Task
+    from saccade.tasks.task import Task
 else:
     from saccade import lazy_names
 
@@ -56,21 +57,14 @@ __all__ = [
     "DataEntry",
     "Family",
     "InputReader",
-    "Item",
     "LabelTask",
     "ModelSpec",
-    "OpenedSplit",
     "PictureTask",
     "Pictures",
-    "Prepared",
     "Probing",
-    "ReadItem",
     "Responder",
-    "Response",
     "Task",
-    "broken_families",
     "data_entries",
-    "decode_labels",
     "families",
     "family",
     "family_of_data",
@@ -146,6 +140,13 @@ def class_folders() -> dict[str, DataEntry]:
     return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
 
 
+def drawn_digits(description: str) -> DataEntry:
+    """A generator of scenes of MNIST digits."""
+    from saccade.data.scenes import DOWNLOAD, GET, LICENCE
+
+    return DataEntry("generator", description, LICENCE, GET, download=DOWNLOAD, shows="drawn digits")
+
+
 def own_tables(columns: str) -> dict[str, DataEntry]:
     """The readers of the user's CSV and JSON-lines tables, for a family whose tables have these ``columns``."""
     get = "name it {}:PATH; pictures are found from the table's folder"
@@ -192,6 +193,8 @@ class Family:
     """Names of the options of ``look`` and ``evaluate`` that this family understands."""
     columns: tuple[frozenset[str], ...] = ()
     """Columns that a CSV or JSON-lines table of this family has: one of these sets."""
+    asks_text: bool = False
+    """Whether a question is any text; else it is one of those that a model knows, where it knows some."""
     probing: Probing | None = None
     """How ``saccade probe`` uses a family of pictures with labels or questions."""
     featured: tuple[str, ...] = ()
@@ -206,10 +209,6 @@ class Family:
     def task(self) -> type[Task]:
         """Trains and scores a model, and opens data for a person to look at."""
         raise NotImplementedError
-
-    def task_for(self, data: object) -> Any:
-        """The task for the data of that name."""
-        return self.task().for_data(str(data))
 
     def reads(self) -> InputReader:
         """How files and Python values become inputs."""
@@ -228,6 +227,10 @@ class Family:
         from saccade.families.responder import Responder
 
         return Responder
+
+    def premise(self, facts: ModelFacts) -> str:
+        """The premise of every question to a model, in words; empty if the model can reject it."""
+        return ""
 
     def page(self) -> Any:
         """Facts for the live page, such as the training scenes of its models."""
@@ -317,43 +320,34 @@ def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
 def family_of_data(reference: str) -> Family:
     """The family of a generator's or a collection's name, or of READER:PATH.
 
-    A table that several families can read tells by its columns. A published collection in its own layout, such as the
-    birds, belongs to the first family that reads it; a recipe or a trained model says of itself which one it means.
+    A table that several families can read tells by its columns: of those that fit, the family that asks for the most. A
+    published collection in its own layout, such as the birds, belongs to the first family that reads it; a recipe or a
+    trained model says of itself which one it means.
 
     Raises:
         DataError: no family knows it.
     """
-    entries = data_entries()
-    name, colon, path = reference.partition(":")
-    kind = "reader" if colon and path and len(name) > 1 else "generator"
-    kinds = (kind, "collection")  # which is called by its name alone, or with a path
-    of_kind = {key: [pair for pair in held if pair[1].kind in kinds] for key, held in entries.items()}
-    known = {key: held for key, held in of_kind.items() if held}
-    name = name if kind == "reader" else reference
+    name, _, path = reference.partition(":")
+    is_read = bool(path) and len(name) > 1
+    name, kinds = (name, ("reader", "collection")) if is_read else (reference, ("generator", "collection"))
+    known: dict[str, list[Family]] = {}
+    for key, pairs in data_entries().items():
+        if of_kind := [each for each, entry in pairs if entry.kind in kinds]:
+            known[key] = of_kind
     if name not in known:
-        what = "reader" if kind == "reader" else "generated data"
-        raise DataError(f"no {what} '{name}': {nearest(name, known)}")
-    candidates = [each for each, _ in known[name]]
+        raise DataError(f"no {'reader' if is_read else 'generated data'} '{name}': {nearest(name, known)}")
+    candidates = known[name]
     if len(candidates) == 1 or name not in {**own_tables(""), **class_folders(), **picture_tables()}:
         return candidates[0]
-    return _by_columns(name, Path(path).expanduser(), candidates)
-
-
-def _by_columns(reader: str, path: Path, candidates: list[Family]) -> Family:
-    """The family whose columns are in the table: of several, the one that asks for the most."""
     from saccade.data.tables.references import columns_of
 
-    found = columns_of(reader, path)
-    fits = {
-        each.name: max((len(needed) for needed in each.columns if needed <= found), default=0) for each in candidates
-    }
-    best = max(fits.values())
-    if not best:
+    columns = columns_of(name, Path(path).expanduser())
+    fits = [max((len(each) for each in family.columns if each <= columns), default=0) for family in candidates]
+    if not max(fits):
         wanted = "; ".join(f"{each.name}: {', '.join(sorted(each.columns[0]))}" for each in candidates if each.columns)
-        raise DataError(
-            f"{path}: its columns {', '.join(sorted(found)) or '(none)'} fit no family; needed are {wanted}"
-        )
-    return next(each for each in candidates if fits[each.name] == best)
+        found = ", ".join(sorted(columns)) or "(none)"
+        raise DataError(f"{path}: its columns {found} fit no family; needed are {wanted}")
+    return candidates[fits.index(max(fits))]
 
 
 def _loaded(point: EntryPoint) -> Family | None:

@@ -26,12 +26,10 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import ConfigError
 from saccade.losses.policy import rewards_to_go
 from saccade.trace import CaptionOutput
 
-ENTROPY_WEIGHT = 0.002
-"""λ_e of the released code."""
+ENTROPY_WEIGHT = 0.002  # λ_e of the released code
 
 
 def word_log_likelihood(logits: Tensor, words: Tensor) -> Tensor:
@@ -50,8 +48,6 @@ def smoothed_cross_entropy(logits: Tensor, words: Tensor, smoothing: float) -> T
 
     With ε = 0 it is :func:`caption_cross_entropy`.
     """
-    if not 0 <= smoothing < 1:
-        raise ConfigError(f"smoothing is a share, 0 or more and below 1, found {smoothing:g}")
     true = caption_cross_entropy(logits, words)
     if not smoothing:
         return true

@@ -25,19 +25,18 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from saccade.losses.multiset import LookedRewards, label_steps, multiset_reward, multiset_rewards, stop_cross_entropy
+from saccade.losses.multiset import LookedRewards, label_steps, multiset_rewards, stop_cross_entropy
 from saccade.losses.policy import policy_gradient, rewards_to_go
 from saccade.trace import MultisetOutput
 
-LEAST_PRIORITY = 0.05
-"""Added to P_t where the log of a reward is maximised."""
+LEAST_PRIORITY = 0.05  # added to P_t where the log of a reward is maximised
 
 
 def hsal_loss(
     output: MultisetOutput,
     labels: Tensor,
     *,
-    reward: Callable[[Tensor, Tensor], Tensor] = multiset_reward,
+    rewards: Callable[[Tensor, Tensor, int], Tensor] = multiset_rewards,
     entropy_weight: float = 0.0,
     to_go: bool = False,
     looked: LookedRewards | None = None,
@@ -47,19 +46,18 @@ def hsal_loss(
     Args:
         output: of a rollout in training.
         labels: (B,M), padded with -1.
-        reward: of the classes said (B,T), given the labels; for lists :func:`saccade.losses.list_reward`.
+        rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
+            :func:`saccade.losses.multiset.list_rewards`.
         entropy_weight: price of being decided, added for every action that counts.
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
-        looked: rewards that take the place of ``reward``, and factors of those of the glimpses; None: as published.
+        looked: rewards that take the place of ``rewards``, and factors of those of the glimpses; None: as published.
     """
     said, glimpses = output.said, output.location_reward.shape[-1]
     steps = label_steps(labels, said.shape[1])  # (B,T)
     counts = steps.unsqueeze(-1).expand(-1, -1, glimpses + 1).flatten(1)  # (B,T·(k+1))
     glimpsed = _worth_of_glimpses(output, looked)  # (B,T,k)
-    if looked is None:
-        said_reward = reward(said, labels).to(glimpsed.dtype)  # (B,T)
-    else:
-        said_reward = looked.classes.gather(-1, said.unsqueeze(-1)).squeeze(-1).to(glimpsed.dtype)  # (B,T)
+    worth = rewards(said, labels, output.logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
+    said_reward = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1).to(glimpsed.dtype)  # (B,T)
     gained = _in_time(glimpsed, said_reward)  # (B,T·(k+1))
     parts = policy_gradient(
         _in_time(output.location_log_prob, output.said_log_prob),
@@ -90,8 +88,7 @@ def hsal_expected_loss(
     Args:
         output: as there.
         labels: (B,M), padded with -1.
-        rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
-            :func:`saccade.losses.list_rewards`.
+        rewards: as there.
         entropy_weight: as there.
         looked: as there. What a cell is worth depends on what was said after the glimpse that was drawn. The cells
             that were not drawn are judged as if the same had been said, so for glimpses the gradient is biased.
@@ -101,18 +98,15 @@ def hsal_expected_loss(
     """
     said, logits, priority = output.said, output.logits, output.acts["priority"].weights.detach()
     steps = label_steps(labels, said.shape[1])  # (B,T)
-    if looked is None:
-        worth = rewards(said, labels, logits.shape[-1]).to(logits.dtype)  # (B,T,Y)
-    else:
-        worth = looked.classes.to(logits.dtype)  # (B,T,Y)
+    worth = rewards(said, labels, logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
+    worth = worth.to(logits.dtype)
     named = (logits.softmax(-1) * worth).sum(-1)  # (B,T)
     looks = output.acts["glimpse"].weights.reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
     reward = priority + LEAST_PRIORITY if log_glimpses else priority  # (B,T,h,w)
     reward = reward if looked is None else reward * looked.glimpses  # (B,T,h,w)
     if log_glimpses:
-        share = reward.clamp_min(0) / reward.amax(
-            (2, 3), keepdim=True
-        )  # some cell has LEAST_PRIORITY or more: (B,T,h,w)
+        most = reward.amax((2, 3), keepdim=True)  # LEAST_PRIORITY or more: (B,T,1,1)
+        share = reward.clamp_min(0) / most  # (B,T,h,w)
         tiny = torch.finfo(share.dtype).tiny  # a larger bound would cut the gradient where it is needed most
         glimpsed = (looks * share.unsqueeze(2)).sum((3, 4)).clamp_min(tiny).log().sum(2)  # of all k: (B,T)
     else:

@@ -32,10 +32,7 @@ from itertools import combinations
 import torch
 from torch import Tensor
 
-from saccade.errors import ShapeError
-
-TINY = 1e-8
-"""Added to both sums, so that a map of zeros, or one that misses M, has a finite loss."""
+TINY = 1e-8  # added to both sums, so that a map of zeros, or one that misses M, has a finite loss
 
 
 def evidence_loss(weights: Tensor, on_evidence: Tensor, everywhere: Tensor) -> Tensor:
@@ -51,8 +48,6 @@ def evidence_loss(weights: Tensor, on_evidence: Tensor, everywhere: Tensor) -> T
         on_evidence: (B,h,w) nᵢ.
         everywhere: (B,h,w) or (1,h,w) dᵢ.
     """
-    if on_evidence.shape != weights.shape:
-        raise ShapeError("on_evidence", f"{tuple(weights.shape)} as the weights", on_evidence.shape)
     weights, on_evidence, everywhere = (each.float() for each in (weights, on_evidence, everywhere))
     hit = (weights * on_evidence).sum((1, 2)) + TINY  # (B,)
     total = (weights * everywhere).sum((1, 2)) + TINY  # (B,)

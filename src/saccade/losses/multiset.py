@@ -6,8 +6,8 @@ Section 4; Welleck et al., "Loss Functions for Multiset Prediction", 2018 (arXiv
 =================  ==================================================================  ==============================
 2017, Section 4.2  +1 if ŷ_t is among the labels still free, which it then leaves,     :func:`multiset_reward`
                    else −1
-2017, Section 4.2  the same for lists: A_t = {y_t}                                     :func:`list_reward`
 2017, Section 4.2  what saying any other class would have been worth                   :func:`multiset_rewards`
+2017, Section 4.2  the same for lists: A_t = {y_t}                                     :func:`list_rewards`
 2017, Appendix A   cross-entropy of "stop" at step m + 1                               :func:`stop_cross_entropy`
 2017, Section 5    the baseline: cross-entropy of y_t at step t ≤ m, and of "stop"     :func:`sequence_cross_entropy`
 2018, Section 3    KL(π* ‖ π_θ) at step t ≤ m, π* uniform over the labels still free   :func:`multiset_loss`
@@ -71,14 +71,9 @@ def multiset_reward(said: Tensor, labels: Tensor) -> Tensor:
     >>> multiset_reward(torch.tensor([[3, 7, 3, 3]]), torch.tensor([[7, 3, 3, -1]])).tolist()
     [[1.0, 1.0, 1.0, -1.0]]
     """
-    alike = (said.unsqueeze(2) == said.unsqueeze(1)).int()  # (B,T,T)
-    mention = alike.tril().sum(2)  # of its class so far, this one included: (B,T)
-    return _signed(mention <= _held(said, labels))
-
-
-def list_reward(said: Tensor, labels: Tensor) -> Tensor:
-    """+1 where ``said`` (B,T) is the label (B,M) of the same step, else −1: (B,T)."""
-    return _signed((said == _in_turn(labels, said.shape[1])) & (said >= 0))
+    classes = int(max(said.max(), labels.max())) + 1
+    rewards = multiset_rewards(said, labels, classes)  # (B,T,Y)
+    return rewards.gather(2, said.unsqueeze(2)).squeeze(2)
 
 
 def multiset_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
@@ -145,11 +140,6 @@ def _signed(right: Tensor) -> Tensor:
     return right.float() * 2 - 1
 
 
-def _held(said: Tensor, labels: Tensor) -> Tensor:
-    """How often the labels (B,M) hold what was said (B,T): (B,T)."""
-    return ((said.unsqueeze(2) == labels.unsqueeze(1)) & (labels >= 0).unsqueeze(1)).sum(2)
-
-
 def label_counts(labels: Tensor, classes: int) -> Tensor:
     """How often each class occurs among the labels (B,M): (B,C)."""
     every = torch.arange(classes, device=labels.device)  # (C,)
@@ -201,10 +191,8 @@ def names_each(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, T
 class LookedRewards(NamedTuple):
     """What the actions of a rollout are worth, given each other."""
 
-    classes: Tensor
-    """(B,T,Y): of every class that could have been said."""
-    glimpses: Tensor
-    """(B,T,h,w): factor of P_t at every cell that could have been glimpsed."""
+    classes: Tensor  # (B,T,Y): of every class that could have been said
+    glimpses: Tensor  # (B,T,h,w): factor of P_t at every cell that could have been glimpsed
 
 
 class _Steps(NamedTuple):

@@ -51,8 +51,6 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from saccade.errors import ShapeError
-
 
 class PolicyLoss(NamedTuple):
     """What teaches the actions, and what teaches the baseline; two scalars to be minimised."""
@@ -70,9 +68,6 @@ def policy_gradient(log_prob: Tensor, reward: Tensor, value: Tensor, counts: Ten
         value: V(s) before each action (B,A); learns by its error alone.
         counts: which actions count (B,A), bool.
     """
-    for name, tensor in (("reward", reward), ("value", value), ("counts", counts)):
-        if tensor.shape != log_prob.shape:
-            raise ShapeError(name, f"{tuple(log_prob.shape)}, one for each action", tensor.shape)
     reward, within = reward.detach(), counts.to(log_prob.dtype)
     judged = log_prob * (value.detach() - reward) * within  # (B,A)
     error = (value - reward).square() * within  # (B,A)
@@ -103,8 +98,6 @@ def reinforce(
         entropy: H of the distribution of s (B,), added to L with ``entropy_weight``.
         entropy_weight: λ.
     """
-    if log_prob.shape != log_likelihood.shape:
-        raise ShapeError("log_prob", f"{tuple(log_likelihood.shape)}, one for each draw", log_prob.shape)
     reward = log_likelihood.detach()
     advantage = reward - (leave_one_out(reward) if baseline is None else baseline.detach())  # (B,S)
     score = advantage * (log_prob - log_prob.detach())  # worth 0, for its gradient alone: (B,S)
@@ -114,10 +107,7 @@ def reinforce(
 
 def leave_one_out(reward: Tensor) -> Tensor:
     """For each draw the mean reward of the other draws of its example: (B,S) → (B,S), S at least 2."""
-    draws = reward.shape[-1]
-    if reward.dim() != 2 or draws < 2:
-        raise ShapeError("reward", "(B,S) with at least 2 draws, or give a baseline", reward.shape)
-    return (reward.sum(-1, keepdim=True) - reward) / (draws - 1)
+    return (reward.sum(-1, keepdim=True) - reward) / (reward.shape[-1] - 1)
 
 
 def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
@@ -127,7 +117,5 @@ def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
         log_prob: log p of each draw (B,K,T), of words, or of words and cells; 0 where nothing was drawn.
         reward: r(w) of each of the K captions of a picture (B,K); no gradient passes through it.
     """
-    if log_prob.dim() != 3 or reward.shape != log_prob.shape[:2]:
-        raise ShapeError("reward", "(B,K), one for each caption with log_prob (B,K,T)", reward.shape)
     advantage = (reward - leave_one_out(reward)).detach()  # (B,K)
     return -(advantage * log_prob.sum(-1)).mean()

@@ -28,8 +28,7 @@ from __future__ import annotations
 import torch.nn.functional as F
 from torch import Tensor
 
-MARGIN = 0.05
-"""By how much each scale is to be surer than the one before it."""
+MARGIN = 0.05  # by how much each scale is to be surer than the one before it
 
 
 def scale_losses(logits: Tensor, labels: Tensor) -> Tensor:

@@ -38,9 +38,7 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.localisation import total_variation as total_variation
     from saccade.metrics.maps.localisation import true_positive_strength as true_positive_strength
     from saccade.metrics.maps.points import PointScorer as PointScorer
-    from saccade.metrics.maps.points import auc_judd as auc_judd
-    from saccade.metrics.maps.points import auc_shuffled as auc_shuffled
-    from saccade.metrics.maps.points import nss as nss
+    from saccade.metrics.maps.points import fixation_scores as fixation_scores
     from saccade.metrics.maps.scorer import Baseline as Baseline
     from saccade.metrics.maps.scorer import MapScorer as MapScorer
     from saccade.metrics.maps.scorer import MapScores as MapScores

@@ -68,15 +68,6 @@ SHARE: Ends = (0.0, 1.0)
 _SLACK = 1e-4  # of the range: how far rounding may lead beyond an end
 
 
-class Mean(NamedTuple):
-    """A mean that says how many values it rests on."""
-
-    mean: float
-    """NaN when no value is defined."""
-    n: int
-    undefined: int
-
-
 class Interval(NamedTuple):
     """A score with its confidence interval."""
 
@@ -104,14 +95,13 @@ class Interval(NamedTuple):
         return f"{self.mean:.3f}{spread}, n {self.n:,}{inputs}{undefined}"
 
 
-def mean_defined(values: Tensor) -> Mean:
-    """The mean of the values (N,) that are not NaN, with the number of those that are."""
+def mean_defined(values: Tensor) -> float:
+    """The mean of the values (N,) that are not NaN; NaN where none is."""
     values = _wide(values)
-    defined = values[~values.isnan()]
-    return Mean(float(defined.mean()), len(defined), len(values) - len(defined))
+    return float(values[~values.isnan()].mean())
 
 
-def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = SHARE, level: float = 0.95) -> Interval:
+def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = SHARE) -> Interval:
     """The mean of ``values`` with its interval, see the module.
 
     >>> print(mean_interval(torch.ones(200)))
@@ -123,7 +113,6 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
         values: scores (N,), NaN where undefined.
         images: id of each score's image, (N,) integers; None when every score has an image of its own.
         ends: between which every value lies; None for scores without ends.
-        level: how often such intervals hold the truth.
     """
     values = _wide(values)
     images = torch.arange(len(values)) if images is None else images.cpu()
@@ -131,15 +120,21 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
     kept, undefined = values[defined], int((~defined).sum())
     if not len(kept):
         return Interval(float("nan"), float("nan"), float("nan"), 0, 0, undefined)
+    if ends is not None:
+        slack = _SLACK * (ends[1] - ends[0])
+        outside = kept[(kept < ends[0] - slack) | (kept > ends[1] + slack)]
+        if len(outside):
+            raise DataError(
+                f"values: found {float(outside[0]):g}, not within {ends[0]:g} … {ends[1]:g}; give the ends of this "
+                "score, or ends=None if it has none"
+            )
     found, image = torch.unique(images[defined], return_inverse=True)  # (G,), (n,)
     mean = kept.mean()
     counts = torch.bincount(image, minlength=len(found)).double()  # (G,)
     # From the mean on, not from 0: sums of equal values then differ by nothing, not by their rounding.
     apart = torch.zeros(len(found), dtype=torch.float64).index_add_(0, image, kept - mean)  # (G,)
     without = mean + (apart.sum() - apart) / (counts.sum() - counts)  # (G,)
-    if ends is not None:
-        _raise_beyond(kept, *ends)
-    low, high = jackknife_interval(mean, without, ends=ends, level=level)
+    low, high = jackknife_interval(mean, without, ends=ends)
     return Interval(float(mean), float(low), float(high), len(kept), len(found), undefined)
 
 
@@ -171,31 +166,19 @@ def jackknife_interval(
     return low + (high - low) * (centre - half).clamp(min=0), low + (high - low) * (centre + half).clamp(max=1)
 
 
-def paired_difference(
-    first: Tensor, second: Tensor, images: Tensor | None = None, *, ends: Ends = (-1.0, 1.0), level: float = 0.95
-) -> Interval:
-    """The mean of ``first − second`` on the same examples, with its interval; an interval beyond 0 is a difference.
+def paired_difference(first: Tensor, second: Tensor, images: Tensor | None = None) -> Interval:
+    """The mean of ``first − second`` of shares on the same examples; an interval beyond 0 is a difference.
 
-    Pairs of which either value is NaN are undefined. ``ends`` are those of a difference.
+    Pairs of which either value is NaN are undefined.
     """
     if first.shape != second.shape:
         raise ShapeError("second", f"{tuple(first.shape)} as the first", second.shape)
-    return mean_interval(_wide(first) - _wide(second), images, ends=ends, level=level)
+    return mean_interval(_wide(first) - _wide(second), images, ends=(-1.0, 1.0))
 
 
 def _wide(values: Tensor) -> Tensor:
     """Values (N,) in float64 in main memory."""
     return values.detach().cpu().double()
-
-
-def _raise_beyond(values: Tensor, low: float, high: float) -> None:
-    slack = _SLACK * (high - low)
-    outside = values[(values < low - slack) | (values > high + slack)]
-    if len(outside):
-        raise DataError(
-            f"values: found {float(outside[0]):g}, not within {low:g} … {high:g}; give the ends of this score, or "
-            "ends=None if it has none"
-        )
 
 
 _SUMMED = 200
@@ -258,7 +241,7 @@ class Resplit(NamedTuple):
         return self.low > 0 or self.high < 0
 
 
-def resplit_interval(scores: Tensor, *, trained: float, tested: float, level: float = 0.95) -> Resplit:
+def resplit_interval(scores: Tensor, *, trained: float, tested: float) -> Resplit:
     """The mean of ``scores`` (J,) of J splits, with its interval.
 
     A paired comparison is the interval of the differences, split by split.
@@ -272,14 +255,13 @@ def resplit_interval(scores: Tensor, *, trained: float, tested: float, level: fl
         scores: one for each split; of several seeds their mean.
         trained: pictures that each split learns from, n₁; their mean where it differs.
         tested: pictures that each split is tested on, n₂.
-        level: how often such intervals hold the truth.
     """
-    values = scores.detach().cpu().double()
+    values = _wide(scores)
     splits, mean = len(values), float(values.mean())
     if splits < 2:
         return Resplit(mean, math.nan, splits)
     variance = max(float(values.var()), tested**-2 / splits)  # s²
-    half = t_quantile(level, splits - 1) * math.sqrt((1 / splits + tested / trained) * variance)
+    half = t_quantile(0.95, splits - 1) * math.sqrt((1 / splits + tested / trained) * variance)
     return Resplit(mean, half, splits)
 
 
@@ -325,7 +307,7 @@ class Values(ColumnBuffer):
 
     def means(self) -> dict[str, float]:
         """The mean of each over the examples where it is defined; NaN where it is nowhere."""
-        return {name: mean_defined(values).mean for name, values in self.values().items()}
+        return {name: mean_defined(values) for name, values in self.values().items()}
 
     def intervals(self, groups: Tensor) -> dict[str, Interval]:
         """Each mean with its interval, with the group as the unit.
@@ -356,13 +338,12 @@ class ByName(dict[str, Values]):
         return {name: values.means() for name, values in self.items()}
 
 
-ENDS: dict[str, Ends] = dict.fromkeys(("distance", "nss", "map_follow", "map_turn"))
-"""Scores that are not shares have no ends."""
+_NO_SHARES = ("distance", "nss", "map_follow", "map_turn")
 
 
 def ends_of(score: str) -> Ends:
-    """Between which values the score of that name lies: 0 and 1, but for :data:`ENDS` and what has units of its own."""
-    return None if score.endswith("_raw") else ENDS.get(score, SHARE)
+    """Between which values the score of that name lies: 0 and 1; None of one that is no share, or has its own units."""
+    return None if score in _NO_SHARES or score.endswith("_raw") else SHARE
 
 
 def _alone(part: Tensor) -> Tensor:

@@ -270,3 +270,9 @@ def error_of(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> float:
     labels = labels.cpu()
     right = best.indices == labels if labels.dim() == 1 else labels.gather(1, best.indices[:, None])[:, 0] > 0
     return calibration_error(best.values, right.double())
+
+
+def right_answers(logits: Tensor, label: Tensor) -> Tensor:
+    """Whether the likeliest answer is the right one (B,), or one of those (B,K) that hold: (B,) bool."""
+    answer = logits.argmax(-1)  # (B,)
+    return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0

@@ -146,12 +146,12 @@ def overall_precision(said: Tensor, truth: Tensor) -> float:
     return int(torch.minimum(said, truth).sum()) / total if total else float("nan")
 
 
-def macro_f1_interval(said: Tensor, truth: Tensor, *, level: float = 0.95) -> Interval:
+def macro_f1_interval(said: Tensor, truth: Tensor) -> Interval:
     """Macro-F1 with its interval, from leaving out one picture at a time, see :mod:`saccade.metrics.intervals`."""
     tallies, pictures = _tallies(said, truth), len(said)  # (B,2,K)
     pooled = tallies.sum(0, keepdim=True)  # (1,2,K)
     found = _f1_of(pooled)[0]
-    low, high = jackknife_interval(found, _f1_of(pooled - tallies), level=level)
+    low, high = jackknife_interval(found, _f1_of(pooled - tallies))
     return Interval(float(found), float(low), float(high), pictures, pictures, 0)
 
 

@@ -158,7 +158,7 @@ class EvidenceReliance:
         own, gone, guess = values[WITH], values[without], values["guess"]  # (N,) each
         knows = paired_difference(own, guess, pictures)
         keeps = mean_interval(gone - guess - KEPT * (own - guess), pictures, ends=(-1.0 - KEPT, 1.0 + KEPT))
-        if knows.low <= 0 or keeps.low <= 0:
+        if not (knows.low > 0 and keeps.low > 0):  # NaN says nothing
             return ""
         right = self.values.intervals(pictures)[without]
         return (
@@ -212,8 +212,8 @@ def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Ten
     """
     if not guesses or not len(right):
         return {}
-    name = max(guesses, key=lambda each: mean_defined(guesses[each]).mean)
-    own, guess = mean_defined(right).mean, mean_defined(guesses[name]).mean
+    name = max(guesses, key=lambda each: mean_defined(guesses[each]))
+    own, guess = mean_defined(right), mean_defined(guesses[name])
     less = paired_difference(right.double(), guesses[name].double(), pictures)
     ends = f"{100 * less.low:+.1f} to {100 * less.high:+.1f}"
     if math.isnan(less.low):
@@ -256,8 +256,8 @@ def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
     else:
         return {}
     own = of.pop("")
-    name = max(of, key=lambda each: mean_defined(of[each]).mean)
-    value, chance = mean_defined(own).mean, mean_defined(of[name]).mean
+    name = max(of, key=lambda each: mean_defined(of[each]))
+    value, chance = mean_defined(own), mean_defined(of[name])
     found = paired_difference(own, of[name], maps.groups[among])
     if math.isnan(found.low):
         return {}
@@ -286,7 +286,7 @@ def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Part]:
         if name in maps.baselines and score in maps.baselines[name]:
             blind = maps.baselines[name][score]  # (N,)
             less = paired_difference(maps.total[score], blind, maps.groups)
-            value = mean_defined(blind).mean
+            value = mean_defined(blind)
             if value == value:
                 parts[name] = {"value": value, "difference": less.mean, "interval": [less.low, less.high]}
     return parts

@@ -1,7 +1,8 @@
 """Models: one file per system, composed of mechanisms and a backbone; each ``family.py`` lists its own.
 
 ``ImageOnlyModel``, ``QueryModel``, ``LabelModel``, ``StoryModel`` and ``AttentionModel`` are bases of your own models.
-``load_model`` and ``save_model`` read and write model folders; ``build_backbone`` makes the network below.
+The settings of a model are its ``Config``. ``load_model`` and ``save_model`` read and write model folders;
+``build_backbone`` makes the network below.
 """
 
 from __future__ import annotations
@@ -9,88 +10,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.backbones import Stages, build_backbone
-    from saccade.backbones.pretrained import load_imagenet
-    from saccade.models.base import AttentionModel, Given, ImageModel, ImageOnlyModel, LabelModel, QueryModel
-    from saccade.models.controls import BlindModel, CrossConfig, CrossModel, FilmModel
-    from saccade.models.dmn import DMNConfig, DMNModel
-    from saccade.models.facts import ModelFacts, Preprocessing, read_facts
-    from saccade.models.folder import load_model, save_model, store_as
-    from saccade.models.hard import HardConfig, HardModel
-    from saccade.models.hattnet import HAttNetConfig, HAttNetModel
-    from saccade.models.hsal import HsalConfig, HsalModel
-    from saccade.models.memn2n import MemN2NConfig, MemN2NModel
-    from saccade.models.multiset_reader import MultisetCountsConfig, MultisetCountsModel
-    from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
-    from saccade.models.probe import AskedProbeModel, ProbeConfig, ProbeModel
-    from saccade.models.racnn import RacnnConfig, RacnnModel
-    from saccade.models.ran import RanConfig, RanModel, ResidualNetConfig, ResidualNetModel
-    from saccade.models.sat import SatConfig, SatModel
-    from saccade.models.soft import SoftConfig, SoftModel
-    from saccade.models.stn import StnConfig, StnModel, StnTunedConfig, StnTunedModel
-    from saccade.models.story import StoryLSTMConfig, StoryLSTMModel, StoryModel
-    from saccade.models.vit import VitConfig, VitModel
+    from saccade.backbones import Stages as Stages
+    from saccade.backbones import build_backbone as build_backbone
+    from saccade.backbones.pretrained import load_imagenet as load_imagenet
+    from saccade.models.base import AttentionModel as AttentionModel
+    from saccade.models.base import Given as Given
+    from saccade.models.base import ImageModel as ImageModel
+    from saccade.models.base import ImageOnlyModel as ImageOnlyModel
+    from saccade.models.base import LabelModel as LabelModel
+    from saccade.models.base import QueryModel as QueryModel
+    from saccade.models.controls import BlindModel as BlindModel
+    from saccade.models.controls import CrossModel as CrossModel
+    from saccade.models.controls import FilmModel as FilmModel
+    from saccade.models.dmn import DMNModel as DMNModel
+    from saccade.models.facts import ModelFacts as ModelFacts
+    from saccade.models.facts import Preprocessing as Preprocessing
+    from saccade.models.facts import read_facts as read_facts
+    from saccade.models.folder import load_model as load_model
+    from saccade.models.folder import save_model as save_model
+    from saccade.models.folder import store_as as store_as
+    from saccade.models.hard import HardModel as HardModel
+    from saccade.models.hattnet import HAttNetModel as HAttNetModel
+    from saccade.models.hsal import HsalModel as HsalModel
+    from saccade.models.memn2n import MemN2NModel as MemN2NModel
+    from saccade.models.multiset_reader import MultisetCountsModel as MultisetCountsModel
+    from saccade.models.picture_query import AnswerHead as AnswerHead
+    from saccade.models.picture_query import PictureQueryConfig as PictureQueryConfig
+    from saccade.models.picture_query import PictureQueryModel as PictureQueryModel
+    from saccade.models.probe import AskedProbeModel as AskedProbeModel
+    from saccade.models.probe import ProbeModel as ProbeModel
+    from saccade.models.racnn import RacnnModel as RacnnModel
+    from saccade.models.ran import RanModel as RanModel
+    from saccade.models.ran import ResidualNetModel as ResidualNetModel
+    from saccade.models.sat import SatModel as SatModel
+    from saccade.models.soft import SoftModel as SoftModel
+    from saccade.models.stn import StnModel as StnModel
+    from saccade.models.stn import StnTunedModel as StnTunedModel
+    from saccade.models.story import StoryLSTMModel as StoryLSTMModel
+    from saccade.models.story import StoryModel as StoryModel
+    from saccade.models.vit import VitModel as VitModel
 else:
     from saccade import lazy_names
 
     __getattr__, __dir__ = lazy_names(__name__)
     del lazy_names
-
-__all__ = [
-    "AnswerHead",
-    "AskedProbeModel",
-    "AttentionModel",
-    "BlindModel",
-    "CrossConfig",
-    "CrossModel",
-    "DMNConfig",
-    "DMNModel",
-    "FilmModel",
-    "Given",
-    "HAttNetConfig",
-    "HAttNetModel",
-    "HardConfig",
-    "HardModel",
-    "HsalConfig",
-    "HsalModel",
-    "ImageModel",
-    "ImageOnlyModel",
-    "LabelModel",
-    "MemN2NConfig",
-    "MemN2NModel",
-    "ModelFacts",
-    "MultisetCountsConfig",
-    "MultisetCountsModel",
-    "PictureQueryConfig",
-    "PictureQueryModel",
-    "Preprocessing",
-    "ProbeConfig",
-    "ProbeModel",
-    "QueryModel",
-    "RacnnConfig",
-    "RacnnModel",
-    "RanConfig",
-    "RanModel",
-    "ResidualNetConfig",
-    "ResidualNetModel",
-    "SatConfig",
-    "SatModel",
-    "SoftConfig",
-    "SoftModel",
-    "Stages",
-    "StnConfig",
-    "StnModel",
-    "StnTunedConfig",
-    "StnTunedModel",
-    "StoryLSTMConfig",
-    "StoryLSTMModel",
-    "StoryModel",
-    "VitConfig",
-    "VitModel",
-    "build_backbone",
-    "load_imagenet",
-    "load_model",
-    "read_facts",
-    "save_model",
-    "store_as",
-]

@@ -39,7 +39,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import check_given, check_not_negative
-from saccade.backbones import Stages
+from saccade.backbones import Stages, pretrained
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
@@ -119,9 +119,12 @@ class AttentionModel(nn.Module, ABC):
         """
         if attention is None:
             return None
-        for found in attention:
-            if found not in self.look_names:
-                raise ConfigError(self._no_such_look(found))
+        for other in attention:
+            if other not in self.look_names:
+                model = type(self).__name__
+                if not self.look_names:
+                    raise ConfigError(f"attention: {model} has no attention that can be given; leave out '{other}'")
+                raise ConfigError(f"attention: {model} has no look '{other}': {nearest(other, self.look_names)}")
         if name not in attention:
             return None
         check_given(attention[name], shape, f"attention for look '{name}'")
@@ -131,17 +134,10 @@ class AttentionModel(nn.Module, ABC):
 
     def given_steps(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:
         """The same of an act that repeats, ``shape`` (B,T,…): the weights of its first t steps, 1 ≤ t ≤ T."""
-        found = None if attention is None else attention.get(name)
-        steps = shape[1]
-        if found is not None and found.dim() == len(shape) and 1 <= found.shape[1] < steps:
-            shape = (shape[0], found.shape[1], *shape[2:])
+        weights = None if attention is None else attention.get(name)
+        if weights is not None and weights.dim() == len(shape) and 1 <= weights.shape[1] < shape[1]:
+            shape = (shape[0], weights.shape[1], *shape[2:])
         return self.given(attention, name, shape)
-
-    def _no_such_look(self, name: str) -> str:
-        model = type(self).__name__
-        if not self.look_names:
-            return f"attention: {model} has no attention that can be given; leave out '{name}'"
-        return f"attention: {model} has no look '{name}': {nearest(name, self.look_names)}"
 
     def wrap(self, output: ModelOutput, input_size: Size | None = None) -> Output:
         """Give plain tensors their meaning; ``input_size`` is (height, width) of a picture, None for other inputs."""
@@ -163,17 +159,32 @@ class AttentionModel(nn.Module, ABC):
 class ImageModel(AttentionModel):
     """A model whose input is a picture."""
 
+    backbone: Stages
+    """What sees the picture, of a model with one network for it."""
     network_size: Size | None = None
     """(height, width) at which its networks see the picture, if not at that of the input."""
 
-    @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
-        """The part of the picture (B,3,H,W) that does not depend on the query."""
+        """What does not depend on the query: of pictures (B,3,H,W) the backbone's features (B,C,h,w)."""
+        features: Tensor = self.backbone(images)
+        return features
+
+    def load_pretrained(self) -> None:
+        """Give a freshly built model the ImageNet weights of its backbone."""
+        name: str | None = getattr(getattr(self, "config", None), "backbone", None)
+        if name is None:
+            return super().load_pretrained()
+        return pretrained.load_imagenet(self.backbone, name)
+
+    def forward(self, images: Tensor, *inputs: Any, **named: Any) -> Output:
+        """Pictures (B,3,H,W) and what else ``forward_raw`` takes → logits, trace and the tensors behind them."""
+        output = self.forward_raw(images, *inputs, **named)
+        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), named.get("attention"))
 
     @property
     def encoder(self) -> Stages | None:
-        """The encoder, if its output depends on the picture alone and can be cached while frozen; otherwise None."""
-        return None
+        """The backbone, if its features are the encoding, which can be cached while it is frozen; otherwise None."""
+        return self.backbone if type(self).encode is ImageModel.encode else None
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""
@@ -187,8 +198,6 @@ class ImageOnlyModel(ImageModel):
 
     last_frame: Tensor | None = None
     """(2,3): cells of :data:`LAST` → pixels of the input, of a model that returns it; None of any other."""
-    can_skip_looks: ClassVar[bool] = False
-    """Whether ``forward_raw`` takes ``logits_only``: large masks cost a training step time, and no loss reads them."""
 
     @abstractmethod
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
@@ -198,29 +207,12 @@ class ImageOnlyModel(ImageModel):
         """:meth:`answer`; there is no query."""
         return self.answer(encoding, **attention_kwargs(attention))
 
-    def forward_raw(self, images: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Pictures (B,3,H,W) → plain tensors."""
-        return self.answer(self.encode(images), **attention_kwargs(attention))
-
-    def forward(self, images: Tensor, *, attention: Given | None = None) -> Output:
-        """Pictures (B,3,H,W) → logits, trace and the tensors behind them."""
-        output = self.forward_raw(images, **attention_kwargs(attention))
-        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
-
 
 class QueryModel(ImageModel):
     """Base of models that answer a query about a picture."""
 
     multi_label: bool = False
     """Whether several answers may hold at once."""
-
-    @property
-    def encoding_layers(self) -> tuple[nn.Module, ...] | None:
-        """The chain of layers whose cells :meth:`encode` returns, none of which sees more of a picture; None: unknown.
-
-        Pictures that differ in a few pixels can then be encoded where they differ.
-        """
-        return None
 
     @abstractmethod
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
@@ -258,21 +250,17 @@ class QueryModel(ImageModel):
                 raise ShapeError("images", "(B,3,H,W), or their encoding in their place", ())
             encoding = self.encode(images)  # (B,…)
         if asks > 1:
-            layout = torch.channels_last if _channels_last(encoding) else torch.contiguous_format
+            together = encoding.dim() == 4 and encoding.is_contiguous(memory_format=torch.channels_last)
             encoding = encoding.unsqueeze(1).expand(-1, asks, *encoding.shape[1:]).flatten(0, 1)  # (B·k,…)
-            encoding = encoding.contiguous(memory_format=layout)
+            encoding = encoding.contiguous(memory_format=torch.channels_last if together else torch.contiguous_format)
         return self.ask(encoding, query, **attention_kwargs(attention))
-
-    def forward(self, images: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
-        """Pictures (B,3,H,W) and query ids (B,) → logits, trace and the tensors behind them."""
-        output = self.forward_raw(images, query, **attention_kwargs(attention))
-        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
 
 
 class LabelModel(ImageOnlyModel):
-    """Base of models that give a picture one label, and learn by their logits alone."""
+    """Base of models that give a picture one label, and learn by their logits alone.
 
-    can_skip_looks = True
+    Training takes ``logits_only``: large masks cost a step time, and no loss reads them.
+    """
 
     def forward_raw(self, images: Tensor, *, logits_only: bool = False, attention: Given | None = None) -> ModelOutput:
         """Pictures (B,3,H,W) → plain tensors; with ``logits_only`` nothing but the logits."""
@@ -288,10 +276,6 @@ def marked_given(output: Output, attention: Given | None) -> Output:
 def attention_kwargs(attention: Given | None) -> dict[str, Any]:
     """The keyword argument for given weights; without them a model need not know of it."""
     return {} if attention is None else {"attention": attention}
-
-
-def _channels_last(encoding: Tensor) -> bool:
-    return encoding.dim() == 4 and encoding.is_contiguous(memory_format=torch.channels_last)
 
 
 def check_size(built_for: Size, size: Size, setting: str) -> None:
@@ -316,20 +300,16 @@ MAX_STAGES = 64
 """Layers in a row."""
 MAX_STEPS = 512
 """Words or labels, one after the other."""
-MAX_GLIMPSES = 32
-"""Before each of them."""
-MAX_PIXELS = 4096
-"""A side of a picture that a model is built for."""
-MAX_SENTENCES = 1024
-"""Most sentences of a story in a model's memory."""
-MAX_HOPS = 16
-"""Looks at one story, or words of its answer."""
 
 Words = Annotated[int, Within(1, MAX_WORDS)]
 Units = Annotated[int, Within(1, MAX_UNITS)]
 Depth = Annotated[int, Within(1, MAX_STAGES)]
 Steps = Annotated[int, Within(1, MAX_STEPS)]
-Glimpses = Annotated[int, Within(1, MAX_GLIMPSES)]
-Sentences = Annotated[int, Within(1, MAX_SENTENCES)]
-Hops = Annotated[int, Within(1, MAX_HOPS)]
-Pixels = Annotated[tuple[int, int], Within(1, MAX_PIXELS)]
+Glimpses = Annotated[int, Within(1, 32)]
+"""Before each label."""
+Sentences = Annotated[int, Within(1, 1024)]
+"""Of a story in a model's memory."""
+Hops = Annotated[int, Within(1, 16)]
+"""Looks at one story, or words of its answer."""
+Pixels = Annotated[tuple[int, int], Within(1, 4096)]
+"""Sides of a picture that a model is built for."""

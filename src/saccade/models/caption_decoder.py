@@ -30,7 +30,8 @@ V words of the vocabulary.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -39,7 +40,10 @@ from torch import Tensor, nn
 from saccade.attention.hard import at_cells, gumbel_max, log_weights
 from saccade.attention.scores import AdditiveScorer
 from saccade.attention.soft import attend_with_scores
+from saccade.backbones.catalog import check_pretrained
+from saccade.config import Portion, Share, Within
 from saccade.geometry import Size
+from saccade.models.base import MAX_WORDS, Pixels, Steps, Units
 
 BLOCK = 2**20
 """Numbers that are bent in one go where no gradient is needed: 4 MiB, which stay in a cache between one operation and
@@ -52,48 +56,81 @@ Pick = Literal["expected", "best", "drawn"]
 """What becomes of hard attention: all cells by their weights, the one cell with the largest, or one drawn by them."""
 
 
+FIRST_WORD = 2  # id of the first word proper: 0 ends a caption, 1 is any unknown word
+
+
+@dataclass(frozen=True)
+class SatConfig:
+    """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
+
+    vocabulary: Annotated[int, Within(FIRST_WORD + 1, MAX_WORDS)] = 10_000
+    """How many ids there are, the end (0) and the unknown word (1) among them."""
+    backbone: str = "vgg19"
+    """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = "conv5"
+    """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
+    input_size: Pixels = (224, 224)
+    """(height, width) of every picture."""
+    embed: Units = 512
+    """m, numbers of an embedded word."""
+    hidden: Units = 512
+    """n, units of the LSTM."""
+    attention: Units = 512
+    """Units in which cells and state meet."""
+    attention_kind: Kind = "soft"
+    """soft: all cells by their weights; hard: one cell, drawn; none: the mean of all cells."""
+    gate: bool = True
+    """Whether a scalar β says how much of what was seen counts for the next word."""
+    deep_output: bool = True
+    """Whether the word before and what was seen reach the logits directly (Eq. 7), or through the state alone."""
+    dropout: Portion = 0.5
+    """Share that is dropped in training."""
+    longest: Steps = 20
+    """Words of the longest caption that is said."""
+    expected_share: Share = 0.5
+    """Share of the pictures that hard attention sees by expectation in training."""
+    pick: Pick = "expected"
+    """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
+
+    def __post_init__(self) -> None:
+        if self.pick != "expected" and self.attention_kind != "hard":
+            raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
+        if self.pretrained:
+            check_pretrained(self.backbone)
+
+
 class EncodedImage(NamedTuple):
     """What every word needs of a picture, computed once."""
 
-    features: Tensor
-    """(B,D,h,w)"""
-    seen: Tensor | None
-    """(B,h,w,A): W_a a of Eq. (4); None without attention."""
+    features: Tensor  # (B,D,h,w)
+    seen: Tensor | None  # (B,h,w,A): W_a a of Eq. (4); None without attention
 
 
 class LstmState(NamedTuple):
     """The state of the LSTM."""
 
-    hidden: Tensor
-    """(B,K,n)"""
-    cell: Tensor
-    """(B,K,n)"""
+    hidden: Tensor  # (B,K,n)
+    cell: Tensor  # (B,K,n)
 
 
 class LookStep(NamedTuple):
     """One look before a word."""
 
-    context: Tensor
-    """ẑ_t (B,K,D), the gate included."""
-    weights: Tensor
-    """α_t (B,K,h,w)"""
-    scores: Tensor
-    """e_t (B,K,h,w)"""
-    gain: Tensor
-    """β_t (B,K); 1 without a gate."""
-    choice: Tensor | None
-    """s_t (B,K), numbered row by row; None where all cells count."""
+    context: Tensor  # ẑ_t (B,K,D), the gate included
+    weights: Tensor  # α_t (B,K,h,w)
+    scores: Tensor  # e_t (B,K,h,w)
+    gain: Tensor  # β_t (B,K); 1 without a gate
+    choice: Tensor | None  # s_t (B,K), numbered row by row; None where all cells count
 
 
 class WordStep(NamedTuple):
     """One more word of each caption, or all words of given ones."""
 
-    logits: Tensor
-    """(B,K,V) of the next word; (B,T,V) of the words given."""
-    looked: LookStep
-    """What was looked at for it; with T in place of K for the words given."""
-    memory: LstmState
-    """After the last of them."""
+    logits: Tensor  # (B,K,V) of the next word; (B,T,V) of the words given
+    looked: LookStep  # what was looked at for it; with T in place of K for the words given
+    memory: LstmState  # after the last of them
 
 
 class WordLstm(nn.Module):
@@ -116,34 +153,24 @@ class WordLstm(nn.Module):
         return LstmState(shown * cell.tanh(), cell)  # Eq. (3)
 
 
-class DeepOutput(nn.Module):
-    """Eq. (7): the logits of a word from the word before, the state and what was seen."""
+class WordOutput(nn.Module):
+    """Eq. (7): the logits of a word from the word before, the state and what was seen; or from the state alone."""
 
-    def __init__(self, embed: int, context: int, hidden: int, vocabulary: int, *, dropout: float) -> None:
+    def __init__(self, config: SatConfig, channels: int) -> None:
         super().__init__()
-        self.from_hidden = nn.Linear(hidden, embed)
-        self.from_context = nn.Linear(context, embed, bias=False)
-        self.dropout = nn.Dropout(dropout)
-        self.to_words = nn.Linear(embed, vocabulary)
+        embed, deep = config.embed, config.deep_output
+        self.from_hidden = nn.Linear(config.hidden, embed) if deep else None
+        self.from_context = nn.Linear(channels, embed, bias=False) if deep else None
+        self.dropout = nn.Dropout(config.dropout)
+        self.to_words = nn.Linear(embed if deep else config.hidden, config.vocabulary)
 
     def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
         """E y_t-1 (…,m), h_t (…,n) and ẑ_t (…,D) → logits (…,V)."""
-        joined = embedded + self.from_hidden(self.dropout(hidden)) + self.from_context(context)  # (…,m)
-        logits: Tensor = self.to_words(self.dropout(joined.tanh()))
-        return logits
-
-
-class PlainOutput(nn.Module):
-    """The logits of a word from the state alone: what Eq. (7) is compared with."""
-
-    def __init__(self, hidden: int, vocabulary: int, *, dropout: float) -> None:
-        super().__init__()
-        self.dropout = nn.Dropout(dropout)
-        self.to_words = nn.Linear(hidden, vocabulary)
-
-    def forward(self, embedded: Tensor, hidden: Tensor, context: Tensor) -> Tensor:
-        """h_t (…,n) → logits (…,V)."""
-        logits: Tensor = self.to_words(self.dropout(hidden))
+        state = self.dropout(hidden)
+        if self.from_hidden is not None and self.from_context is not None:
+            joined = embedded + self.from_hidden(state) + self.from_context(context)  # (…,m)
+            state = self.dropout(joined.tanh())
+        logits: Tensor = self.to_words(state)
         return logits
 
 
@@ -151,44 +178,22 @@ class CaptionDecoder(nn.Module):
     """Features (B,D,h,w) and the words so far → the logits of the next word, and where was looked for it.
 
     Args:
-        vocabulary: V, the ends and unknown words among them.
+        config: sizes.
         channels: D of the features.
-        embed: m of an embedded word.
-        hidden: n of the LSTM.
-        attention: units in which cells and state meet in f_att.
-        kind: of the attention; "none" sees the mean of all cells.
-        gate: whether there is β.
-        deep_output: whether Eq. (7) makes the logits, or the state alone.
-        dropout: share dropped in training.
     """
 
-    def __init__(
-        self,
-        vocabulary: int,
-        channels: int,
-        *,
-        embed: int,
-        hidden: int,
-        attention: int,
-        kind: Kind,
-        gate: bool,
-        deep_output: bool,
-        dropout: float,
-    ) -> None:
+    def __init__(self, config: SatConfig, channels: int) -> None:
         super().__init__()
-        self.words = nn.Embedding(vocabulary, embed)
-        self.scorer = (
-            None if kind == "none" else AdditiveScorer(channels, hidden, hidden=attention, activation=torch.sigmoid_)
-        )
-        self.gate = nn.Linear(hidden, 1) if gate else None
+        embed, hidden = config.embed, config.hidden
+        self.words = nn.Embedding(config.vocabulary, embed)
+        self.scorer = None
+        if config.attention_kind != "none":
+            self.scorer = AdditiveScorer(channels, hidden, hidden=config.attention, activation=torch.sigmoid_)
+        self.gate = nn.Linear(hidden, 1) if config.gate else None
         self.memory = WordLstm(embed, channels, hidden)
-        self.first_hidden = _first(channels, hidden, dropout)
-        self.first_cell = _first(channels, hidden, dropout)
-        self.output = (
-            DeepOutput(embed, channels, hidden, vocabulary, dropout=dropout)
-            if deep_output
-            else PlainOutput(hidden, vocabulary, dropout=dropout)
-        )
+        self.first_hidden = _first(channels, hidden, config.dropout)
+        self.first_cell = _first(channels, hidden, config.dropout)
+        self.output = WordOutput(config, channels)
         nn.init.normal_(self.words.weight, std=EMBEDDING_SPREAD)
         for module in self.modules():
             if isinstance(module, (nn.Linear, nn.Conv2d)) and module.bias is not None:
@@ -256,19 +261,12 @@ class CaptionDecoder(nn.Module):
         scene: EncodedImage,
         memory: LstmState,
         before: Tensor,
-        *,
-        pick: Pick = "expected",
-        noise: Tensor | None = None,
-        expected: Tensor | None = None,
-        weights: Tensor | None = None,
+        **how: Any,
     ) -> WordStep:
-        """One word more, for K captions of each picture side by side, after the words ``before`` (B,K).
-
-        ``pick``, ``noise`` (B,K,L), ``expected`` (B,) and ``weights`` (B,K,h,w) as in :meth:`look`.
-        """
+        """One word more, for K captions of each picture side by side, after ``before`` (B,K); ``how``: :meth:`look`."""
         embedded = self.embed_words(before)  # (B,K,m)
         scores = self._scored_in_blocks(scene, memory)  # (B,K,h,w)
-        looked = self.look(scene, memory, scores, pick=pick, noise=noise, expected=expected, weights=weights)
+        looked = self.look(scene, memory, scores, **how)
         memory = self.memory(self.memory.from_word(embedded), looked.context, memory)  # (B,K,n)
         return WordStep(self.output(embedded, memory.hidden, looked.context), looked, memory)
 
@@ -298,13 +296,11 @@ class CaptionDecoder(nn.Module):
         embedded = self.embed_words(before)  # (B,T,m)
         told = self.memory.from_word(embedded)  # (B,T,4n)
         draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each word
-        given: list[Tensor | None] = (
-            [] if weights is None else list(torch.split(weights, 1, dim=1))
-        )  # (B,1,h,w) of each
-        given += [None] * (words.shape[1] - len(given))
+        given = () if weights is None else torch.split(weights, 1, dim=1)  # (B,1,h,w) of each
         looks, states = [], []
         # split, not sliced: the gradient of slices would fill a tensor of all words for each word
-        for heard, drawn, alpha in zip(torch.split(told, 1, dim=1), draws, given):
+        for step, (heard, drawn) in enumerate(zip(torch.split(told, 1, dim=1), draws)):
+            alpha = given[step] if step < len(given) else None
             scores = self.cell_scores(scene, memory)  # (B,1,h,w)
             looked = self.look(scene, memory, scores, pick=pick, noise=drawn, expected=expected, weights=alpha)
             memory = self.memory(heard, looked.context, memory)  # (B,1,n)
@@ -316,7 +312,8 @@ class CaptionDecoder(nn.Module):
     def _scored_in_blocks(self, scene: EncodedImage, memory: LstmState) -> Tensor:
         """The same as :meth:`cell_scores`, a few pictures at a time where that is faster."""
         seen = scene.seen
-        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or _captured():
+        captured = torch.compiler.is_compiling()  # a graph holds for any number of pictures
+        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or captured:
             return self.cell_scores(scene, memory)
         asked = self.scorer.project_queries(memory.hidden)  # (B,K,A)
         pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
@@ -324,21 +321,10 @@ class CaptionDecoder(nn.Module):
         return torch.cat([self.scorer.score_all(*part) for part in parts])
 
 
-def _captured() -> bool:
-    """Whether this becomes a graph, which holds for any number of pictures."""
-    return torch.compiler.is_compiling()
-
-
 def stack_steps(looks: list[LookStep]) -> LookStep:
     """Looks of one caption (B,1,…) after each other: (B,T,…)."""
-    choices = [look.choice for look in looks if look.choice is not None]
-    return LookStep(
-        context=torch.cat([look.context for look in looks], dim=1),
-        weights=torch.cat([look.weights for look in looks], dim=1),
-        scores=torch.cat([look.scores for look in looks], dim=1),
-        gain=torch.cat([look.gain for look in looks], dim=1),
-        choice=torch.cat(choices, dim=1) if choices else None,
-    )
+    steps: list[Any] = [None if parts[0] is None else torch.cat(parts, dim=1) for parts in zip(*looks)]
+    return LookStep(*steps)
 
 
 def _first(channels: int, hidden: int, dropout: float) -> nn.Sequential:

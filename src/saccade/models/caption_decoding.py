@@ -1,4 +1,4 @@
-"""Finding captions: greedily, by drawing, or by beam search, for many pictures at once, with the attention kept.
+"""Finding captions by beam search, and drawing them, for many pictures at once, with the attention kept.
 
 Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044) leaves the search open; the beam is that of its
 authors' released code: of the continuations of all open captions the best are kept, and a caption that ends takes its
@@ -17,8 +17,7 @@ Rennie et al., "Self-Critical Sequence Training for Image Captioning", 2017 (arX
 the model says, not what it was given. Words are drawn one after the other by the very logits whose log p then gets the
 gradient, whatever mode the decoder is in; what is never said (see :func:`.allowed`) is not in that distribution either.
 
-:func:`.decode` draws captions too, many of each picture and without a gradient. Here the number of steps is fixed, and
-nothing is asked of the device.
+The number of steps is fixed, and nothing is asked of the device.
 
 Axes: B pictures, each as often as there are captions of it (:func:`repeat_for_captions`), T words, L = h·w cells,
 V words of the vocabulary.
@@ -27,169 +26,98 @@ V words of the vocabulary.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from saccade.attention.hard import gumbel_max, gumbel_noise
-from saccade.errors import ConfigError, nearest
+from saccade.attention.hard import gumbel_max
+from saccade.errors import ConfigError
 from saccade.models.caption_decoder import (
     CaptionDecoder,
     EncodedImage,
     LookStep,
     LstmState,
     Pick,
-    WordStep,
     stack_steps,
 )
 
 END, UNKNOWN, NOTHING = 0, 1, -1
 """Ids that are no words: the end of a caption, any word outside the vocabulary, and padding."""
 
-Method = Literal["greedy", "sample", "beam"]
-
-
-class Captioner(Protocol):
-    """What can be decoded: a model that says one word more for K captions of each picture."""
-
-    def init_state(self, encoding: Tensor) -> tuple[object, object]:
-        """What is computed once of the pictures (B,…), and the memory before the first word.
-
-        The memory is a named tuple of tensors (B,1,…).
-        """
-
-    def next_word(
-        self,
-        scene: Any,
-        memory: Any,
-        before: Tensor,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
-    ) -> WordStep:
-        """The next word after ``before`` (B,K), -1 for none, with the memory (B,K,…).
-
-        ``weights`` (B,h,w) are given for all captions of a picture in place of the model's own.
-        """
-
 
 class Decoded(NamedTuple):
     """N captions of each picture, the best first."""
 
-    words: Tensor
-    """(B,N,T): ids, then 0 where the caption ended by itself, then -1."""
+    words: Tensor  # (B,N,T): ids, then 0 where the caption ended by itself, then -1
     log_prob: Tensor
     """(B,N): log p of the caption, its end included; -inf where a beam found fewer captions than were asked for."""
-    weights: Tensor
-    """(B,N,T,h,w): where was looked for each word, the end among them; 0 behind it."""
-    gains: Tensor
-    """(B,N,T): β of each word; 0 behind the end."""
-    lengths: Tensor
-    """(B,N): words, the end not counted."""
-    choices: Tensor | None = None
-    """(B,N,T): the one cell that was looked at, where one was chosen; 0 behind the end."""
-
-
-class _Captions(NamedTuple):
-    """The captions so far, by place."""
-
-    log_prob: Tensor
-    """(B,K); -inf for a place that holds none."""
-    said: Tensor
-    """(B,K): words, the end counted."""
-    ended: Tensor
-    """(B,K) bool"""
+    weights: Tensor  # (B,N,T,h,w): where was looked for each word, the end among them; 0 behind it
+    gains: Tensor  # (B,N,T): β of each word; 0 behind the end
+    lengths: Tensor  # (B,N): words, the end not counted
+    choices: Tensor | None = None  # (B,N,T): the one cell that was looked at, where one was chosen; 0 behind the end
 
 
 class _Chosen(NamedTuple):
     """How every caption goes on."""
 
-    log_prob: Tensor
-    """(B,K), with the new word."""
-    parents: Tensor
-    """(B,K): the place that the caption had before."""
-    words: Tensor
-    """(B,K): the new word; -1 behind the end."""
+    log_prob: Tensor  # (B,K), with the new word; -inf for a place that holds none
+    parents: Tensor  # (B,K): the place that the caption had before
+    words: Tensor  # (B,K): the new word; -1 behind the end
 
 
 @torch.no_grad()
 def decode(
-    model: Captioner,
+    model: Any,
     encoding: Tensor,
     *,
-    method: Method = "greedy",
-    width: int = 5,
+    width: int = 1,
     captions: int = 1,
     longest: int = 20,
     length_penalty: float = 0.0,
-    generator: torch.Generator | None = None,
     weights: Tensor | None = None,
 ) -> Decoded:
-    """Captions of encoded pictures (B,…); the model is to be in eval mode.
+    """Captions of encoded pictures (B,…), found by a beam.
 
     Args:
-        model: says the words.
+        model: in eval mode. Its ``init_state`` computes once what every word needs, and a memory, a named tuple of
+            tensors (B,1,…); its ``next_word`` says one word more of K captions of each picture.
         encoding: of its ``encode``.
-        method: greedy: the likeliest word each time; sample: each word drawn; beam: a search for likely captions.
-        width: of the beam.
-        captions: N, how many of each picture; of a beam the N best, at most ``width``.
+        width: K, captions that are followed side by side; 1 is greedy.
+        captions: N, how many of each picture, the best first; at most ``width``.
         longest: after how many words a caption is cut.
         length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones, 1 ranks by the
             mean of the words.
-        generator: of what is drawn.
         weights: (B,t,h,w) given for each of the first t words, in place of the model's own.
     """
-    places = _places(method, width, captions)
-    if longest < 1:
-        raise ConfigError(f"longest: a caption has 1 word or more, found {longest}")
+    if not 1 <= captions <= width:
+        raise ConfigError(f"captions: 1 or more and no more than the beam follows, found {captions} of {width}")
     if not math.isfinite(length_penalty):
         raise ConfigError(f"length_penalty: a number, found {length_penalty}")
     scene, memory = model.init_state(encoding)
-    nothing = torch.full((encoding.shape[0], places), NOTHING, device=encoding.device)  # (B,K)
-    found = _Captions(_start(nothing, method), torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool))
-    if method == "sample":
-        memory, before = _spread(memory, places), nothing
-    else:
-        before = nothing[:, :1]  # a beam begins as one caption: its first word is computed once
+    nothing = torch.full((encoding.shape[0], width), NOTHING, device=encoding.device)  # (B,K)
+    log_prob = torch.zeros(nothing.shape, device=encoding.device)  # (B,K)
+    log_prob[:, 1:] = -torch.inf  # a beam begins as one caption: its first word is computed once
+    before, said, ended = nothing[:, :1], torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool)
     steps: list[tuple[LookStep, _Chosen]] = []
-    while len(steps) < longest and not (steps and bool(found.ended.all())):
+    while len(steps) < longest and not (steps and bool(ended.all())):
         given = {}
         if weights is not None and len(steps) < weights.shape[1]:
             given = {"weights": weights[:, len(steps)]}  # (B,h,w)
-        said = model.next_word(scene, memory, before, generator, **given)
-        said = WordStep(said.logits.expand(-1, places, -1), _spread(said.looked, places), _spread(said.memory, places))
-        logits = said.logits.float()  # (B,K,V)
+        logits, looked, memory = model.next_word(scene, memory, before, **given)
+        logits = logits.expand(-1, width, -1).float()  # (B,K,V)
+        looked, memory = _spread(looked, width), _spread(memory, width)
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)
-        logits = allowed(logits, first=not steps)
-        chosen = _drawn(logits, surplus, found, generator) if method == "sample" else _best(logits, surplus, found)
-        found, before = _grown(found, chosen), chosen.words
-        memory = type(said.memory)(*(_at(tensor, chosen.parents) for tensor in said.memory))  # (B,K,…)
-        steps.append((said.looked, chosen))
-    score = found.log_prob / found.said.clamp_min(1) ** length_penalty  # (B,K)
+        chosen = _best(allowed(logits, first=not steps), surplus, log_prob, ended)
+        log_prob, parents, before = chosen
+        said = said.gather(1, parents) + (before != NOTHING)  # words, the end counted: (B,K)
+        ended = ended.gather(1, parents) | (before == END)  # (B,K)
+        ended = ended & log_prob.isfinite()  # what holds none is no end either
+        memory = type(memory)(*(_at(tensor, parents) for tensor in memory))  # (B,K,…)
+        steps.append((looked, chosen))
+    score = log_prob / said.clamp_min(1) ** length_penalty  # (B,K)
     best = score.argsort(dim=1, descending=True, stable=True)[:, :captions]  # (B,N)
-    return _read_back(steps, found, best, longest)
-
-
-def _places(method: str, width: int, captions: int) -> int:
-    """K of a method."""
-    if method not in get_args(Method):
-        raise ConfigError(f"method: found '{method}'; {nearest(str(method), get_args(Method))}")
-    if captions < 1 or width < 1:
-        raise ConfigError(f"captions and width are 1 or more, found {captions} and {width}")
-    if method == "greedy" and captions > 1:
-        raise ConfigError(f"captions: there is one greedy caption, found {captions}; take method beam or sample")
-    if method == "beam" and captions > width:
-        raise ConfigError(f"captions: a beam of width {width} has {width} captions, found {captions}; widen it")
-    return {"greedy": 1, "sample": captions, "beam": width}[method]
-
-
-def _start(places: Tensor, method: str) -> Tensor:
-    """The log p (B,K) of nothing said: drawn captions are independent, those of a beam begin as one."""
-    log_prob = torch.zeros(places.shape, device=places.device)
-    if method != "sample":
-        log_prob[:, 1:] = -torch.inf
-    return log_prob
+    return _read_back(steps, log_prob, best, longest)
 
 
 def _spread(parts: Any, places: int) -> Any:
@@ -206,43 +134,27 @@ def allowed(logits: Tensor, *, first: bool) -> Tensor:
     return logits + silent
 
 
-def _drawn(logits: Tensor, surplus: Tensor, found: _Captions, generator: torch.Generator | None) -> _Chosen:
-    """Every caption goes on by a draw of its own."""
-    words = gumbel_max(logits, gumbel_noise(logits.shape, like=logits, generator=generator))  # (B,K)
-    gained = logits.gather(-1, words.unsqueeze(-1)).squeeze(-1) - surplus  # (B,K)
-    total = torch.where(found.ended, found.log_prob, found.log_prob + gained)
-    own = torch.arange(words.shape[1], device=words.device).expand_as(words)
-    return _Chosen(total, own, words.masked_fill(found.ended, NOTHING))
-
-
-def _best(logits: Tensor, surplus: Tensor, found: _Captions) -> _Chosen:
+def _best(logits: Tensor, surplus: Tensor, log_prob: Tensor, ended: Tensor) -> _Chosen:
     """The best continuations of all open captions, into the places of the open ones; those that ended stay."""
     places = logits.shape[1]
-    still_open = found.log_prob.masked_fill(found.ended, -torch.inf)  # (B,K)
+    still_open = log_prob.masked_fill(ended, -torch.inf)  # (B,K)
     each = min(places, logits.shape[2])  # no caption can have more of its continuations among the best
     values, words = logits.topk(each, dim=-1)  # (B,K,each)
     candidates = (values + (still_open - surplus).unsqueeze(-1)).flatten(1)  # (B,K·each)
     scores, numbers = candidates.topk(places, dim=-1)  # best first: (B,K)
-    turn = ((~found.ended).cumsum(1) - 1).clamp_min(0)  # the n-th open place takes the n-th candidate: (B,K)
+    turn = ((~ended).cumsum(1) - 1).clamp_min(0)  # the n-th open place takes the n-th candidate: (B,K)
     scores, numbers = scores.gather(1, turn), numbers.gather(1, turn)  # (B,K)
     own = torch.arange(places, device=scores.device).expand_as(numbers)
     return _Chosen(
-        torch.where(found.ended, found.log_prob, scores),
-        torch.where(found.ended, own, numbers // each),
-        torch.where(found.ended, NOTHING, words.flatten(1).gather(1, numbers)),
+        torch.where(ended, log_prob, scores),
+        torch.where(ended, own, numbers // each),
+        torch.where(ended, NOTHING, words.flatten(1).gather(1, numbers)),
     )
 
 
-def _grown(found: _Captions, chosen: _Chosen) -> _Captions:
-    """The captions with their new words."""
-    said = found.said.gather(1, chosen.parents) + (chosen.words != NOTHING)  # (B,K)
-    ended = found.ended.gather(1, chosen.parents) | (chosen.words == END)  # (B,K)
-    return _Captions(chosen.log_prob, said, ended & chosen.log_prob.isfinite())  # what holds none is no end either
-
-
-def _read_back(steps: list[tuple[LookStep, _Chosen]], found: _Captions, best: Tensor, longest: int) -> Decoded:
+def _read_back(steps: list[tuple[LookStep, _Chosen]], log_prob: Tensor, best: Tensor, longest: int) -> Decoded:
     """The captions at ``best`` (B,N), from the last word to the first, along the places that they came from."""
-    log_prob, place = found.log_prob.gather(1, best), best  # (B,N)
+    log_prob, place = log_prob.gather(1, best), best  # (B,N)
     words, weights, gains, choices = [], [], [], []
     for looked, chosen in reversed(steps):
         words.append(chosen.words.gather(1, place))  # (B,N)
@@ -281,24 +193,15 @@ def _at(tensor: Tensor, places: Tensor) -> Tensor:
 class SampledCaptions(NamedTuple):
     """One caption of each picture."""
 
-    words: Tensor
-    """(B,T): ids, then 0 where the caption ended by itself, then −1."""
-    log_prob: Tensor
-    """(B,T): log p of each word after those before it; 0 behind the end."""
-    logits: Tensor
-    """(B,T,V) that the words were drawn by, before what is never said was taken out."""
-    looked: LookStep
-    """What was looked at for each word: (B,T,…)."""
+    words: Tensor  # (B,T): ids, then 0 where the caption ended by itself, then −1
+    log_prob: Tensor  # (B,T): log p of each word after those before it; 0 behind the end
+    logits: Tensor  # (B,T,V) that the words were drawn by, before what is never said was taken out
+    looked: LookStep  # what was looked at for each word: (B,T,…)
 
 
-def repeat_for_captions(scene: EncodedImage, memory: LstmState, times: int) -> tuple[EncodedImage, LstmState]:
-    """What was computed of B pictures, for so many captions of each: (B·times,…), those of a picture together."""
-
-    def each(tensor: Tensor) -> Tensor:
-        return tensor.repeat_interleave(times, dim=0)
-
-    seen = None if scene.seen is None else each(scene.seen)
-    return EncodedImage(each(scene.features), seen), LstmState(each(memory.hidden), each(memory.cell))
+def repeat_for_captions(parts: Any, times: int) -> Any:
+    """A named tuple of what was computed of B pictures, for so many captions of each: (B·times,…), of one together."""
+    return type(parts)(*(None if part is None else part.repeat_interleave(times, dim=0) for part in parts))
 
 
 def sample_captions(

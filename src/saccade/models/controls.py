@@ -91,19 +91,12 @@ class CrossModel(PictureQueryModel):
         self.attention = CrossAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
 
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
-        """The query against every cell, then the classifier."""
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
-        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.classify_attended(self.attention.attend(encoding, asked, weights=weights), asked)
-
 
 class FeatureModulation(nn.Module):
     """Features (B,C,h,w) and a query vector (B,Q) → features scaled and shifted, channel by channel."""
 
     def __init__(self, channels: int, query_size: int) -> None:
         super().__init__()
-        self.channels, self.query_size = channels, query_size
         self.from_query = nn.Linear(query_size, 2 * channels)
 
     def forward(self, features: Tensor, query: Tensor) -> Tensor:

@@ -35,7 +35,7 @@ from torch import Tensor, nn
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, gates
 from saccade.config import Portion
 from saccade.models.base import Encoding, Given, Hops, Sentences, Units, Words, attention_kwargs
-from saccade.models.story import StoryModel, in_one_run
+from saccade.models.story import StoryModel, in_one_run, last_state
 from saccade.trace import Act, LookSpec, ModelOutput
 
 
@@ -234,9 +234,7 @@ class DMNModel(StoryModel):
     def _last_state(self, words: Tensor) -> Tensor:
         """The state of the reader after the last word of each sentence (N,J): (N,n)."""
         states, _ = self.reader(self._vectors(words))  # (N,J,n)
-        last = ((words != 0).sum(1) - 1).clamp(min=0)  # (N,)
-        found: Tensor = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
-        return found
+        return last_state(states, words)
 
     def _say(self, memory: Tensor, question: Tensor, said: Tensor | None) -> Tensor:
         """Logits (B,A,V) of the words of the answer."""

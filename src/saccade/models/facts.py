@@ -88,10 +88,6 @@ class Calibration:
     """Test answers of these two."""
 
 
-ON_GRIDS = ("centre_gaussian", "all_objects", "grid_oracle", "box_centre", "part_prior")
-"""Baselines that depend on the grids they are made on; an even map is the same on all of them."""
-
-
 @dataclass(frozen=True)
 class MapsBeside:
     """How often maps peak in the right place, beside the best of the maps that never look at the picture."""
@@ -185,19 +181,11 @@ class Score:
         Facts come from folders of strangers too, so what is no comparison is not an error here.
         """
         maps = self.against.get("maps")
-        held = maps.get("by_query") if isinstance(maps, dict) else None
-        found = {str(query): _beside(each) for query, each in held.items()} if isinstance(held, dict) else {}
-        return {query: each for query, each in found.items() if each is not None}
-
-    @property
-    def comparable_baselines(self) -> dict[str, Any]:
-        """The baselines that are on the footing of the model: made on all grids that its map is made of.
-
-        Definition 1 made some of them on the last grid alone. They are left out for a model of several looks.
-        """
-        if self.definition > 1 or len(self.attention.get("by_look") or ()) < 2:
-            return self.baselines
-        return {name: held for name, held in self.baselines.items() if name not in ON_GRIDS}
+        entries = maps.get("by_query") if isinstance(maps, dict) else None
+        if not isinstance(entries, dict):
+            return {}
+        compared = {str(query): _beside(entry) for query, entry in entries.items()}
+        return {query: beside for query, beside in compared.items() if beside is not None}
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ import hashlib
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from safetensors.torch import load, save
@@ -104,11 +104,21 @@ def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, whole
     )
     if folder.is_dir() and any(folder.iterdir()) and not (folder / CONFIG).is_file():
         raise OutputError(f"{folder}: holds something that is not a model; choose a new or empty folder")
-    with folder_in_place(folder) as place:
-        write_bytes(place / WEIGHTS, data)
-        write_json_by_key(place / CONFIG, _apart(facts, place))
-        write_text(place / CARD, model_card(facts))
+    _write(folder, {WEIGHTS: data}, facts)
     return facts
+
+
+def _write(folder: Path, files: Mapping[str, bytes], facts: ModelFacts) -> None:
+    """Write a model folder in one move: ``files`` by name, and what is made from the facts."""
+    values: dict[str, object] = to_dict(facts)
+    with folder_in_place(folder) as place:
+        for name, data in files.items():
+            write_bytes(place / name, data)
+        if facts.sentences:
+            words = {"schema_version": VOCABULARY_SCHEMA, "words": values.pop("answers")}
+            write_json(place / VOCABULARY, words)
+        write_json_by_key(place / CONFIG, values)
+        write_text(place / CARD, model_card(facts))
 
 
 def store_as(folder: Path | str, dtype: StoredType, *, whole: bool = False) -> ModelFacts:
@@ -129,21 +139,15 @@ def note_inputs(
     The digest in ``note`` is filled in. The weights stay as they are.
     """
     folder = Path(folder)
-    facts = read_facts(folder)
-    data = None
-    if likeness is not None and note is not None:
-        data = save(likeness.to_tensors())
-        note = dataclasses.replace(note, sha256=hashlib.sha256(data).hexdigest())
-    facts = dataclasses.replace(facts, inputs=None if data is None else note, calibration=calibration)
-    facts = from_dict(ModelFacts, to_dict(facts))
-    with folder_in_place(folder) as place:
-        for file in sorted(folder.iterdir()):
-            if file.is_file() and file.name not in (CONFIG, CARD, INPUTS, VOCABULARY):
-                write_bytes(place / file.name, file.read_bytes())
-        if data is not None:
-            write_bytes(place / INPUTS, data)
-        write_json_by_key(place / CONFIG, _apart(facts, place))
-        write_text(place / CARD, model_card(facts))
+    made = (CONFIG, CARD, INPUTS, VOCABULARY)
+    files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name not in made}
+    if likeness is None or note is None:
+        note = None
+    else:
+        files[INPUTS] = save(likeness.to_tensors())
+        note = dataclasses.replace(note, sha256=hashlib.sha256(files[INPUTS]).hexdigest())
+    facts = dataclasses.replace(read_facts(folder), inputs=note, calibration=calibration)
+    _write(folder, files, from_dict(ModelFacts, to_dict(facts)))
     return facts
 
 
@@ -153,15 +157,6 @@ def load_likeness(folder: Path | str, facts: ModelFacts) -> Likeness | None:
         return None
     path = Path(folder) / INPUTS
     return Likeness.from_tensors(read_tensors(path, facts.inputs.sha256, MAX_INPUTS), str(path))
-
-
-def _apart(facts: ModelFacts, place: Path) -> dict[str, object]:
-    """What the configuration says of ``facts``, once words of sentences are written to a file of their own."""
-    values: dict[str, object] = to_dict(facts)
-    if facts.sentences:
-        words = values.pop("answers")
-        write_json(place / VOCABULARY, {"schema_version": VOCABULARY_SCHEMA, "words": words})
-    return values
 
 
 def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[AttentionModel, ModelFacts]:
@@ -184,11 +179,10 @@ def _build(folder: Path, facts: ModelFacts, stored: int) -> AttentionModel:
     try:
         with torch.random.fork_rng(devices=[]), _Limited(most):  # the caller's random numbers stay as they were
             model = cast(AttentionModel, model_spec(facts.architecture).build(facts.model))
-        said = dict.fromkeys(("answers", "classes", "vocabulary"), facts.answers)
-        for what, words in {"queries": facts.queries, **said}.items():
-            built = getattr(model.config, what, len(words))
-            if built != len(words):
-                raise ConfigError(f"names {len(words)} {what}, but the model has {built}")
+        for what in ("queries", "answers", "classes", "vocabulary"):
+            count = len(facts.queries if what == "queries" else facts.answers)
+            if (built := getattr(model.config, what, count)) != count:
+                raise ConfigError(f"names {count} {what}, but the model has {built}")
         if facts.preprocessing is not None:
             model.check_input(facts.preprocessing.size)
             _check_maps(model, facts.preprocessing.size)
@@ -258,13 +252,20 @@ def to_stored(model: nn.Module, dtype: StoredType, *, whole: bool = False) -> tu
     parameters = _parameter_names(model)
     base, published = (None, {}) if whole else _base_of(model)
     written: Tensors = {}
-    left_out = {name for name, tensor in tensors.items() if _is_same(tensor, published.get(name))}
+    left_out = {name for name, tensor in tensors.items() if name in published and _same(tensor, published[name])}
     for name, tensor in tensors.items():
-        if name not in left_out:
-            written |= _narrowed(name, tensor, dtype) if name in parameters else {name: tensor.contiguous().clone()}
+        kept = _stored_type(tensor, dtype) if name in parameters else tensor.dtype
+        if kept == torch.int8 and name in parameters and name not in left_out:
+            written[name], written[name + SCALE] = to_rows(tensor)
+        elif name not in left_out:
+            written[name] = tensor.to(kept).contiguous().clone()
     why = f"it is too large for {dtype}; save it as float32"
     _check_finite(_widened(written, tensors, parameters), "the model to be saved", why)
     return written, base if left_out else None
+
+
+def _same(tensor: Tensor, other: Tensor) -> bool:
+    return tensor.dtype == other.dtype and torch.equal(tensor, other)
 
 
 def published_tensors(model: nn.Module, base: Base | None, where: str) -> Tensors:
@@ -319,16 +320,7 @@ def _stored_type(parameter: Tensor, dtype: StoredType) -> torch.dtype:
     """The type in which a file of ``dtype`` holds ``parameter``."""
     if dtype == "int8" and not has_rows(parameter.shape):
         return torch.float16
-    found: torch.dtype = getattr(torch, dtype)
-    return found
-
-
-def _narrowed(name: str, parameter: Tensor, dtype: StoredType) -> Tensors:
-    """What is written of the parameter ``name``."""
-    kept = _stored_type(parameter, dtype)
-    if kept == torch.int8:
-        return dict(zip((name, name + SCALE), to_rows(parameter), strict=True))
-    return {name: parameter.to(kept).contiguous().clone()}
+    return {"float32": torch.float32, "float16": torch.float16, "int8": torch.int8}[dtype]
 
 
 def _widened(written: Tensors, expected: Tensors, parameters: set[str]) -> Tensors:
@@ -357,10 +349,6 @@ def _named(backbone: str) -> Tensors:
     return {f"backbone.{name}": tensor for name, tensor in pretrained.imagenet_weights(backbone).items()}
 
 
-def _is_same(tensor: Tensor, known: Tensor | None) -> bool:
-    return known is not None and known.dtype == tensor.dtype and torch.equal(known, tensor)
-
-
 def _parameter_names(model: nn.Module) -> set[str]:
     return {name for name, _ in model.named_parameters(remove_duplicate=False)}
 
@@ -371,15 +359,6 @@ def _check_finite(tensors: Mapping[str, Tensor], where: str, why: str) -> None:
             raise CheckpointError(f"{where}: '{name}' holds NaN or infinity; {why}")
 
 
-class Int8Rows(NamedTuple):
-    """A parameter as it is written."""
-
-    numbers: Tensor
-    """int8, in the shape of the parameter."""
-    scales: Tensor
-    """bfloat16, (rows,)."""
-
-
 def has_rows(shape: torch.Size) -> bool:
     """Whether a parameter of this shape is rounded by rows; others, as biases and the weights of norms, are few."""
     if len(shape) < 2 or shape[1:].numel() < SHORTEST_ROW:
@@ -387,14 +366,18 @@ def has_rows(shape: torch.Size) -> bool:
     return len(shape) == 2 or shape[1] >= MIN_CHANNELS
 
 
-def to_rows(parameter: Tensor) -> Int8Rows:
-    """Round ``parameter``, whose values are finite, to the nearest multiples of the scales of its rows."""
+def to_rows(parameter: Tensor) -> tuple[Tensor, Tensor]:
+    """Round ``parameter``, whose values are finite, to the nearest multiples of the scales of its rows.
+
+    Returns:
+        int8 numbers in its shape, and the bfloat16 scales (rows,).
+    """
     rows = parameter.float().flatten(1)  # (R,C)
     scales = (rows.abs().amax(1) / LARGEST).bfloat16()  # (R,)
     scales[scales < torch.finfo(torch.bfloat16).tiny] = 0  # so small that it would lose its bits: a row of zeros
     steps = scales.float().where(scales > 0, torch.inf)[:, None]  # (R,1)
     numbers = (rows / steps).round().clamp(-LARGEST, LARGEST).to(torch.int8)  # (R,C)
-    return Int8Rows(numbers.view(parameter.shape), scales)
+    return numbers.view(parameter.shape), scales
 
 
 def from_rows(numbers: Tensor, scales: Tensor) -> Tensor:
@@ -422,12 +405,8 @@ def load_matching(model: nn.Module, weights: Mapping[str, Tensor], where: str) -
     }
     if not fitting.keys() & {name for name, _ in model.named_parameters()}:
         raise ConfigError(
-            f"start: nothing of {where} fits this model, which has {_few(list(places))} where that has "
-            f"{_few(list(weights))}; start from a model of the same kind and sizes"
+            f"start: nothing of {where} fits this model, such as its '{next(iter(places), None)}'; start from a model "
+            "of the same kind and sizes"
         )
     model.load_state_dict(fitting, strict=False)
     return tuple(name for name in places if name not in fitting)
-
-
-def _few(names: list[str]) -> str:
-    return ", ".join(names[:2]) + (" …" if len(names) > 2 else "")

@@ -59,6 +59,7 @@ class HardModel(PictureQueryModel):
 
     Config = HardConfig
     config: HardConfig
+    attention: HardAttention
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__(config)
@@ -87,7 +88,8 @@ class HardModel(PictureQueryModel):
         weights, scores = self.attention.prior(encoding, asked, weights=given)  # (B,h,w) each
         answers = self.cell_answers(encoding, asked)  # (B,K,h,w)
         act = Act(weights=weights, scores=scores, values=self._log_probability(answers).exp())  # values: (B,K,h,w)
-        output = self._summed(weights, answers) if self._sums else self._sampled(act, answers)
+        sums = self.config.estimator == "marginal"
+        output = self._summed(weights, answers) if sums else self._sampled(act, answers)
         act.context = self._log_probability(output.logits).exp()  # (B,K)
         output.acts = {name: act}
         output.posterior = posterior(weights, self._log_probability(answers), output.logits.argmax(-1))  # (B,h,w)
@@ -96,10 +98,6 @@ class HardModel(PictureQueryModel):
     def _log_probability(self, answers: Tensor) -> Tensor:
         """Probabilities of answers in the form of :meth:`cell_answers` and the logits."""
         return F.logsigmoid(answers) if self.multi_label else answers
-
-    @property
-    def _sums(self) -> bool:
-        return bool(self.config.estimator == "marginal")
 
     def _summed(self, weights: Tensor, answers: Tensor) -> QuestionOutput:
         """The exact marginal, and beside it the answer of the likeliest location alone."""

@@ -31,7 +31,7 @@ the empty background costs more.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import torch
 from torch import Tensor, nn
@@ -75,30 +75,12 @@ class HAttNetConfig(AttendingConfig):
             raise ValueError(f"gated repeats a stage: {', '.join(self.gated)}")
 
 
-class BeforeQuery(NamedTuple):
-    """What no query changes of a picture: computed once, however often it is asked."""
-
-    features: Tensor
-    """f¹ (B,C,h,w), of the stage behind which the query enters."""
-    seen: Tensor | None
-    """(B,D,h,w): what the first gate makes of f¹ before it knows the query; None without a gate."""
-
-    def packed(self) -> Tensor:
-        """As one map (B,C[+D],h,w): all that is known of an encoding is that its cells lie where those of f¹ do."""
-        return self.features if self.seen is None else torch.cat((self.features, self.seen), dim=1)
-
-    @classmethod
-    def unpacked(cls, encoding: Tensor, channels: int) -> BeforeQuery:
-        """From the map that :meth:`packed` made, of which ``channels`` = C are f¹."""
-        gated = encoding.shape[1] > channels
-        return cls(encoding[:, :channels], encoding[:, channels:] if gated else None)
-
-
 class HAttNetModel(PictureQueryModel):
     """A gate on each gated stage, then a soft look on the last."""
 
     Config = HAttNetConfig
     config: HAttNetConfig
+    attention: SoftAttention
     total = "product"
 
     def __init__(self, config: HAttNetConfig) -> None:
@@ -125,27 +107,23 @@ class HAttNetModel(PictureQueryModel):
         for gate in self.gates.values():
             gate.open(start)  # type: ignore[operator]  # torch types the parts of a ModuleDict as modules
 
-    @property
-    def encoding_layers(self) -> tuple[nn.Module, ...] | None:
-        """The stages up to the first gate, and the neighbourhood that it sees."""
-        layers = tuple(self.backbone.through(self.first).stages.values())
-        # torch types the parts of a ModuleDict as modules: gates are ProgressiveAttention
-        gate = self.gates[self.first].scorer.from_features if self.first in self.gates else nn.Identity()  # type: ignore[union-attr]
-        return (*layers, gate)  # type: ignore[arg-type]  # as above
-
     def encode(self, images: Tensor) -> Tensor:
-        """What comes before the query: (B,3,H,W) → :class:`BeforeQuery`, packed (B,C[+D],h,w)."""
+        """What no query changes: f¹, and behind its channels what the first gate sees in it, (B,3,H,W) → (B,C[+D],h,w).
+
+        All that is known of an encoding is that its cells lie where those of f¹ do.
+        """
         features = self.backbone.between(images, to=self.first)  # f¹: (B,C,h,w)
-        shares = self.first in self.gates
-        seen = self.gates[self.first].shared(features) if shares else None  # type: ignore[operator]  # as above
-        return BeforeQuery(features, seen).packed()
+        if self.first not in self.gates:
+            return features
+        seen: Tensor = self.gates[self.first].shared(features)  # type: ignore[operator]  # as above
+        return torch.cat((features, seen), dim=1)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Eq. (5)-(9): gate by gate to the last stage, then the classifier."""
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         acts: dict[str, Act] = {}
-        features, seen = BeforeQuery.unpacked(encoding, self.backbone.channels[self.first])
-        here = self.first
+        channels, here = self.backbone.channels[self.first], self.first
+        features, seen = encoding[:, :channels], encoding[:, channels:]
         for name, gate in self.gates.items():
             features = self.backbone.between(features, after=here, to=name)  # f: (B,C,h,w)
             attended = gate.attend(  # type: ignore[operator]  # as above

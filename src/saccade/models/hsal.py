@@ -36,9 +36,6 @@ teach the backbone. The backbones compact-fine and, on 224×224, resnet34 throug
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -48,42 +45,10 @@ from saccade.attention.glimpse import COVERT, InhibitionOfReturn, SaliencyMap, m
 from saccade.attention.hard import gumbel_noise, log_weights
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
-from saccade.models.base import Given, Glimpses, Units, check_pictures
-from saccade.models.hsal_controller import Controller, Glimpsed, Judged, MetaController
-from saccade.models.multiset_reader import MultisetConfig, MultisetModel
+from saccade.models.base import Given, check_pictures
+from saccade.models.hsal_controller import Controller, Glimpsed, HsalConfig, MetaController
+from saccade.models.multiset_reader import MultisetModel
 from saccade.trace import Act, LookSpec, MultisetOutput
-
-
-@dataclass(frozen=True)
-class HsalConfig(MultisetConfig):
-    """Sizes of HSAL; the paper's, but for the compact controller (``hidden: 512`` there) and backbone."""
-
-    glimpses: Glimpses = 2
-    """k, the glimpses before each class."""
-    gaussians: Units = 5
-    """Spotlights of the covert mask."""
-    sharpness: tuple[float, float] = (1.5, 2.0)
-    """The least and the largest β of a spotlight; the paper's are for 7×7 cells, finer ones need smaller numbers."""
-    meta_hidden: Units = 128
-    """Units of the meta-controller."""
-    hidden: Units = 256
-    """Units of the controller."""
-    location_hidden: Units = 64
-    """Hidden units of the layer that chooses glimpses."""
-    carry_state: bool = True
-    """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
-    follow_priority: bool = False
-    """Whether a learned factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
-    alone, which the reward of glimpses does not reach."""
-    saliency: str = "energy"
-    """The saliency model by name; see :data:`saccade.attention.glimpse.SALIENCY`."""
-    fine_stage: str | None = None
-    """An earlier stage whose finer activations glimpses see too; None: none."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not 0 < self.sharpness[0] <= self.sharpness[1] < math.inf:
-            raise ValueError(f"sharpness is two numbers above 0, the smaller first, found {self.sharpness}")
 
 
 class HsalModel(MultisetModel):
@@ -94,8 +59,6 @@ class HsalModel(MultisetModel):
 
     def __init__(self, config: HsalConfig) -> None:
         super().__init__(config)
-        said = config.classes + 1
-        cells = self.grid[0] * self.grid[1]
         finer = config.fine_stage
         self.fine = None if finer is None else FineCells(self.backbone, finer, config.input_size)
         frame = self.backbone.frames[self.look_stage]
@@ -108,18 +71,9 @@ class HsalModel(MultisetModel):
             "inhibited": fed,
         }
         self.saliency = SaliencyMap(config.saliency)
-        self.meta = MetaController(
-            self.grid, said, hidden=config.meta_hidden, gaussians=config.gaussians, sharpness=config.sharpness
-        )
-        self.controller = Controller(
-            cells,
-            said,
-            self.channels + (0 if self.fine is None else self.fine.channels),
-            hidden=config.hidden,
-            location_hidden=config.location_hidden,
-            glimpses=config.glimpses,
-            follow_priority=config.follow_priority,
-        )
+        self.meta = MetaController(config, self.grid)
+        seen = self.channels + (0 if self.fine is None else self.fine.channels)
+        self.controller = Controller(config, self.grid[0] * self.grid[1], seen)
         self.inhibit = InhibitionOfReturn()
 
     def encode(self, images: Tensor) -> Tensor:
@@ -186,13 +140,21 @@ class HsalModel(MultisetModel):
         said = encoding.new_zeros(encoding.shape[0], self.config.classes + 1)  # ŷ_0: (B,Y)
         meta_state = encoding.new_zeros(encoding.shape[0], self.config.meta_hidden)
         fresh = state = encoding.new_zeros(encoding.shape[0], self.config.hidden)
-        before, masks, priorities, steps, after = [], [], [], [], []
+        maps: dict[str, list[Tensor]] = {name: [] for name in ("saliency", "covert", "priority", "inhibited")}
+        steps: list[Glimpsed] = []
         many = self.config.glimpses
+
+        def kept(name: str, own: Tensor) -> Tensor:
+            """The map (B,h,w) given for this step, or the model's own."""
+            step = len(maps[name])
+            maps[name].append(given[name][:, step] if name in given and step < given[name].shape[1] else own)
+            return maps[name][-1]
+
         for number in range(self.steps):
-            saliency = _at_step(given, "saliency", number, saliency)  # S_t: (B,h,w)
+            saliency = kept("saliency", saliency)  # S_t: (B,h,w)
             mask, meta_state = self.meta(saliency, said, meta_state)
-            mask = _at_step(given, "covert", number, mask)  # M_t: (B,h,w)
-            priority = _at_step(given, "priority", number, priority_map(mask, saliency))  # P_t: (B,h,w)
+            mask = kept("covert", mask)  # M_t: (B,h,w)
+            priority = kept("priority", priority_map(mask, saliency))  # P_t: (B,h,w)
             step = self.controller.step(
                 projected,
                 priority,
@@ -205,18 +167,13 @@ class HsalModel(MultisetModel):
             )
             state = step.states[-1]  # (B,D)
             said = F.embedding(step.said, one_hot)  # ŷ_t: (B,Y)
-            before.append(saliency)
-            masks.append(mask)
-            priorities.append(priority)
             steps.append(step)
-            saliency = _at_step(given, "inhibited", number, self.inhibit(saliency, mask, step.cells))  # S_t+1: (B,h,w)
-            after.append(saliency)
-        priority = torch.stack(priorities, dim=1)  # (B,T,h,w)
-        covert = torch.stack(masks, dim=1)  # (B,T,h,w)
-        judged = self.controller.judge(steps, priority)
-        output = self._classes(steps, judged)
-        output.energy = energy
-        glimpse = self._glimpse(output, steps, judged, priority.detach())
+            saliency = kept("inhibited", self.inhibit(saliency, mask, step.cells))  # S_t+1: (B,h,w)
+        saliency, covert, priority, inhibited = (torch.stack(each, dim=1) for each in maps.values())  # (B,T,h,w) each
+        location_logits, location_values, class_logits, class_values = self.controller.judge(steps, priority)
+        output = self._classes(steps, class_logits, class_values)
+        output.energy, output.location_value = energy, location_values
+        glimpse = self._glimpse(output, steps, location_logits, priority.detach())
         if "glimpse" in given:
             told = given["glimpse"].shape[1]  # t
             chosen = glimpse.choice[:, :told].unsqueeze(2)  # (B,t,1)
@@ -225,46 +182,41 @@ class HsalModel(MultisetModel):
             glimpse.log_prob = torch.cat([of_given, glimpse.log_prob[:, told:]], 1)  # (B,T·k)
         label = {"active": output.active & (output.said != self.stop), "emits": output.said}  # (B,T) each
         output.acts = {
-            "saliency": Act(weights=torch.stack(before, dim=1), **label),  # S_1 … S_T: (B,T,h,w)
+            "saliency": Act(weights=saliency, **label),  # S_1 … S_T: (B,T,h,w)
             "covert": Act(torch.einsum("bthw,bchw->btc", covert, encoding), covert, values=encoding, **label),  # g_0
             "priority": Act(weights=priority, **label),
             "glimpse": glimpse,
-            "inhibited": Act(weights=torch.stack(after, dim=1), **label),  # S_2 … S_T+1: (B,T,h,w)
+            "inhibited": Act(weights=inhibited, **label),  # S_2 … S_T+1: (B,T,h,w)
         }
         glimpse.active, glimpse.emits = (each.repeat_interleave(many, dim=1) for each in label.values())  # (B,T·k)
         return output
 
-    def _classes(self, steps: list[Glimpsed], judged: Judged) -> MultisetOutput:
+    def _classes(self, steps: list[Glimpsed], logits: Tensor, values: Tensor) -> MultisetOutput:
         """What was said, how likely that was, and what it was expected to be worth."""
         said = torch.stack([step.said for step in steps], dim=1)  # (B,T)
         stops = (said == self.stop).int()  # (B,T)
         active = stops.cumsum(1) == stops  # no stop before: (B,T)
-        log_prob = judged.class_logits.log_softmax(-1)  # (B,T,Y)
+        log_prob = logits.log_softmax(-1)  # (B,T,Y)
         return MultisetOutput(
-            judged.class_logits,
+            logits,
             said=said if self.training else torch.where(active, said, self.stop),
             said_log_prob=log_prob.gather(-1, said.unsqueeze(-1)).squeeze(-1),
             class_entropy=-(log_prob.exp() * log_prob).sum(-1),
-            class_value=judged.class_values,
+            class_value=values,
             active=active,
         )
 
-    def _glimpse(self, output: MultisetOutput, steps: list[Glimpsed], judged: Judged, priority: Tensor) -> Act:
+    def _glimpse(self, output: MultisetOutput, steps: list[Glimpsed], logits: Tensor, priority: Tensor) -> Act:
         """Where the model looked, how likely that was, and what it was worth: ``priority`` (B,T,h,w) there."""
         cells = torch.stack([step.cells for step in steps], dim=1)  # (B,T,k)
-        every = judged.location_logits.log_softmax(-1)  # (B,T,k,N)
+        every = logits.log_softmax(-1)  # (B,T,k,N)
         shares = every.exp()  # (B,T,k,N)
         log_prob = every.gather(-1, cells.unsqueeze(-1)).squeeze(-1)  # (B,T,k)
-        output.location, output.location_log_prob, output.location_value = cells, log_prob, judged.location_values
+        output.location, output.location_log_prob = cells, log_prob
         output.location_entropy = -(shares * every).sum(-1)  # (B,T,k)
         output.location_reward = priority.flatten(2).gather(2, cells)  # (B,T,k)
         weights = shares.reshape(every.shape[0], -1, *self.grid)  # (B,T·k,h,w)
         return Act(weights=weights, choice=cells.flatten(1), log_prob=log_prob.flatten(1))  # (B,T·k)
-
-
-def _at_step(given: dict[str, Tensor], name: str, number: int, own: Tensor) -> Tensor:
-    """The map (B,h,w) given for this step, or the model's ``own``."""
-    return given[name][:, number] if name in given and number < given[name].shape[1] else own
 
 
 class FineCells(nn.Module):

@@ -23,7 +23,9 @@ Axes: B examples, N cells, k glimpses, D units of state, C channels of the volum
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -33,23 +35,55 @@ from torch import Tensor, nn
 from saccade.attention.glimpse import GaussianMixtureAttention
 from saccade.attention.hard import gumbel_max
 from saccade.geometry import Size
+from saccade.models.base import Glimpses, Units
+from saccade.models.multiset_reader import MultisetConfig
 
 FOLLOW = 5.0
 """Where the factor of P in the scores of where to look begins: the cell of the highest priority is e^5 times as likely
 as one of no priority, before anything is learned."""
 
 
+@dataclass(frozen=True)
+class HsalConfig(MultisetConfig):
+    """Sizes of HSAL; the paper's, but for the compact controller (``hidden: 512`` there) and backbone."""
+
+    glimpses: Glimpses = 2
+    """k, the glimpses before each class."""
+    gaussians: Units = 5
+    """Spotlights of the covert mask."""
+    sharpness: tuple[float, float] = (1.5, 2.0)
+    """The least and the largest β of a spotlight; the paper's are for 7×7 cells, finer ones need smaller numbers."""
+    meta_hidden: Units = 128
+    """Units of the meta-controller."""
+    hidden: Units = 256
+    """Units of the controller."""
+    location_hidden: Units = 64
+    """Hidden units of the layer that chooses glimpses."""
+    carry_state: bool = True
+    """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
+    follow_priority: bool = False
+    """Whether a learned factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
+    alone, which the reward of glimpses does not reach."""
+    saliency: str = "energy"
+    """The saliency model by name; see :data:`saccade.attention.glimpse.SALIENCY`."""
+    fine_stage: str | None = None
+    """An earlier stage whose finer activations glimpses see too; None: none."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.sharpness[0] <= self.sharpness[1] < math.inf:
+            raise ValueError(f"sharpness is two numbers above 0, the smaller first, found {self.sharpness}")
+
+
 class MetaController(nn.Module):
     """What is still salient and what was said last → where to attend."""
 
-    def __init__(
-        self, grid: Size, classes: int, *, hidden: int, gaussians: int, sharpness: tuple[float, float]
-    ) -> None:
+    def __init__(self, config: HsalConfig, grid: Size) -> None:
         super().__init__()
-        self.grid = grid
-        self.encode = nn.Linear(grid[0] * grid[1] + classes, hidden)
+        self.grid, hidden = grid, config.meta_hidden
+        self.encode = nn.Linear(grid[0] * grid[1] + config.classes + 1, hidden)
         self.remember = nn.GRUCell(hidden, hidden)
-        self.attention = GaussianMixtureAttention(hidden, components=gaussians, sharpness=sharpness)
+        self.attention = GaussianMixtureAttention(hidden, components=config.gaussians, sharpness=config.sharpness)
 
     def forward(self, saliency: Tensor, said: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """S_t (B,h,w), ŷ_t-1 one-hot (B,Y) and the state (B,D) → the mask M_t (B,h,w) and the new state."""
@@ -61,61 +95,33 @@ class MetaController(nn.Module):
 class Projected(NamedTuple):
     """W_encode, applied to what every cell could contribute to it."""
 
-    covert: Tensor
-    """(B,N,D): W_g V of each cell, to be summed with the weights of a mask."""
-    overt: Tensor
-    """(B,N,D): W_g V + W_a of each cell, to be picked up when it is glimpsed."""
-    told: Tensor
-    """(D,N+Y): W_P and W_y, for what the meta-controller tells."""
+    covert: Tensor  # (B,N,D): W_g V of each cell, to be summed with the weights of a mask
+    overt: Tensor  # (B,N,D): W_g V + W_a of each cell, to be picked up when it is glimpsed
+    told: Tensor  # (D,N+Y): W_P and W_y, for what the meta-controller tells
 
 
 class Glimpsed(NamedTuple):
     """One meta step of the controller."""
 
-    cells: Tensor
-    """(B,k), numbered row by row."""
-    said: Tensor
-    """(B,)"""
-    states: tuple[Tensor, ...]
-    """h_1 … h_k+1, (B,D) each."""
-
-
-class Judged(NamedTuple):
-    """What the states of T meta steps say."""
-
-    location_logits: Tensor
-    """(B,T,k,N)"""
-    location_values: Tensor
-    """(B,T,k): V(s) of each glimpse."""
-    class_logits: Tensor
-    """(B,T,Y)"""
-    class_values: Tensor
-    """(B,T)"""
+    cells: Tensor  # (B,k), numbered row by row
+    said: Tensor  # (B,)
+    states: tuple[Tensor, ...]  # h_1 … h_k+1, (B,D) each
 
 
 class Controller(nn.Module):
     """A priority map and a first covert glimpse → k overt glimpses, then a class."""
 
-    def __init__(
-        self,
-        cells: int,
-        classes: int,
-        channels: int,
-        *,
-        hidden: int,
-        location_hidden: int,
-        glimpses: int,
-        follow_priority: bool = False,
-    ) -> None:
+    def __init__(self, config: HsalConfig, cells: int, channels: int) -> None:
         super().__init__()
-        self.glimpses = glimpses
-        self.follow = nn.Parameter(torch.tensor(FOLLOW)) if follow_priority else None
+        self.glimpses, classes, hidden = config.glimpses, config.classes + 1, config.hidden
+        self.follow = nn.Parameter(torch.tensor(FOLLOW)) if config.follow_priority else None
         """Learnt factor of P in the scores of where to look."""
-        self.parts = [cells + classes, cells, channels]
-        """How W_encode divides: [P, ŷ], a and g."""
+        self.parts = [cells + classes, cells, channels]  # how W_encode divides: [P, ŷ], a and g
         self.encode = nn.Linear(sum(self.parts), hidden)
         self.remember = nn.GRUCell(hidden, hidden)
-        self.locate = nn.Sequential(nn.Linear(hidden, location_hidden), nn.ReLU(), nn.Linear(location_hidden, cells))
+        self.locate = nn.Sequential(
+            nn.Linear(hidden, config.location_hidden), nn.ReLU(), nn.Linear(config.location_hidden, cells)
+        )
         self.classify = nn.Linear(hidden, classes)
         self.value = nn.Linear(hidden, 1)
 
@@ -167,16 +173,17 @@ class Controller(nn.Module):
         said = gumbel_max(self.classify(state), class_noise)  # ŷ_t: (B,)
         return Glimpsed(torch.stack(glimpsed, dim=1), said, (*states, state))
 
-    def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> Judged:
+    def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The scores and values of the states of a rollout, T meta steps in their order, with P_1 … P_T (B,T,h,w).
 
-        The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value.
+        The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value. Of the
+        glimpses the scores (B,T,k,N) and the values V(s) (B,T,k), of the classes (B,T,Y) and (B,T).
         """
         told = priorities.detach().flatten(2).repeat_interleave(self.glimpses, dim=1)  # (B,T·k,N)
         looking = torch.stack([state.detach() for step in steps for state in step.states[:-1]], dim=1)  # (B,T·k,D)
         naming = torch.stack([step.states[-1] for step in steps], dim=1)  # (B,T,D)
         by_glimpse = (len(steps), self.glimpses)
-        return Judged(
+        return (
             self._scores(looking, told).view(told.shape[0], *by_glimpse, -1),
             self.value(looking).squeeze(-1).unflatten(1, by_glimpse),
             self.classify(naming),

@@ -53,11 +53,6 @@ def pooled(features: Tensor) -> Tensor:
     return torch.cat([places.mean(2), places.amax(2)], 1)
 
 
-def can_be_pooled(features: object) -> bool:
-    """Whether :func:`pooled` takes ``features``."""
-    return isinstance(features, Tensor) and features.dim() in (3, 4) and features.is_floating_point()
-
-
 @dataclass(frozen=True)
 class Fit:
     """Whether an input is like those that the model learned from."""
@@ -208,8 +203,9 @@ def input_feature_names(model: AttentionModel, encoding: Encoding) -> tuple[str,
     """The names of those that ``model`` has; none where its input is no picture."""
     if not isinstance(model, ImageModel):
         return ()
-    found = [ENCODING] if can_be_pooled(encoding) else []
-    return (*found, FIRST) if _first_stages(model) is not None else tuple(found)
+    can_pool = isinstance(encoding, Tensor) and encoding.dim() in (3, 4) and encoding.is_floating_point()
+    known = {ENCODING: can_pool, FIRST: _first_stages(model) is not None}
+    return tuple(name for name, is_known in known.items() if is_known)
 
 
 def input_features(model: AttentionModel, name: str, images: Tensor, encoding: Encoding = None) -> Tensor:

@@ -25,16 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.memory import HOP, Code, SentenceCode, memory_hop
-from saccade.models.base import (
-    Encoding,
-    Given,
-    Hops,
-    Sentences,
-    Steps,
-    Units,
-    Words,
-    attention_kwargs,
-)
+from saccade.models.base import Encoding, Given, Hops, Sentences, Steps, Units, Words, attention_kwargs
 from saccade.models.story import StoryModel
 from saccade.trace import Act, ModelOutput
 

@@ -31,7 +31,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
-from saccade.backbones import build_backbone, pretrained
+from saccade.backbones import build_backbone
 from saccade.backbones.catalog import check_pretrained
 from saccade.geometry import Size
 from saccade.models.base import (
@@ -47,8 +47,7 @@ from saccade.models.base import (
 )
 from saccade.trace import SOFT, ModelOutput, MultisetOutput
 
-MIN_BOX_CELLS = 1e-6
-"""Cells; a box that covers less than this covers nothing."""
+MIN_BOX_CELLS = 1e-6  # cells; a box that covers less than this covers nothing
 
 
 @dataclass(frozen=True)
@@ -94,17 +93,14 @@ class MultisetModel(LabelReader):
     config: MultisetConfig
     total = "mean"
 
-    to_cells: Tensor
-    """Pixels of the network's input → cells of the look."""
-    from_cells: Tensor
-    """Cells of the look → pixels of the network's input."""
+    to_cells: Tensor  # pixels of the network's input → cells of the look
+    from_cells: Tensor  # cells of the look → pixels of the network's input
 
     def __init__(self, config: MultisetConfig) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
-        self.look_stage = self.backbone.names[-1]
-        """The stage whose cells are attended."""
+        self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.single = nn.Linear(self.channels, config.classes)
@@ -121,10 +117,6 @@ class MultisetModel(LabelReader):
     def steps(self) -> int:
         """How many classes are said, the last "nothing more" included."""
         return int(self.config.most) + 1
-
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
@@ -178,8 +170,7 @@ class MultisetModel(LabelReader):
         return geometry.cells_in_boxes(boxes, self.from_cells, self.grid)
 
 
-CERTAIN = 1e-6
-"""Probabilities nearer to 0 or 1 than this are told as this."""
+CERTAIN = 1e-6  # probabilities nearer to 0 or 1 than this are told as this
 
 
 @dataclass(frozen=True)

@@ -22,10 +22,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.backbones import Stages, build_backbone, pretrained
+from saccade.attention.scores import grid_of
+from saccade.backbones import Stages, build_backbone
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
-from saccade.models.base import Depth, QueryModel, Units, Words
+from saccade.models.base import Depth, Given, QueryModel, Units, Words
 from saccade.trace import SOFT, Act, QuestionOutput
 
 
@@ -115,11 +116,12 @@ class QueryPrior(nn.Module):
 class PictureQueryModel(QueryModel):
     """Pictures (B,3,H,W) and query ids (B,) → logits (B,K) and one look on the last stage.
 
-    A model adds what it attends with and its head (:meth:`new_head`), in this order, and says how it answers
-    (:meth:`ask`); one that attends softly gets its result from :meth:`classify_attended`.
+    A model adds what it attends with and its head (:meth:`new_head`), in this order. One that attends otherwise than by
+    a soft ``attention`` on the last stage says how it answers (:meth:`ask`).
     """
 
     config: PictureQueryConfig
+    attention: nn.Module
     head: AnswerHead
 
     def __init__(self, config: PictureQueryConfig) -> None:
@@ -153,23 +155,16 @@ class PictureQueryModel(QueryModel):
             momentum=config.norm_momentum,
         )
 
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
-
-    @property
-    def encoder(self) -> Stages | None:
-        """The backbone; None of a model with an :meth:`encode` of its own, in whose backbone the query takes part."""
-        return self.backbone if type(self).encode is PictureQueryModel.encode else None
-
-    def encode(self, images: Tensor) -> Tensor:
-        """Eq. (1): (B,3,H,W) → f (B,C,h,w)."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def one_hot_query(self, encoding: Tensor, query: Tensor) -> Tensor:
         """The query ids (B,) as one-hot vectors (B,Q), of the type of the encoding."""
         return F.one_hot(query, self.config.queries).to(encoding.dtype)
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
+        """Eq. (2)-(4): a soft look at the last stage, then the classifier."""
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
+        attended = self.attention.attend(encoding, asked, weights=weights)  # type: ignore[operator]  # a CellAttention
+        return self.classify_attended(attended, asked)
 
     def classify(self, feature: Tensor, asked: Tensor) -> Tensor:
         """Logits (B,K) of an attended feature (B,C), and what the query (B,Q) alone adds to them."""
@@ -201,11 +196,8 @@ def resolution_ends(backbone: Stages) -> tuple[str, ...]:
     ('layer1', 'layer2', 'layer3')
     """
     spacing = {name: frame[:, :2] for name, frame in backbone.frames.items()}  # (2,2): pixels from cell to cell
-    whole = [name for name, after in itertools.pairwise(backbone.names) if not _only_pools(backbone.stages[after])]
+    learns = {name for name, stage in backbone.stages.items() if next(stage.parameters(), None) is not None}
+    whole = [name for name, after in itertools.pairwise(backbone.names) if after in learns]  # not before a pooling
     whole.append(backbone.names[-1])
     ends = [name for name, after in itertools.pairwise(whole) if not torch.equal(spacing[name], spacing[after])]
     return (*ends, backbone.names[-1])
-
-
-def _only_pools(stage: nn.Module) -> bool:
-    return next(stage.parameters(), None) is None

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.scores import grid_of
-from saccade.backbones import build_backbone, pretrained
+from saccade.backbones import build_backbone
 from saccade.backbones.catalog import check_pretrained
 from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
 from saccade.models.base import Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
@@ -87,10 +87,6 @@ class HeadOnBackbone(ImageModel):
         self.register_buffer("centre", torch.zeros(self.channels))
         self.register_buffer("spread", torch.ones(self.channels))
 
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
-
     @property
     def encoder(self) -> Stages:
         """The backbone."""
@@ -106,17 +102,12 @@ class HeadOnBackbone(ImageModel):
     def read(self, encoding: Tensor, query: Tensor | None, attention: Given | None) -> ModelOutput:
         """Standardise the features, attend, classify; ``query`` (B,) where questions are asked."""
         values = standardised(encoding, self.centre, self.spread)  # (B,C,h,w)
-        maps = self._maps(values)
-        found = {name: self.given(attention, name, grid_of(maps[name])) for name in self.look_names}
-        given = {name: weights for name, weights in found.items() if weights is not None}
-        logits, acts = self.head(values, given or None, query)
+        if attention is not None:
+            maps = unfolded(values, self.levels) if self.config.pyramid else [values] * len(self.look_names)
+            for name, each in zip(self.look_names, maps):
+                self.given(attention, name, grid_of(each))  # checked
+        logits, acts = self.head(values, attention, query)
         return ModelOutput(logits, acts)
-
-    def _maps(self, values: Tensor) -> dict[str, Tensor]:
-        """The map (B,C,h,w) that each look lies on."""
-        if not self.config.pyramid:
-            return dict.fromkeys(self.look_names, values)
-        return dict(zip(self.look_names, unfolded(values, self.levels)))
 
 
 class ProbeModel(HeadOnBackbone, ImageOnlyModel):

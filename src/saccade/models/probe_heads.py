@@ -46,13 +46,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.hard import HardAttention, log_marginal
+from saccade.attention.scores import spatial_softmax
 from saccade.attention.soft import (
     CrossAttention,
     SoftAttention,
@@ -66,12 +67,14 @@ from saccade.trace import MIXTURE, SOFT, Act, LookSpec
 
 
 class ExampleQueries(NamedTuple):
-    """Questions about the pictures of a batch: several may be about one picture."""
+    """Questions (R,) about the pictures of a batch, and the place of the picture of each: several may share one."""
 
     query: Tensor
-    """(R,) number of each question."""
     picture: Tensor
-    """(R,) place of its picture in the batch."""
+
+
+Weights = Mapping[str, Tensor]
+"""Those of many heads by name, each (M,…)."""
 
 
 def _tokens(features: Tensor) -> Tensor:
@@ -85,7 +88,7 @@ def products(features: Tensor, weight: Tensor) -> Tensor:
     return (tokens @ weight.flatten(0, 1).T).reshape(*tokens.shape[:2], *weight.shape[:2])
 
 
-def additive(weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
+def additive(weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
     """The scores (M,R,N) of :class:`saccade.attention.scores.AdditiveScorer` for one-hot questions."""
     scorer = "attention.scorer"
     seen = products(features, weights[f"{scorer}.from_features.weight"].flatten(2))  # (B,N,M,D)
@@ -122,16 +125,13 @@ def pool(scores: Tensor, features: Tensor, asked: ExampleQueries | None) -> Tens
     return (scores.softmax(-1).transpose(0, 1) @ tokens).transpose(0, 1)
 
 
-def maps_of(scores: Tensor, features: Tensor) -> Tensor:
-    """Eq. (3) for all members, on the grid: scores (M,R,N) of features (B,C,H,W) → (M,R,H,W)."""
-    return scores.softmax(-1).reshape(*scores.shape[:2], *features.shape[2:])
-
-
-def classified(weights: Mapping[str, Tensor], contexts: Tensor) -> Tensor:
+def classified(weights: Weights, contexts: Tensor) -> Tensor:
     """The linear layer of each member: (M,B,C) → (M,B,K)."""
     return torch.baddbmm(weights["classify.bias"][:, None], contexts, weights["classify.weight"].transpose(1, 2))
 
 
+HeadOutput = tuple[Tensor, dict[str, Act]]
+"""Logits (B,K), and each act by the name of its look."""
 HeadName = Literal["linear", "soft", "hard", "cross", "queries", "pyramid"]
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
 LINEAR: HeadName = "linear"
@@ -167,10 +167,8 @@ class ProbeHead(nn.Module, ABC):
         self.prior = QueryPrior(asked, answers) if prior and asked > 1 else None
 
     @abstractmethod
-    def forward(
-        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Act]]:
-        """Logits (B,K), and each act by the name of its look.
+    def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
+        """Answer and show.
 
         Args:
             features: (B,C,H,W).
@@ -179,17 +177,23 @@ class ProbeHead(nn.Module, ABC):
         """
 
     @abstractmethod
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
-        """Logits (M,R,K) of many heads of this kind and size; ``weights`` are theirs by name, each (M,…).
+    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+        """Logits (M,R,K) of many heads of this kind and size.
 
         Without ``asked`` every picture (B,C,H,W) is asked the first question, R = B.
         """
 
-    def stacked_maps(
-        self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None
-    ) -> Tensor | None:
-        """The total maps (M,R,H,W) of such heads, each of sum 1; None without a place, or with several grids."""
+    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
+        """The scores of cells (M,R,N), or (M,Q,R,N), of such heads; None without a place, or with several grids."""
         return None
+
+    def stacked_maps(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
+        """Eq. (3) for all members: the total maps (M,R,H,W) of such heads, each of sum 1; None without scores."""
+        scores = self.scores(weights, features, asked)
+        if scores is None:
+            return None
+        maps = scores.softmax(-1).reshape(*scores.shape[:-1], *features.shape[2:])  # (M,R,H,W) or (M,Q,R,H,W)
+        return maps if scores.dim() == 3 else maps.mean(1)
 
     @abstractmethod
     def numbers(self, channels: int, cells: int, answers: int) -> int:
@@ -205,7 +209,7 @@ class ProbeHead(nn.Module, ABC):
         """Logits (B,K), and what the question alone adds to them."""
         return logits if self.prior is None else logits + self.prior(self._one_hot(features, query))
 
-    def _stacked_prior(self, weights: Mapping[str, Tensor], asked: ExampleQueries | None) -> Tensor | float:
+    def _stacked_prior(self, weights: Weights, asked: ExampleQueries | None) -> Tensor | float:
         """The same for all members, to be added: (M,R,K); 0 where there is none."""
         if self.prior is None:
             return 0.0
@@ -219,15 +223,13 @@ class LinearHead(ProbeHead):
         super().__init__(answers, asked, prior=False)
         self.classify = nn.Linear(channels, asked * answers)
 
-    def forward(
-        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Act]]:
+    def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """The mean of all cells, classified."""
-        attended = attend_uniformly(features, _of(given, "cells"))
+        attended = attend_uniformly(features, (given or {}).get("cells"))
         each = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
         return for_question(each, query), {"cells": attended}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         pooled = features.flatten(2).mean(-1)  # (B,C)
         found = classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))  # (M,B,AK)
@@ -243,34 +245,25 @@ class LinearHead(ProbeHead):
 class SoftHead(ProbeHead):
     """Additive soft attention, then one linear layer."""
 
-    attention: SoftAttention | CrossAttention
+    mechanism: ClassVar[type[SoftAttention] | type[CrossAttention]] = SoftAttention
 
     def __init__(self, channels: int, answers: int, *, hidden: int, asked: int = 1, **sizes: Any) -> None:
         super().__init__(answers, asked)
         self.hidden = hidden
-        self.attention = self._new_attention(channels)
+        self.attention = self.mechanism(channels, asked, hidden=hidden)
         self.classify = nn.Linear(channels, answers)
 
-    def _new_attention(self, channels: int) -> SoftAttention | CrossAttention:
-        return SoftAttention(channels, self.asked, hidden=self.hidden)
-
-    def forward(
-        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Act]]:
+    def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """What was attended, classified."""
-        attended = self.attention.attend(features, self._one_hot(features, query), weights=_of(given, "cells"))
+        attended = self.attention.attend(features, self._one_hot(features, query), weights=(given or {}).get("cells"))
         return self._with_prior(self.classify(attended.context), features, query), {"cells": attended}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
-        contexts = pool(self._scores(weights, features, asked), features, asked)  # (M,R,C)
+        contexts = pool(self.scores(weights, features, asked), features, asked)  # (M,R,C)
         return classified(weights, contexts) + self._stacked_prior(weights, asked)
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
-        """(M,R,H,W)."""
-        return maps_of(self._scores(weights, features, asked), features)
-
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
+    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """(M,R,N)."""
         return additive(weights, features, asked)
 
@@ -282,10 +275,9 @@ class SoftHead(ProbeHead):
 class CrossHead(SoftHead):
     """One dot-product query, then one linear layer."""
 
-    def _new_attention(self, channels: int) -> CrossAttention:
-        return CrossAttention(channels, self.asked, hidden=self.hidden)
+    mechanism = CrossAttention
 
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
+    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """q·(W f) = (q·W)·f: one product with a vector for each question in place of D, (M,R,N)."""
         to_query, to_key = weights["attention.to_query.weight"], weights["attention.to_key.weight"].flatten(2)
         vectors = torch.einsum("mda,mdc->mac", to_query, to_key) * to_query.shape[1] ** -0.5  # (M,A,C)
@@ -307,19 +299,17 @@ class HardHead(ProbeHead):
         self.attention = HardAttention(channels, asked, hidden=hidden)
         self.classify = nn.Conv2d(channels, answers, 1)
 
-    def forward(
-        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Act]]:
+    def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """The mixture of what all cells answer."""
         asked = self._one_hot(features, query)  # (B,A)
-        weights, scores = self.attention.prior(features, asked, weights=_of(given, "cells"))
+        weights, scores = self.attention.prior(features, asked, weights=(given or {}).get("cells"))
         cells = self.classify(features)  # (B,K,H,W)
         if self.prior is not None:
             cells = cells + self.prior(asked)[:, :, None, None]
         context = attend_with_scores(scores, features, weights).context  # (B,C), for those who read the trace
         return log_marginal(weights, cells.log_softmax(1)), {"cells": Act(context, weights, scores, features)}
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         prior = additive(weights, features, asked).log_softmax(-1)  # (M,R,N)
         cells = products(features, weights["classify.weight"].flatten(2)) + weights["classify.bias"]  # (B,N,M,K)
@@ -331,9 +321,9 @@ class HardHead(ProbeHead):
         joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (R,N,M,K)
         return joint.logsumexp(1).transpose(0, 1)  # (M,R,K)
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
-        """(M,R,H,W)."""
-        return maps_of(additive(weights, features, asked), features)
+    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
+        """(M,R,N)."""
+        return additive(weights, features, asked)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Hidden units and logits of each cell."""
@@ -350,41 +340,29 @@ class QueriesHead(ProbeHead):
         self.scale = channels**-0.5
         self.classify = nn.Linear(queries * channels, answers)
 
-    def forward(
-        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Act]]:
+    def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """What all queries pooled, classified."""
         every = (self.ask(features) * self.scale).unflatten(1, (self.asked, -1))  # (B,A,Q,H,W)
         scores = for_question(every, query)  # (B,Q,H,W)
-        if given is None:
-            both = attend_with_scores(scores, features)
-            contexts, weights = both.context, both.weights  # (B,Q,C), (B,Q,H,W)
-        else:
-            each = [
-                attend_with_scores(scores[:, at], features, _of(given, name)) for at, name in enumerate(self.look_names)
-            ]
-            contexts = torch.stack([act.context for act in each], 1)
-            weights = torch.stack([act.weights for act in each], 1)
+        weights = None
+        if given:
+            own = spatial_softmax(scores)  # (B,Q,H,W)
+            weights = torch.stack([given.get(name, own[:, at]) for at, name in enumerate(self.look_names)], 1)
+        read = attend_with_scores(scores, features, weights)  # contexts (B,Q,C)
         acts = {
-            name: Act(contexts[:, at], weights[:, at], scores[:, at], features)
+            name: Act(read.context[:, at], read.weights[:, at], scores[:, at], features)
             for at, name in enumerate(self.look_names)
         }
-        return self._with_prior(self.classify(contexts.flatten(1)), features, query), acts
+        return self._with_prior(self.classify(read.context.flatten(1)), features, query), acts
 
-    def stacked_maps(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
-        """The mean of the maps of all queries, as the total is: (M,R,H,W)."""
-        scores = self._scores(weights, features, asked)  # (M,Q,R,N)
-        laid = maps_of(scores.flatten(0, 1), features)  # (MQ,R,H,W)
-        return laid.reshape(*scores.shape[:2], *laid.shape[1:]).mean(1)
-
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
-        scores = self._scores(weights, features, asked)  # (M,Q,R,N)
+        scores = self.scores(weights, features, asked)  # (M,Q,R,N)
         pooled = pool(scores.flatten(0, 1), features, asked)  # (MQ,R,C)
         pooled = pooled.reshape(*scores.shape[:2], *pooled.shape[1:]).transpose(1, 2)  # (M,R,Q,C)
         return classified(weights, pooled.flatten(2)) + self._stacked_prior(weights, asked)
 
-    def _scores(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None) -> Tensor:
+    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
         """(M,Q,R,N)."""
         members, queries = len(weights["ask.weight"]), len(self.look_names)
         vectors = weights["ask.weight"].reshape(members, self.asked, queries, -1)  # (M,A,Q,C)
@@ -416,18 +394,16 @@ class PyramidHead(ProbeHead):
         self.ask = nn.ModuleList(nn.Conv2d(level.channels, asked, 1, bias=False) for level in self.levels)
         self.classify = nn.Linear(sum(level.channels for level in self.levels), answers)
 
-    def forward(
-        self, features: Tensor, given: Given | None = None, query: Tensor | None = None
-    ) -> tuple[Tensor, dict[str, Act]]:
+    def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """What was attended on each level, classified."""
         acts = {}
         for level, ask, values in zip(self.levels, self.ask, unfolded(features, self.levels)):
             scores = for_question(ask(values), query) * level.channels**-0.5  # (B,H,W)
-            acts[level.name] = attend_with_scores(scores, values, _of(given, level.name))
+            acts[level.name] = attend_with_scores(scores, values, (given or {}).get(level.name))
         contexts = torch.cat([act.context for act in acts.values()], 1)
         return self._with_prior(self.classify(contexts), features, query), acts
 
-    def stacked(self, weights: Mapping[str, Tensor], features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         contexts = []
         for number, (level, values) in enumerate(zip(self.levels, unfolded(features, self.levels))):
@@ -455,10 +431,6 @@ def new_head(
     name: HeadName, channels: int, answers: int, *, levels: Sequence[Level] = (), asked: int = 1, **sizes: int
 ) -> ProbeHead:
     """A fresh head; ``levels`` are those of a pyramid, ``asked`` counts the questions; sizes are hidden and queries."""
-    made: Any = _CLASSES[name]
-    head: ProbeHead = made(channels, answers, levels=levels, asked=asked, **sizes)
+    kind: Any = _CLASSES[name]
+    head: ProbeHead = kind(channels, answers, levels=levels, asked=asked, **sizes)
     return head
-
-
-def _of(given: Given | None, name: str) -> Tensor | None:
-    return None if given is None else given.get(name)

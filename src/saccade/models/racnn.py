@@ -46,7 +46,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import torch
 import torch.nn.functional as F
@@ -162,18 +162,9 @@ class RacnnModel(ImageOnlyModel):
         check_pictures(images, self.config.input_size)
         return images
 
-    def forward_raw(
-        self, images: Tensor, *, attention: Given | None = None, last: str = SCALES[-1], responses: bool = False
-    ) -> LabelOutput:
-        """Pictures (B,3,H,W) → plain tensors.
-
-        Args:
-            images: the network input.
-            attention: regions that are given instead of proposed.
-            last: the last scale that looks, for a phase that needs no more.
-            responses: whether to tell ``responses``, for a phase that teaches proposals by them.
-        """
-        return self.answer(self.encode(images), attention=attention, last=last, responses=responses)
+    def forward_raw(self, images: Tensor, **options: Any) -> LabelOutput:
+        """Pictures (B,3,H,W) → plain tensors; the options are those of :meth:`answer`."""
+        return self.answer(self.encode(images), **options)
 
     def answer(
         self,
@@ -185,8 +176,12 @@ class RacnnModel(ImageOnlyModel):
     ) -> LabelOutput:
         """Look, propose, look closer, twice; then all scales together.
 
-        With another ``last`` than the finest scale there are no ``logits``, and no looks behind that scale. ``boxes``
-        and ``strongest`` have what the scales that looked propose. With ``responses`` so does that key.
+        Args:
+            encoding: the network input.
+            attention: regions that are given instead of proposed.
+            last: the last scale that looks, for a phase that needs no more. With another than the finest there are no
+                ``logits`` and no looks behind it; ``boxes`` and ``strongest`` have what scales that looked propose.
+            responses: whether to tell ``responses``, for a phase that teaches proposals by them.
         """
         seeing = SCALES[: SCALES.index(last) + 1]
         acts: dict[str, Act] = {}

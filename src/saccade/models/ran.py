@@ -41,8 +41,8 @@ from saccade.attention.residual import MaskType, ResidualAttention
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.backbones import Stages
-from saccade.backbones.plain import start_weights
 from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.backbones.stages import start_weights
 from saccade.config import Within
 from saccade.models.base import LAST, MAX_STAGES, MAX_UNITS, Depth, Given, LabelModel, Words
 from saccade.trace import SOFT, Act, LabelOutput, LookSpec
@@ -51,8 +51,8 @@ MAX_POOLS = 8
 
 
 @dataclass(frozen=True)
-class RanConfig:
-    """Sizes; the defaults are those of Attention-56 for 32 × 32."""
+class UnitsConfig:
+    """What both networks of residual units have."""
 
     answers: Words = 10
     """How many labels there are."""
@@ -60,12 +60,18 @@ class RanConfig:
     """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
     widths: Annotated[tuple[int, int, int, int], Within(BOTTLENECK, MAX_UNITS)] = (64, 128, 256, 256)
     """Channels of the three stages and of the last units; a step to more channels halves the grid."""
+    last: Depth = 3
+    """Units behind the last stage."""
+
+
+@dataclass(frozen=True)
+class RanConfig(UnitsConfig):
+    """Sizes; the defaults are those of Attention-56 for 32 × 32."""
+
     modules: Annotated[tuple[int, int, int], Within(0, MAX_STAGES)] = (1, 1, 1)
     """Attention modules of each stage."""
     pools: Annotated[tuple[int, int, int], Within(1, MAX_POOLS)] = (3, 2, 1)
     """How often the mask branch of each stage goes down by half."""
-    last: Depth = 3
-    """Units behind the last stage."""
     mask_type: MaskType = "mixed"
     """mixed (f1), channel (f2) or spatial (f3)."""
     residual: bool = True
@@ -165,19 +171,11 @@ def _names(stage: int, modules: int) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class ResidualNetConfig:
+class ResidualNetConfig(UnitsConfig):
     """Sizes; the defaults match Attention-56 for 32 × 32."""
 
-    answers: Words = 10
-    """How many labels there are."""
-    stem: Stem = "small"
-    """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
-    widths: Annotated[tuple[int, int, int, int], Within(BOTTLENECK, MAX_UNITS)] = (64, 128, 256, 256)
-    """Channels of the three stages and of the last units; a step to more channels halves the grid."""
     units: Annotated[tuple[int, int, int], Within(0, MAX_STAGES)] = (5, 5, 10)
     """Plain units of each stage, behind the one that changes its channels."""
-    last: Depth = 3
-    """Units behind the last stage."""
 
 
 class ResidualNetModel(LabelModel):
@@ -206,16 +204,6 @@ class ResidualNetModel(LabelModel):
         self.norm = nn.BatchNorm2d(incoming)
         self.head = nn.Linear(incoming, config.answers)
         start_weights(self)
-
-    @property
-    def encoder(self) -> Stages:
-        """The backbone."""
-        return self.backbone
-
-    def encode(self, images: Tensor) -> Tensor:
-        """(B,3,H,W) → features (B,C,h,w)."""
-        features: Tensor = self.backbone(images)
-        return features
 
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> LabelOutput:
         """Average the cells of the last map, then classify."""

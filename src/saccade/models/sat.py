@@ -6,7 +6,7 @@ Paper: Xu et al., "Show, Attend and Tell: Neural Image Caption Generation with V
 ===============  ===============================================================  =================================
 Section 3.1.1    a = {a_1 … a_L}, the cells of a late convolution                 :meth:`SatModel.encode`
 Eq. (1-9), (13)  the words                                                        :mod:`.caption_decoder`
-Section 4.1      s_t drawn; of half the pictures, drawn too, its expectation      :meth:`SatModel.forward_features`
+Section 4.1      s_t drawn; of half the pictures, drawn too, its expectation      :meth:`SatModel.teacher_force`
 Section 4.1      b ← 0.9 b + 0.1 log p(y|s)                                       ``baseline``
 Section 4.2      Σ_i α_i a_i instead of a draw                                    ``attention_kind: soft``
 ===============  ===============================================================  =================================
@@ -25,85 +25,38 @@ cells were drawn and begins at log 1/V. Its present batch is not in it, so that 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Any, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
-from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.backbones.catalog import check_pretrained
-from saccade.config import Portion, Share, Within
+from saccade.backbones import Stages, build_backbone
 from saccade.errors import ConfigError, ShapeError
 from saccade.geometry import Size
 from saccade.models.base import (
-    MAX_WORDS,
     Given,
     ImageModel,
-    Pixels,
-    Steps,
-    Units,
     attention_kwargs,
     check_pictures,
     check_size,
     marked_given,
 )
-from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, Kind, LookStep, LstmState, Pick, WordStep
+from saccade.models.caption_decoder import (
+    CaptionDecoder,
+    EncodedImage,
+    LookStep,
+    LstmState,
+    Pick,
+    SatConfig,
+    WordStep,
+)
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
 from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
 
-BASELINE_KEEPS = 0.9
-"""Share of the moving average that a batch leaves as it was (Section 4.1)."""
-WORD = "word"
-"""The name of the look."""
-FIRST_WORD = 2
-"""Id of the first word proper: 0 ends a caption, 1 is any unknown word."""
-
-
-@dataclass(frozen=True)
-class SatConfig:
-    """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
-
-    vocabulary: Annotated[int, Within(FIRST_WORD + 1, MAX_WORDS)] = 10_000
-    """How many ids there are, the end (0) and the unknown word (1) among them."""
-    backbone: str = "vgg19"
-    """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
-    pretrained: bool = False
-    """Whether training starts from the backbone's ImageNet weights."""
-    through: str | None = "conv5"
-    """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
-    input_size: Pixels = (224, 224)
-    """(height, width) of every picture."""
-    embed: Units = 512
-    """m, numbers of an embedded word."""
-    hidden: Units = 512
-    """n, units of the LSTM."""
-    attention: Units = 512
-    """Units in which cells and state meet."""
-    attention_kind: Kind = "soft"
-    """soft: all cells by their weights; hard: one cell, drawn; none: the mean of all cells."""
-    gate: bool = True
-    """Whether a scalar β says how much of what was seen counts for the next word."""
-    deep_output: bool = True
-    """Whether the word before and what was seen reach the logits directly (Eq. 7), or through the state alone."""
-    dropout: Portion = 0.5
-    """Share that is dropped in training."""
-    longest: Steps = 20
-    """Words of the longest caption that is said."""
-    expected_share: Share = 0.5
-    """Share of the pictures that hard attention sees by expectation in training."""
-    pick: Pick = "expected"
-    """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
-
-    def __post_init__(self) -> None:
-        if self.pick != "expected" and self.attention_kind != "hard":
-            raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
-        if self.pretrained:
-            check_pretrained(self.backbone)
+BASELINE_KEEPS = 0.9  # share of the moving average that a batch leaves as it was (Section 4.1)
+WORD = "word"  # the name of the look
 
 
 class SatModel(ImageModel):
@@ -120,21 +73,10 @@ class SatModel(ImageModel):
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
-        self.look_stage = self.backbone.names[-1]
-        """The stage whose cells are attended."""
+        self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
-        self.decoder = CaptionDecoder(
-            config.vocabulary,
-            self.channels,
-            embed=config.embed,
-            hidden=config.hidden,
-            attention=config.attention,
-            kind=config.attention_kind,
-            gate=config.gate,
-            deep_output=config.deep_output,
-            dropout=config.dropout,
-        )
+        self.decoder = CaptionDecoder(config, self.channels)
         # without a choice the weights multiplied the cells
         kind = LookSpec("hard", "multiplier", "softmax", chosen="policy") if self.is_hard else SOFT
         self.look_specs = {WORD: kind.at(self.backbone.frames[self.look_stage])}
@@ -145,10 +87,6 @@ class SatModel(ImageModel):
     def is_hard(self) -> bool:
         """Whether cells are drawn in training."""
         return bool(self.config.attention_kind == "hard")
-
-    def load_pretrained(self) -> None:
-        """Give the backbone its ImageNet weights."""
-        pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
@@ -180,19 +118,12 @@ class SatModel(ImageModel):
         its own, so many ``draws`` of each picture.
         """
         if features is None:
-            if images is None:
-                raise ShapeError("images", "(B,3,H,W), or features (B,L,D) in their place", ())
-            features = self.encode(images)  # (B,L,D)
+            features = self.encode(cast(Tensor, images))  # (B,L,D)
         if words is not None:
-            return self.forward_features(features, words, **attention_kwargs(attention))
+            return self.teacher_force(features, words, attention=attention)
         if attention is not None:
             raise ConfigError("attention: captions drawn for training use the model's own; give words or use caption()")
         return self.sample(features, draws)
-
-    def forward_features(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> CaptionOutput:
-        """The same of pictures that are encoded already, as by :meth:`encode` or kept from it: (B,L,D)."""
-        noise, expected = self._chances(features, words.shape[-1])
-        return self.teacher_force(features, words, noise=noise, expected=expected, attention=attention)
 
     def respond(
         self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None
@@ -202,7 +133,7 @@ class SatModel(ImageModel):
         Given attention is (B,T,h,w), a map for each word, or for the first ones; without words T is ``longest``.
         """
         if query is None:
-            query = self.caption(encoding, method="greedy", attention=attention).words[:, 0]  # (B,T)
+            query = self.caption(encoding, attention=attention).words[:, 0]  # (B,T)
         return self.teacher_force(encoding, query, attention=attention)
 
     def _chances(self, features: Tensor, steps: int) -> tuple[Tensor | None, Tensor | None]:
@@ -213,21 +144,14 @@ class SatModel(ImageModel):
         noise = gumbel_noise((features.shape[0], steps, features.shape[1]), like=features)  # (B,T,L)
         return noise, chance < self.config.expected_share
 
-    def teacher_force(
-        self,
-        features: Tensor,
-        words: Tensor,
-        *,
-        noise: Tensor | None = None,
-        expected: Tensor | None = None,
-        attention: Given | None = None,
-    ) -> CaptionOutput:
-        """The words (B,T) about features (B,L,D); cells are drawn with the noise (B,T,L), or picked as configured.
+    def teacher_force(self, features: Tensor, words: Tensor, *, attention: Given | None = None) -> CaptionOutput:
+        """The words (B,T) about encoded pictures (B,L,D).
 
-        Of the pictures that are ``expected`` (B,), all cells count even so. Where both are given, the baseline moves.
+        Hard attention in training draws cells, but for the pictures of which all cells count, and moves the baseline.
         """
-        self._check(features, words)
+        self._check(features)
         weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
+        noise, expected = self._chances(features, words.shape[-1])
         pick: Pick = "drawn" if noise is not None else self.config.pick
         if pick == "drawn" and noise is None:
             noise = gumbel_noise((*words.shape, features.shape[1]), like=features)  # (B,T,L)
@@ -266,22 +190,8 @@ class SatModel(ImageModel):
         self._check(encoding)
         return self.decoder.init_state(encoding, self.grid)
 
-    def scene(self, features: Tensor, seen: Tensor | None) -> EncodedImage:
-        """The scene of :meth:`init_state` from its tensors (B,D,h,w) and (B,h,w,A)."""
-        return EncodedImage(features, seen)
-
-    def memory(self, hidden: Tensor, cell: Tensor) -> LstmState:
-        """The memory of :meth:`init_state` from its tensors (B,K,n)."""
-        return LstmState(hidden, cell)
-
     def next_word(
-        self,
-        scene: EncodedImage,
-        memory: LstmState,
-        before: Tensor,
-        generator: torch.Generator | None = None,
-        *,
-        weights: Tensor | None = None,
+        self, scene: EncodedImage, memory: LstmState, before: Tensor, *, weights: Tensor | None = None
     ) -> WordStep:
         """One word more after ``before`` (B,K), -1 for none, for K captions of each picture side by side.
 
@@ -292,7 +202,7 @@ class SatModel(ImageModel):
         noise = None
         if self.config.pick == "drawn":
             shape = (*before.shape, self.grid[0] * self.grid[1])  # (B,K,L)
-            noise = gumbel_noise(shape, like=scene.features, generator=generator)
+            noise = gumbel_noise(shape, like=scene.features)
         return self.decoder.next_word(scene, memory, before, pick=self.config.pick, noise=noise, weights=weights)
 
     def caption(self, encoding: Tensor, *, attention: Given | None = None, **options: Any) -> Decoded:
@@ -312,8 +222,10 @@ class SatModel(ImageModel):
         training draws cells too, for each caption anew.
         """
         steps = self.config.longest
-        with _whole(self.decoder):
-            scene, memory = repeat_for_captions(*self.init_state(features), draws)
+        was_training = self.decoder.training
+        self.decoder.eval()
+        try:
+            scene, memory = (repeat_for_captions(part, draws) for part in self.init_state(features))
             features = features.repeat_interleave(draws, dim=0)  # (B·K,L,D)
             noise, expected = self._chances(features, steps)
             words, log_prob, logits, looked = sample_captions(
@@ -325,8 +237,9 @@ class SatModel(ImageModel):
                 cell_noise=noise,
                 expected=expected,
             )
-        act = _act(looked, scene, words)
-        output = CaptionOutput(logits, {WORD: act}, log_prob=log_prob)
+        finally:
+            self.decoder.train(was_training)
+        output = CaptionOutput(logits, {WORD: _act(looked, scene, words)}, log_prob=log_prob)
         if expected is not None:
             output.expected = expected
         return output
@@ -343,23 +256,10 @@ class SatModel(ImageModel):
             looks=self.looks(CaptionOutput(acts={WORD: act})), answer=words, image_size=size, total=self.total
         )
 
-    def _check(self, features: Tensor, words: Tensor | None = None) -> None:
+    def _check(self, features: Tensor) -> None:
         cells = self.grid[0] * self.grid[1]
         if features.dim() != 3 or features.shape[1:] != (cells, self.channels):
             raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
-        if words is not None and (words.dim() != 2 or words.shape[0] != features.shape[0] or not words.shape[1]):
-            raise ShapeError("words", f"({features.shape[0]},T), a caption for each picture", words.shape)
-
-
-@contextmanager
-def _whole(decoder: CaptionDecoder) -> Iterator[None]:
-    """The decoder without dropout, whatever its mode."""
-    was_training = decoder.training
-    decoder.eval()
-    try:
-        yield
-    finally:
-        decoder.train(was_training)
 
 
 def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:

@@ -17,13 +17,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention
-from saccade.models.base import Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, start_glorot
-from saccade.trace import QuestionOutput
 
 
 @dataclass(frozen=True)
@@ -36,6 +31,7 @@ class SoftModel(PictureQueryModel):
 
     Config = SoftConfig
     config: SoftConfig
+    attention: SoftAttention
 
     def __init__(self, config: SoftConfig) -> None:
         super().__init__(config)
@@ -43,9 +39,3 @@ class SoftModel(PictureQueryModel):
         self.head = self.new_head()
         if config.initial == "glorot":
             start_glorot(self.attention, self.head)
-
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
-        """Eq. (2)-(4), then the classifier."""
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
-        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.classify_attended(self.attention.attend(encoding, asked, weights=weights), asked)

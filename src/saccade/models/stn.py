@@ -47,11 +47,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
+from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from saccade.attention.spatial_transformer import PointingTransformer, SpatialTransformer
+from saccade.attention.spatial_transformer import START, PointingTransformer, SpatialTransformer
+from saccade.config import Within
 from saccade.geometry import Size
 from saccade.models.base import Given, Pixels, Units, check_pictures, check_size
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
@@ -70,7 +72,7 @@ class CroppingConfig(PictureQueryConfig):
     """(height, width) of every picture."""
     crop: Pixels = (100, 100)
     """(height, width) at which the window is read."""
-    smallest: float = 0.1
+    smallest: Annotated[float, Within(0, START, above=True, below=True)] = 0.1
     """Extent of the smallest window, as a share of the picture."""
 
     def __post_init__(self) -> None:
@@ -137,7 +139,7 @@ class StnConfig(CroppingConfig):
 
     bounded: bool = True
     """Whether windows stay inside the picture; False: any affine map."""
-    pace: float = 0.1
+    pace: Annotated[float, Within(0, 1, above=True)] = 0.1
     """How fast windows leave their start, see :mod:`saccade.attention.spatial_transformer`."""
     query_to_classifier: bool = False
     """Whether the classifier sees the query too."""
@@ -183,8 +185,13 @@ class StnTunedConfig(CroppingConfig):
 
     crop: Pixels = (50, 50)
     """(height, width) at which the window is read: as fine as the picture where the window is largest."""
-    largest: float = 0.5
+    largest: Annotated[float, Within(0, 1, above=True)] = 0.5
     """Extent of the largest window, as a share of the picture."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.smallest >= self.largest:
+            raise ValueError(f"largest: above the smallest window of {self.smallest}, found {self.largest}")
 
 
 class StnTunedModel(CroppingModel):

@@ -86,6 +86,12 @@ def in_one_run(words: Tensor) -> Tensor:
     return run.scatter(1, place, words)[:, :-1]  # (B,N)
 
 
+def last_state(states: Tensor, words: Tensor) -> Tensor:
+    """The states (N,J,n) of a net after the last of the words (N,J): (N,n)."""
+    last = ((words != 0).sum(1) - 1).clamp(min=0)  # (N,)
+    return states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]
+
+
 @dataclass(frozen=True)
 class StoryLSTMConfig:
     """Sizes of the network."""
@@ -120,9 +126,7 @@ class StoryLSTMModel(StoryModel):
         self.given(attention, "", ())  # it has no looks: whatever is given is refused
         words = torch.cat([encoding.flatten(1), query], 1)  # (B,L)
         states, _ = self.reader(self.embed(in_one_run(words)))  # (B,L,n)
-        last = ((words != 0).sum(1) - 1).clamp(min=0)  # (B,)
-        state = states.gather(1, last.view(-1, 1, 1).expand(-1, 1, states.shape[-1]))[:, 0]  # (B,n)
-        return ModelOutput(self.answer(state))
+        return ModelOutput(self.answer(last_state(states, words)))
 
     def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """Stories (B,S,J) and questions (B,Q) → plain tensors."""

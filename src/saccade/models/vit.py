@@ -23,8 +23,6 @@ Axes: B examples, Q queries, D width of a token, N = 1 + h·w tokens, h and w ce
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import cast
 
@@ -101,10 +99,10 @@ class VitModel(PictureQueryModel):
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         cells = grid_of(encoding)  # (B, h, w)
         tokens = self._tokens(encoding, asked)  # (B,N,D)
-        for layer in self._earlier:
+        *earlier, last = self._chain()
+        for layer in earlier:
             tokens = layer(tokens)
         given = None if attention is None else [self.given(attention, name, cells) for name in self.look_names]
-        last = self._last
         read = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
         told = self.norm(last.thought(tokens[:, 0] + read.output))  # (B,D)
         acts = {
@@ -116,35 +114,15 @@ class VitModel(PictureQueryModel):
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
         """Attention rollout from the class token to the patches: (B,h,w) of encodings (B,C,h,w), queries (B,)."""
-        rolled = attention_rollout(self._shares(encoding, query))  # (B,N,N)
+        tokens, layers = self._tokens(encoding, self.one_hot_query(encoding, query)), []
+        for layer in self._chain():
+            layers.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))  # (B,N,N)
+            tokens = layer(tokens)
+        rolled = attention_rollout(layers)  # (B,N,N)
         return rolled[:, 0, 1:].reshape(grid_of(encoding))
 
-    @torch.no_grad()
-    def class_rows(self, encoding: Tensor, query: Tensor) -> Tensor:
-        """The class token's row of every layer, the mean over heads: (B,L,h,w); the last is the total of the looks."""
-        rows = [each[:, 0, 1:] for each in self._shares(encoding, query)]  # (B,N-1) each
-        batch, *cells = grid_of(encoding)
-        return torch.stack(rows, 1).reshape(batch, len(rows), *cells)
-
-    def _shares(self, encoding: Tensor, query: Tensor) -> list[Tensor]:
-        """The weights (B,N,N) of every layer, the mean over its heads."""
-        tokens, found = self._tokens(encoding, self.one_hot_query(encoding, query)), []
-        for layer in self._every:
-            found.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))
-            tokens = layer(tokens)
-        return found
-
-    @property
-    def _every(self) -> Iterator[Layer]:
-        return (cast(Layer, layer) for layer in self.layers)
-
-    @property
-    def _earlier(self) -> Iterator[Layer]:
-        return itertools.islice(self._every, len(self.layers) - 1)
-
-    @property
-    def _last(self) -> Layer:
-        return cast(Layer, self.layers[-1])
+    def _chain(self) -> list[Layer]:
+        return [cast(Layer, layer) for layer in self.layers]
 
     def _tokens(self, encoding: Tensor, asked: Tensor) -> Tensor:
         """Dosovitskiy, Eq. (1): (B,N,D)."""

@@ -26,8 +26,8 @@ from saccade.data.pictures.evidence import Evidence
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import grids_of, seen_by_cells
-from saccade.metrics.maps.points import Clicks, at_points, exactly_at
-from saccade.metrics.maps.scorer import Baseline, MapScorer
+from saccade.metrics.maps.points import Clicks
+from saccade.metrics.maps.scorer import MapScorer, at_places
 from saccade.metrics.result import Part, without_nan
 from saccade.metrics.verdict import EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
@@ -38,7 +38,6 @@ from saccade.probing.heads import Places
 from saccade.probing.probe import ProbeResult
 from saccade.probing.trials import habits
 from saccade.tasks.forward_passes import in_parts
-from saccade.trace import AttentionTrace
 
 MAX_MAPS = 1000
 """Pictures whose maps are scored."""
@@ -68,7 +67,9 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
             "evidence weight: no picture has evidence; name data with boxes or masks (a table with a column box or "
             "mask, COCO annotations), or leave it out"
         )
-    cells = [seen_by_cells(evidence.take(rows), frame, grid) for rows in torch.split(pictures.rows, _AT_ONCE)]
+    cells = [
+        seen_by_cells(evidence.marks(rows).evidence(), frame, grid) for rows in torch.split(pictures.rows, _AT_ONCE)
+    ]
     everywhere = torch.ones(1, *pictures.store.size, dtype=torch.bool)
     return Places(torch.cat(cells), seen_by_cells(everywhere, frame, grid), weight)
 
@@ -116,7 +117,7 @@ def _rests_on(
         label, query, picture = pictures.labels[part], pictures.query(part), questions.picture[part]  # (n,) each
         rests.add(
             pictures.inputs(picture),
-            evidence.objects(pictures.rows[part]),
+            evidence.marks(pictures.rows[part]).region(),
             partial(_right, model, label, query),
             labels=label,
             pictures=picture,
@@ -141,35 +142,23 @@ def _map_scores(
     """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     scorer = MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
     size, usual = pictures.store.size, {}
-    clicked = not bool(evidence.points(pictures.rows).isnan().all())  # of the same kind in every part
+    clicked = not bool(evidence.marks(pictures.rows, masks=False).point.isnan().all())  # of the same kind in every part
     for number, part in _tested(probed, sampled(len(pictures), MAX_MAPS)):
         if number not in usual:
             usual[number] = UsualPlaces(pictures, evidence, probed.splits[number].train)
         rows, picture, model = pictures.rows[part], pictures.questions.picture[part], model_of(number)
-        marked = evidence.take(rows)  # (n,H,W)
+        marks = evidence.marks(rows)
+        marked = marks.evidence()  # (n,H,W)
         if not bool(marked.any()):
             continue
         encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
         trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
-        clicks = Clicks.at(evidence.points(rows), evidence.boxes(rows), size) if clicked else None
+        clicks = Clicks.at(marks.point, marks.box, size) if clicked else None
         box = evidence.boxes_of_objects(rows)  # (n,4)
         points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual[number].of(part)}  # (n,2) each
-        beside = _blind_maps(points, trace, size, exact=not bool(evidence.points(rows).isnan().all()))
+        beside = at_places(points, grids_of(trace, size), size, exact=not bool(marks.point.isnan().all()))
         scorer.add_trace(trace, marked, groups=picture, clicks=clicks, beside=beside)
     return scorer
-
-
-def _blind_maps(points: dict[str, Tensor], trace: AttentionTrace, size: Size, *, exact: bool) -> dict[str, Baseline]:
-    """Maps that look at ``points`` (n,2), on the grids of ``trace``; with ``exact`` at the pixel itself too."""
-    grids = grids_of(trace, size)
-    maps: dict[str, Baseline] = {}
-    for name, at in points.items():
-        known = ~at.isnan().any(1)  # (n,)
-        if grids is not None and bool(known.any()):
-            maps[name] = Baseline(grids.through(partial(at_points, at, size=size)), known)  # (n,H,W)
-            if exact:
-                maps[f"{name}_exact"] = Baseline(exactly_at(at, size), known)
-    return maps
 
 
 class UsualPlaces:
@@ -203,9 +192,10 @@ class UsualPlaces:
 
 def _centres(evidence: Evidence, rows: Tensor) -> Tensor:
     """The point that was clicked, else the centre of the evidence: (n,2); NaN where there is none."""
-    marked = evidence.take(rows).double()  # (n,H,W)
+    marks = evidence.marks(rows)
+    marked = marks.evidence().double()  # (n,H,W)
     pixels = marked.sum((1, 2))  # (n,)
     down, across = (torch.arange(side, dtype=torch.float64) + 0.5 for side in marked.shape[1:])
     middle = torch.stack([(marked.sum(1) @ across) / pixels, (marked.sum(2) @ down) / pixels], 1)  # (n,2)
-    clicked = evidence.points(rows).double()
+    clicked = marks.point.double()
     return torch.where(clicked.isnan().any(1)[:, None], middle, clicked)

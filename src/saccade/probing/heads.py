@@ -19,6 +19,7 @@ import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -26,12 +27,20 @@ from torch import Tensor
 
 from saccade.losses.maps import evidence_loss
 from saccade.models.probe_heads import ExampleQueries, ProbeHead
-from saccade.probing.data import Questions
+from saccade.probing.data import Examples, Questions
 from saccade.probing.features import Batch
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 BUDGET = 64 << 20
 """Numbers that a step of a stack may keep at most; larger stacks are trained in parts."""
+
+
+class Setting(NamedTuple):
+    """How a head is trained."""
+
+    rate: float
+    decay: float
+    """Of the weights."""
 
 
 @dataclass(frozen=True)
@@ -87,52 +96,48 @@ class HeadStack:
 def train_heads(
     heads: Sequence[ProbeHead],
     batch: Batch,
-    labels: Tensor,
+    examples: Examples,
     learns: Tensor,
+    settings: Sequence[Setting],
     *,
-    rates: Sequence[float],
-    decays: Sequence[float],
     steps: int,
     batch_size: int,
     seed: int = 0,
     at_once: int | None = None,
     places: Places | None = None,
-    questions: Questions,
 ) -> list[ProbeHead]:
     """The heads, trained; those that come in stay as they are.
 
     Args:
         heads: fresh heads of one kind, M of them.
         batch: gives the features of pictures by number.
-        labels: (N,) the class of each example.
+        examples: N of them.
         learns: (M,N) bool: which examples each member may learn from. Pictures that no member learns from are never
             asked for.
-        rates: the learning rate of each member.
-        decays: the weight decay of each member.
+        settings: how each member is trained.
         steps: batches to learn from.
         batch_size: pictures in a batch at most.
         seed: of the order of the pictures, which is the same for all members.
         at_once: members in one stack at most; None: as memory allows.
         places: where labels can be seen, and how much it counts that maps lie there; None: nobody says.
-        questions: what is asked.
     """
     at_once = at_once or len(heads)
     trained: list[ProbeHead] = []
     for first in range(0, len(heads), at_once):
         part = slice(first, first + at_once)
         stack, own = HeadStack(heads[part]), learns[part]
-        optimiser = StackedAdamW(stack.parameters, rates[part], decays[part])
-        pictures = questions.pictures_of(own.any(0).nonzero()[:, 0])  # (n,)
+        optimiser = StackedAdamW(stack.parameters, settings[part])
+        pictures = examples.questions.pictures_of(own.any(0).nonzero()[:, 0])  # (n,)
         for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
             features = batch(numbers)  # (B,C,H,W)
-            examples, asked = questions.about(numbers)  # (R,)
+            about, asked = examples.questions.about(numbers)  # (R,)
             logits = stack.logits(features, asked)  # (M,R,K)
-            counts = own[:, examples].to(logits.dtype)  # (M,R)
-            truth = labels[examples].expand(stack.members, -1)  # (M,R)
+            counts = own[:, about].to(logits.dtype)  # (M,R)
+            truth = examples.labels[about].expand(stack.members, -1)  # (M,R)
             surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
             losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
             if places is not None and (maps := stack.maps(features, asked)) is not None:
-                losses = losses + places.weight * places.missed(maps, examples, counts)
+                losses = losses + places.weight * places.missed(maps, about, counts)
             gradients = torch.autograd.grad(losses.sum(), [*stack.parameters.values()])
             optimiser.step(gradients, rate_factor(step, steps))
         trained += [stack.member(number) for number in range(stack.members)]
@@ -170,9 +175,9 @@ def batches_of(pictures: Tensor, batch_size: int, steps: int, seed: int) -> list
 class StackedAdamW:
     """AdamW with a learning rate and a weight decay for each member of the leading axis."""
 
-    def __init__(self, parameters: dict[str, Tensor], rates: Sequence[float], decays: Sequence[float]) -> None:
+    def __init__(self, parameters: dict[str, Tensor], settings: Sequence[Setting]) -> None:
         self._parameters = [*parameters.values()]
-        self._rates, self._decays = (torch.tensor(values, dtype=torch.float64) for values in (rates, decays))  # (M,)
+        self._rates, self._decays = torch.tensor(settings, dtype=torch.float64).unbind(1)  # (M,)
         self._means = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._steps = 0

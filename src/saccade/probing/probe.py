@@ -26,12 +26,11 @@ from saccade.metrics.result import Part, without_nan
 from saccade.models.probe_heads import HEADS, LINEAR, TITLES, HeadName, ProbeHead
 from saccade.probing.data import Examples, OnProgress, Split, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import Places
+from saccade.probing.heads import Places, Setting
 from saccade.probing.trials import (
     RIVALS,
     Material,
     Plan,
-    Setting,
     Training,
     Trial,
     accuracy,

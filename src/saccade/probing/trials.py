@@ -21,7 +21,7 @@ from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
 from saccade.probing.data import Examples, Split, some_of
 from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import Places, fresh_heads, logits_of, members_at_once, train_heads
+from saccade.probing.heads import Places, Setting, fresh_heads, logits_of, members_at_once, train_heads
 
 RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
 """All rivals that are trained."""
@@ -62,13 +62,6 @@ class Plan:
         """Batches for that many training pictures."""
         batches = -(-pictures // self.batch_size)
         return self.steps or (self.epochs * batches if self.epochs else max(150, 10 * batches))
-
-
-class Setting(NamedTuple):
-    """How a head was trained."""
-
-    rate: float
-    decay: float
 
 
 @dataclass
@@ -149,16 +142,14 @@ class Training:
         return train_heads(
             fresh_heads(self._new, seeds),
             self._batch,
-            examples.labels,
+            examples,
             learns,
-            rates=[setting.rate for setting in settings],
-            decays=[setting.decay for setting in settings],
+            settings,
             steps=plan.steps_for(max(len(examples.questions.pictures_of(numbers)) for numbers in sets)),
             batch_size=plan.batch_size,
             seed=self._seed,
             at_once=self._at_once,
             places=self._places,
-            questions=examples.questions,
         )
 
     def logits(self, heads: Sequence[ProbeHead], numbers: Tensor) -> Tensor:

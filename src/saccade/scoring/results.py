@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -20,69 +22,15 @@ from saccade.scoring.sources import Maps, Truths
 
 SCORES, MAPS, SCENES, PAGE = "scores.json", "maps.csv", "scenes.csv", "report.html"
 SCHEMA_VERSION = 1
-TITLES = {
-    "true_positive_strength": "strength", "selectivity": "selectivity", "pointing": "pointing", "iou": "IoU",
-    "pr_auc": "PR-AUC", "nss": "NSS", "auc_judd": "AUC Judd", "auc_shuffled": "AUC shuffled",
-}  # fmt: skip
-"""Scores as tables call them, in their order."""
-ROWS = {
-    "uniform": "uniform", "centre_gaussian": "centre", "shuffled": "shuffled",
-    "all_objects": "all objects on the grid", "all_objects_exact": "all objects", "grid_oracle": "bound",
-    "points_exact": "the points themselves",
-}  # fmt: skip
-"""Baselines and bounds as tables call them, in their order."""
-SCENE_TITLES = {
-    name: name.replace("_background", ", background")
-    for name in ("map_follow", "map_turn", "map_specific", "map_hold", "map_hold_background")
-}
-"""Scores about scenes and their twins, likewise."""
-SCENE_ROWS = {
-    "foreground": "maps × foreground", "uniform": "uniform", "centre_gaussian": "centre", "shuffled": "shuffled",
-    "grid_oracle": "best on its grid", "target_mask": "target's mask",
-}  # fmt: skip
-COUNTED = {
-    "missing": "without a map", "missing_twins": "twins without a map", "unread": "maps of twins that no score reads",
-    "extra": "maps without a truth", "nan": "maps with NaN", "broken": "unreadable", "empty": "with an empty truth",
-    "zero": "maps of zeros (they score 0)", "resized": "maps brought to another size",
-    "outside": "points outside their picture", "rows": "rows of the truth unreadable", "ignored": "other files",
-}  # fmt: skip
-"""What is counted beside the maps that were scored."""
+WORDS: Any = json.loads(files("saccade.scoring").joinpath("words.json").read_text("utf-8"))
+"""Titles of scores and rows, choices, and what pages say."""
+TITLES: dict[str, str] = WORDS["titles"]
+CHOICES: dict[str, dict[str, str]] = WORDS["choices"]
+"""How to treat maps and masks that cannot be scored as they are; the first of each is the default."""
 _LISTED = 10
 
 Means = Mapping[str, Mapping[str, float]]
 """Name of a baseline or bound → its scores."""
-
-CHOICES: dict[str, dict[str, str]] = {
-    "signed": {
-        "keep": "values stay as they are; of masks and boxes a negative one is an error",
-        "abs": "absolute values",
-        "positive": "values below 0 become 0",
-    },
-    "resize": {
-        "truth": "a map is laid over the picture at the size of the truth, smooth between its cells",
-        "map": "a mask is brought to the size of the map; a pixel is in it where half of it was",
-        "never": "a map of another size than its truth is an error",
-    },
-    "nan": {
-        "skip": "a map with NaN or infinity is left out and counted",
-        "zero": "NaN and infinity become 0",
-        "stop": "a map with NaN or infinity is an error",
-    },
-    "missing": {
-        "skip": "a truth without a map is left out and counted",
-        "zero": "a truth without a map counts as a map of zeros",
-        "stop": "a truth without a map is an error",
-    },
-    "empty": {
-        "skip": "a map whose truth is empty is left out and counted",
-        "stop": "an empty truth is an error",
-    },
-    "broken": {
-        "stop": "a file that cannot be read is an error",
-        "skip": "a file that cannot be read is left out and counted",
-    },
-}
-"""How to treat maps and masks that cannot be scored as they are; the first of each is the default."""
 
 
 @dataclass(frozen=True)
@@ -100,6 +48,10 @@ class Policies:
     def __post_init__(self) -> None:
         if not self.separator.strip():
             raise ConfigError("separator: empty; what usually stands between picture and question is __")
+
+    def with_sign(self, map: Tensor) -> Tensor:
+        """The map as ``signed`` wants it."""
+        return map.abs() if self.signed == "abs" else map.clamp(min=0) if self.signed == "positive" else map
 
     def lines(self) -> list[str]:
         """Each choice and what it means, as it is printed."""
@@ -119,8 +71,9 @@ class SceneScores:
 
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
-        columns, rows = _table(self.scores, SCENE_TITLES, self.baselines, SCENE_ROWS)
-        rows.insert(2, ["n", *(f"{self.scores[name].n:,}" for name in SCENE_TITLES if name in self.scores)])
+        titles = WORDS["scene_titles"]
+        columns, rows = _table(self.scores, titles, self.baselines, WORDS["scene_rows"])
+        rows.insert(2, ["n", *(f"{self.scores[name].n:,}" for name in titles if name in self.scores)])
         return columns, rows
 
     def csv_text(self) -> str:
@@ -168,13 +121,15 @@ class ScoreResult:
         elif "grid_oracle" in means:  # of coarse cells, the best bounds strength alone
             strength = "true_positive_strength"
             means["grid_oracle"] = {name: value for name, value in means["grid_oracle"].items() if name == strength}
-        return _table(self.scores, TITLES, means, ROWS)
+        return _table(self.scores, TITLES, means, WORDS["rows"])
 
     def counted(self) -> str:
         """What was scored and what was not, in one line."""
         counts = self.counts
         parts = [f"{counts['scored']:,} of {counts['truths']:,} scored, {counts['pictures']:,} pictures"]
-        return "; ".join(parts + [f"{counts[name]:,} {words}" for name, words in COUNTED.items() if counts.get(name)])
+        return "; ".join(
+            parts + [f"{counts[name]:,} {words}" for name, words in WORDS["counted"].items() if counts.get(name)]
+        )
 
     def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""

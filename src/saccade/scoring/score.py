@@ -92,20 +92,17 @@ class Shard:
             raise DataError(f"two maps are called '{name}'; give each its own name")
         self.seen[name] = len(self.seen)
 
-    def set_objects(self, name: str, has_objects: bool) -> None:
-        """Note whether truths have objects; all or none have."""
-        if self.has_objects not in (None, has_objects):
-            raise DataError(
-                f"'{name}': some maps are about a picture and some about one of its labels; score them apart"
-            )
-        self.has_objects = has_objects
+    def set_objects(self, has_objects: bool | None) -> None:
+        """Note whether truths have objects; all or none have. None: there are no maps yet."""
+        if None not in (self.has_objects, has_objects) and self.has_objects != has_objects:
+            raise DataError("some maps are about a picture and some about one of its labels; score them apart")
+        self.has_objects = self.has_objects if has_objects is None else has_objects
 
     def join(self, later: Shard) -> None:
         """Add the scores of the maps behind these."""
         for name in later.seen:
             self.see(name)
-        if later.names and later.has_objects is not None:
-            self.set_objects(later.names[0], later.has_objects)
+        self.set_objects(later.has_objects)
         numbers = [self.pictures.setdefault(picture, len(self.pictures)) for picture in later.pictures]
         later.scorer.renumber(torch.tensor(numbers, dtype=torch.int64))
         self.scorer.join(later.scorer)
@@ -220,10 +217,7 @@ class Scoring:
                 self._leave_out("nan", name, f"'{name}': holds NaN or infinity")
                 return None
             map = map.nan_to_num(0.0, 0.0, 0.0)
-        if self._policies.signed == "abs":
-            return map.abs()
-        if self._policies.signed == "positive":
-            return map.clamp(min=0)
+        map = self._policies.with_sign(map)
         if self._points is None and bool((map < 0).any()):
             raise DataError(
                 f"'{name}': has negative values, so shares of it are not defined; `signed=abs` takes absolute "
@@ -248,7 +242,7 @@ class Scoring:
         if self._points is None:
             mask, objects = self._truths.evidence(truth, size)
             mask, objects = mask.to(map.device), None if objects is None else objects.to(map.device)
-            self.shard.set_objects(name, objects is not None)
+            self.shard.set_objects(objects is not None)
         shown = self._truths.points(truth).size or size if mask is None else (mask.shape[0], mask.shape[1])
         self._check_size(name, map, shown)
         if self._pool is not None and name in self.shard.seen:  # else it stands for a missing one
@@ -297,9 +291,8 @@ class Scoring:
         shard.counts["zero"] += int((maps == 0).flatten(1).all(1).sum())
         shard.counts["resized"] += 0 if laid is maps else len(maps)
         if self._points is not None:
-            self._count_empty(
-                self._points.add([one.truth for one in waiting], laid, shown, groups, grids, donors), names
-            )
+            truths = [one.truth for one in waiting]
+            self._count_empty(self._points.add(truths, laid, shown, groups, grids, donors), names)
             return
         masks = torch.stack([one.mask for one in waiting if one.mask is not None])  # (B,H,W)
         of_objects = [one.objects for one in waiting if one.objects is not None]
@@ -355,7 +348,9 @@ class Scoring:
             **({} if self._points is None else {"outside": self._points.outside}),
             **({} if self._pool is None else {"twins": len(self._twins), "unread": self._pool.unread}),
         }
-        zeros = self._policies.missing == "zero"  # what is missing was scored
+        left_out = {reason: tuple(names) for reason, names in shard.left_out.items()}
+        if self._policies.missing == "zero":  # what is missing was scored
+            left_out |= {reason: () for reason in left_out if reason.startswith("missing")}
         return ScoreResult(
             kind=self._truths.kind,
             scores=intervals,
@@ -363,10 +358,7 @@ class Scoring:
             names=names,
             pictures=tuple(map(self._picture, names)),
             values={name: values[order] for name, values in scorer.total.values().items()},
-            left_out={
-                reason: () if zeros and reason.startswith("missing") else tuple(left)
-                for reason, left in shard.left_out.items()
-            },
+            left_out=left_out,
             notes=shard.notes,
             counts=counts,
             policies=self._policies,
@@ -383,20 +375,20 @@ class FixationPool:
     def __init__(self, truths: Truths, separator: str) -> None:
         self.scorer, self.outside = PointScorer(), 0  # points outside their picture
         self._truths, self._separator = truths, separator
-        pictures = truths.expected(set())
-        marks = [truths.points(name) for name in pictures]
-        points = torch.cat([mark.at for mark in marks] or [torch.zeros(0, 2, dtype=torch.float64)])  # (M,2)
-        picture = [number for number, mark in enumerate(marks) for _ in range(len(mark.at))]
-        scale = torch.tensor([(1.0, 1.0) if (size := marks[at].size) is None else (size[1], size[0]) for at in picture])
-        sized = torch.tensor([marks[at].size is not None for at in picture], dtype=torch.bool)  # (M,)
-        chosen = torch.arange(len(points))
-        if len(points) > MAX_OTHERS:
-            chosen = torch.randperm(len(points), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values
-        self._sized = sized[chosen]
-        self._share = (points / scale.reshape(-1, 2))[chosen]  # (M,2): of the picture; in pixels where it has no size
+        shares, sized, owners = [torch.zeros(0, 2, dtype=torch.float64)], list[bool](), list[str]()
+        for picture in truths.expected(set()):
+            at, size = truths.points(picture)
+            shares.append(at if size is None else at / torch.tensor([size[1], size[0]]))
+            sized += [size is not None] * len(at)
+            owners += [picture] * len(at)
+        chosen = torch.arange(len(owners))
+        if len(owners) > MAX_OTHERS:
+            chosen = torch.randperm(len(owners), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values
+        self._sized = torch.tensor(sized, dtype=torch.bool)[chosen]  # (M,)
+        self._share = torch.cat(shares)[chosen]  # (M,2): of the picture; in pixels where it has no size
         self._places: dict[str, list[int]] = {}
-        for at, number in enumerate(chosen.tolist()):
-            self._places.setdefault(pictures[picture[number]], []).append(at)
+        for at_chosen, number in enumerate(chosen.tolist()):
+            self._places.setdefault(owners[number], []).append(at_chosen)
 
     def add(
         self, truths: list[str], maps: Tensor, shown: Size, groups: Tensor, grids: Grids | None, donors: Baseline | None

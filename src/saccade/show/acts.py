@@ -18,7 +18,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.show.colours import PAPER, Values, as_map
-from saccade.show.overlay import OPACITY, Mark, PictureLike, Points, Polygon, as_marks, as_picture, draw_marks, paint
+from saccade.show.overlay import Mark, PictureLike, Points, Polygon, as_marks, as_picture, draw_marks, paint
 from saccade.trace import AttentionTrace, Look
 
 Scale = Literal["own", "shared"]
@@ -62,7 +62,6 @@ class Drawing:
         trace: of one example (``trace[i]``).
         fit: enlarges or reduces the picture to what is shown.
         outline: evidence, drawn on every painting, in pixels of ``picture``.
-        opacity: how much of the picture the peak hides.
     """
 
     def __init__(
@@ -71,14 +70,13 @@ class Drawing:
         trace: AttentionTrace,
         fit: Callable[[Image.Image], Image.Image],
         outline: Mark | Sequence[Mark] = (),
-        opacity: float = OPACITY,
     ) -> None:
         self.original = as_picture(picture)
         self.shown = fit(self.original)
         self.size = (self.shown.height, self.shown.width)
         self.trace = _of_picture(trace, (self.original.height, self.original.width))
         self.acts = [act for look in self.trace.looks if look.is_spatial for act in acts_of(look)]
-        self._outline, self._opacity = as_marks(outline), opacity
+        self._outline = as_marks(outline)
 
     def map(self, act: Act, *, cells: bool = False) -> Values:
         """The act's map (H,W) over the picture; with ``cells`` each pixel takes the nearest cell's weight."""
@@ -114,7 +112,7 @@ class Drawing:
 
     def paint(self, values: Values) -> Image.Image:
         """The picture under a map (H,W) of 0 … 1, with the evidence."""
-        return self.outlined(paint(self.shown, values, self._opacity))
+        return self.outlined(paint(self.shown, values))
 
     def outlined(self, image: Image.Image) -> Image.Image:
         """``image`` with the evidence on it."""

@@ -130,22 +130,15 @@ def smooth(values: Values, cell: tuple[float, float], width: float = WIDTH) -> V
         width: standard deviation of the filter in cells; 0 leaves the map as it is.
     """
     image = torch.from_numpy(values)[None, None]  # (1,1,H,W)
-    for axis, side in ((-1, cell[0]), (-2, cell[1])):
-        kernel = _gaussian(width * abs(side))  # (K,)
-        reach = len(kernel) // 2
-        padding, shape = ((reach, reach, 0, 0), (1, 1, 1, -1)) if axis == -1 else ((0, 0, reach, reach), (1, 1, -1, 1))
-        image = F.conv2d(F.pad(image, padding, mode="replicate"), kernel.reshape(shape))  # (1,1,H,W)
+    for side in cell:  # along the width, then, turned, along the height
+        reach = round(_REACH * width * abs(side))
+        if reach:  # else the filter is much narrower than a pixel
+            places = torch.arange(-reach, reach + 1, dtype=torch.float32)
+            weights = torch.exp(-0.5 * (places / (width * abs(side))).square())
+            kernel = (weights / weights.sum()).reshape(1, 1, 1, -1)
+            image = F.conv2d(F.pad(image, (reach, reach, 0, 0), mode="replicate"), kernel)
+        image = image.transpose(2, 3)
     return as_map(image[0, 0])
-
-
-def _gaussian(deviation: float) -> Tensor:
-    """A kernel (K,) of odd length that sums to 1; a single 1 for a filter much narrower than a pixel."""
-    reach = round(_REACH * deviation)
-    if reach == 0:
-        return torch.ones(1)
-    places = torch.arange(-reach, reach + 1, dtype=torch.float32)
-    weights = torch.exp(-0.5 * (places / deviation).square())
-    return weights / weights.sum()
 
 
 Rgb = tuple[int, int, int]

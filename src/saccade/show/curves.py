@@ -44,6 +44,9 @@ def training_curves(rows: Sequence[Row], *, names: Sequence[str] | None = None, 
         raise MissingExtraError("drawing curves", "plots") from error
     chosen = list(names) if names is not None else metrics_with_a_course(rows)
     ink, soft, rule, *colours = _THEMES[theme]
+    starts: dict[str, int] = {}  # the first step of each phase
+    for row in rows:
+        starts.setdefault(str(row.get("phase", "")), int(row["step"]))
     columns = min(COLUMNS, len(chosen))
     lines = -(-len(chosen) // columns)
     style: Any = {  # matplotlib names every key in its type
@@ -60,7 +63,7 @@ def training_curves(rows: Sequence[Row], *, names: Sequence[str] | None = None, 
         for number, name in enumerate(chosen):
             panel = figure.add_subplot(lines, columns, number + 1)
             _draw_metric(panel, rows, name, colours)
-            for start, phase in _phase_starts(rows)[1:]:
+            for phase, start in [*starts.items()][1:]:
                 panel.axvline(start, color=soft, linewidth=0.8, linestyle=":", gid=f"phase-{phase}")
     return figure
 
@@ -104,11 +107,3 @@ def _draw_metric(axes: Axes, rows: Sequence[Row], name: str, colours: Sequence[s
     axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
     if len(axes.lines) > 1:  # in one line above the axes, where it hides nothing; the title stands on the left
         axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
-
-
-def _phase_starts(rows: Sequence[Row]) -> list[tuple[int, str]]:
-    """(first step, name) of each phase, in order."""
-    starts: dict[str, int] = {}
-    for row in rows:
-        starts.setdefault(str(row.get("phase", "")), int(row["step"]))
-    return [(step, name) for name, step in starts.items()]

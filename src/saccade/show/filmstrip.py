@@ -28,7 +28,6 @@ from saccade.show.colours import (
 )
 from saccade.show.overlay import (
     MIN_SIDE,
-    OPACITY,
     Mark,
     PictureLike,
     Polygon,
@@ -59,7 +58,6 @@ def filmstrip(
     outline: Mark | Sequence[Mark] = (),
     scale: Scale = "own",
     cells: bool = False,
-    opacity: float = OPACITY,
     columns: int = 6,
     panel: int = 300,
 ) -> Image.Image:
@@ -75,16 +73,17 @@ def filmstrip(
         outline: evidence, drawn on the picture itself and on every overlay, in pixels of ``picture``.
         scale: each map by its "own" peak, or all by a "shared" one.
         cells: paint the cells flat instead of smooth.
-        opacity: how much of the picture the peak hides.
         columns: panels in a row.
         panel: longest side of a panel in pixels.
     """
-    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline, opacity)
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
     trace, acts, shown = drawing.trace, drawing.acts, drawing.shown
     if not acts:
         raise DataError("this trace has no look on a picture; a memory's looks are drawn by slot_table")
     maps = [drawing.map(act, cells=cells) for act in acts]
-    totals = [drawing.total()] if _total_says_more(trace, acts) else []
+    parts = {look.name for look in trace.looks_of_total}
+    has_total = trace.total != "last" and sum(act.look.name in parts for act in acts) > 1  # else it is shown already
+    totals = [drawing.total()] if has_total else []
     if scale == "shared":
         scaled = by_shared_peak([*maps, *totals])
     else:
@@ -118,12 +117,6 @@ def _total_in_words(trace: AttentionTrace) -> str:
         return f"{trace.total} of {next(iter(base)):g} + mask"
     has_derived = len(parts) < len(trace.looks) and any(look.role == "derived" for look in trace.looks)
     return f"{trace.total} of the other looks" if has_derived else f"{trace.total} of all looks"
-
-
-def _total_says_more(trace: AttentionTrace, acts: Sequence[Act]) -> bool:
-    """Whether the total is a picture that has not been shown yet."""
-    parts = {look.name for look in trace.looks_of_total}
-    return trace.total != "last" and len([act for act in acts if act.look.name in parts]) > 1
 
 
 def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.Image], str]:
@@ -220,16 +213,12 @@ def _tag(image: Image.Image, frame: Polygon, text: str, taken: Sequence[_Plate])
     for top in (y - height, bottom, y):
         plate = (left, top, left + width, top + height)
         fits = left >= 0 and 0 <= top <= image.height - height
-        if fits and not any(_overlap(plate, other) for other in taken):
+        if fits and all(x1 <= left or plate[2] <= x0 or y1 <= top or plate[3] <= y0 for x0, y0, x1, y1 in taken):
             pen = ImageDraw.Draw(image)
             pen.rectangle(plate, fill=PAPER)
             pen.text((left + _PAD, top + 1), text, INK, font=face)
             return [plate]
     return []
-
-
-def _overlap(first: _Plate, second: _Plate) -> bool:
-    return first[0] < second[2] and second[0] < first[2] and first[1] < second[3] and second[1] < first[3]
 
 
 def contact_sheet(

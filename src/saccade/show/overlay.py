@@ -89,13 +89,9 @@ def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[in
     for mark in marks:
         if isinstance(mark, Mask):
             result = _outline_mask(result, mark, picture_size)
-        elif isinstance(mark, Points):
-            for x, y in mark.points:
-                _ring(result, x * scale_x, y * scale_y)
-        elif isinstance(mark, Scanpath):
-            _numbered(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
-        else:
-            _closed_line(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
+            continue
+        draw = {Points: _rings, Scanpath: _numbered}.get(type(mark), _closed_line)
+        draw(result, [(x * scale_x, y * scale_y) for x, y in mark.points])
     return result
 
 
@@ -139,12 +135,12 @@ def _numbered(image: Image.Image, points: list[tuple[float, float]]) -> None:
         pen.text((x, y), text, _DARK, font=face, anchor="mm")
 
 
-def _ring(image: Image.Image, x: float, y: float) -> None:
+def _rings(image: Image.Image, points: list[tuple[float, float]]) -> None:
     pen = ImageDraw.Draw(image)
     radius = max(4.0, 0.02 * max(image.size))
-    for extra, colour, width in ((1.0, _DARK, 5), (0.0, _LIGHT, 3)):
-        reach = radius + extra
-        pen.ellipse([x - reach, y - reach, x + reach, y + reach], outline=colour, width=width)
+    for x, y in points:
+        for reach, colour, width in ((radius + 1.0, _DARK, 5), (radius, _LIGHT, 3)):
+            pen.ellipse([x - reach, y - reach, x + reach, y + reach], outline=colour, width=width)
 
 
 def png_bytes(image: Image.Image, **options: Any) -> bytes:
@@ -210,18 +206,11 @@ def fit_panel(picture: Image.Image, longest: int) -> Image.Image:
     return picture.resize((size[0], size[1]), Image.Resampling.LANCZOS)
 
 
-def stretch(values: Values, size: geometry.Size, *, cells: bool = False) -> Values:
-    """A map (h,w) that covers the whole picture, at ``size`` (H,W).
-
-    Smooth between cell centres as every projection is; with ``cells`` each cell becomes a flat rectangle.
-    """
+def stretch(values: Values, size: geometry.Size) -> Values:
+    """A map (h,w) that covers the whole picture, at ``size`` (H,W), smooth between cell centres."""
     height, width = values.shape
     if (height, width) == size:
         return values
-    if cells:
-        rows = np.minimum((np.arange(size[0]) + 0.5) * height / size[0], height - 1).astype(np.intp)
-        cols = np.minimum((np.arange(size[1]) + 0.5) * width / size[1], width - 1).astype(np.intp)
-        return as_map(values[rows[:, None], cols[None, :]])  # (H,W)
     frame = geometry.scale_shift((size[1] / width, size[0] / height), (0.0, 0.0))
     if height > size[0] or width > size[1]:  # the same, but project would hold pixels × cells numbers
         fine = torch.from_numpy(values).to(torch.float64)[None, None]  # (1,1,h,w)
@@ -239,7 +228,6 @@ def overlay(
     opacity: float = OPACITY,
     colormap: str | None = None,
     alpha: float | None = None,
-    cells: bool = False,
     outline: Mark | Sequence[Mark] = (),
     least_side: int = MIN_SIDE,
 ) -> Image.Image:
@@ -252,14 +240,13 @@ def overlay(
         opacity: how much of the picture the peak hides, 0 to 1.
         colormap: a colour map of matplotlib by name, as in "viridis"; None: that of :mod:`saccade.show.colours`.
         alpha: as ``opacity``, and where there is no weight the picture stays as it is; so it does with a ``colormap``.
-        cells: paint each cell of the map flat instead of smooth.
         outline: evidence or crops to draw on top, in pixels of ``picture``.
         least_side: small pictures are enlarged by a whole factor until their longer side has this many pixels.
     """
     original = as_picture(picture)
     shown = enlarge(original, least_side)
     scaled = attention if isinstance(attention, Scaled) else by_own_peak(attention)
-    values = stretch(scaled.values, (shown.height, shown.width), cells=cells)
+    values = stretch(scaled.values, (shown.height, shown.width))
     painted = paint(shown, values, opacity if alpha is None else alpha, colormap, clear=alpha is not None)
     return draw_marks(painted, as_marks(outline), original.size)
 

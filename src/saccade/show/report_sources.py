@@ -67,7 +67,10 @@ def report_from_run(
     sections.append(Section("Settings", "All settings of this run, including defaults.", [table]))
     recipe = settings.get("recipe")
     recipe = recipe if isinstance(recipe, Mapping) else settings
-    again = Code(shlex.join(["saccade", "evaluate", str(folder), *_pictures_of(recipe)]))
+    data = recipe.get("data")  # a model does not store where its files are
+    name = str(data.get("name", "")) if isinstance(data, Mapping) else ""
+    pictures = ["--data", name] if ":" in name else []
+    again = Code(shlex.join(["saccade", "evaluate", str(folder), *pictures]))
     sections.append(Section("Score it again", blocks=[again]))
     name = folder.resolve().name
     own = f" of recipe `{recipe['name']}`" if _is_plain(recipe.get("name")) else ""
@@ -127,13 +130,6 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _pictures_of(recipe: Mapping[str, Any]) -> list[str]:
-    """Options that 'evaluate' needs for a run on files, because a model does not store where they are."""
-    data = recipe.get("data")
-    name = data.get("name") if isinstance(data, Mapping) else None
-    return ["--data", name] if isinstance(name, str) and ":" in name else []
-
-
 def _words(name: str) -> str:
     return name.replace("_", " ")
 
@@ -147,13 +143,15 @@ def _best_values(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int
     for name in names:
         kind = _kind(rows, name)
         points = course(rows, name, kind)
-        if points and (name in _NEITHER_IS_BETTER or name.endswith("_std")):
-            values.append((name, Cell(None), None, points[-1][1]))
-        elif points:
+        if not points:
+            continue
+        best, at = Cell(None), None
+        if name not in _NEITHER_IS_BETTER and not name.endswith("_std"):
             lower = any(word in name for word in _LOWER_IS_BETTER)
-            step, value = min(points, key=lambda point: point[1] if lower else -point[1])
-            note = f"{'lowest' if lower else 'highest'} of {len(points)} {kind} measurements, at step {step:,}"
-            values.append((name, Cell(value, note=note), step, points[-1][1]))
+            at, value = min(points, key=lambda point: point[1] if lower else -point[1])
+            note = f"{'lowest' if lower else 'highest'} of {len(points)} {kind} measurements, at step {at:,}"
+            best = Cell(value, note=note)
+        values.append((name, best, at, points[-1][1]))
     return values
 
 
@@ -200,10 +198,10 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     if spatial and record.picture is not None:
         strip = _strip(record, record.picture, question, sure)
         blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
-    sentences = _listed(info, "sentences") or _listed(info, "slots")
+    sentences = info.get("sentences") or info.get("slots")
     over_slots = [look.name for look in trace.looks if not look.is_spatial]
     if sentences and (over_slots or not trace.looks):
-        supporting = _listed(info, "supporting") or _listed(trace.meta, "supporting")
+        supporting = info.get("supporting") or trace.meta.get("supporting") or ()
         grid = slot_grid(trace, list(map(_text, sentences)), [int(row) for row in supporting])
         blocks.append(SlotHeat(grid, f"Weights of {', '.join(over_slots)} over the sentences." if over_slots else ""))
     facts = list(_facts(info))
@@ -222,8 +220,7 @@ def _strip(record: Record, picture: Image.Image, question: str, answer: str) -> 
         return glimpse_strip(picture, trace, labels=_pairs(info, "labels"), answer=answer)
     if has_words(trace) and info.get("words"):
         words = [
-            (_text(word["word"]), math.exp(min(0.0, word.get("log_probability", -math.inf))))
-            for word in _listed(info, "words")
+            (_text(word["word"]), math.exp(min(0.0, word.get("log_probability", -math.inf)))) for word in info["words"]
         ]
         return word_strip(picture, trace, words=words, answer=_text(info.get("answer")))
     captions = info.get("captions") or {}
@@ -251,17 +248,9 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
             yield _words(key), Cell(", ".join(map(str, value)))
 
 
-def _listed(info: Mapping[str, object], key: str) -> Sequence[Any]:
-    """The list that ``info`` has under ``key``, empty where it has none."""
-    values = info.get(key) or ()
-    if not isinstance(values, (list, tuple)):
-        raise TypeError(f"'{key}' is no list")
-    return values
-
-
-def _pairs(info: Mapping[str, object], key: str) -> list[tuple[str, float]]:
+def _pairs(info: Mapping[str, Any], key: str) -> list[tuple[str, float]]:
     """Words with their shares."""
-    return [(_text(word), float(share)) for word, share in _listed(info, key)]
+    return [(_text(word), float(share)) for word, share in info.get(key) or ()]
 
 
 def _text(words: object) -> str:

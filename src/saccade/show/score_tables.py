@@ -1,20 +1,23 @@
 """Scores of an evaluation as tables and as sections of a page.
 
 Each score stands with its interval and n, then beside its baselines. Answers with one label have sections of their own:
-confusions, scores by class, and dependence on the evidence. :mod:`saccade.show.score_words` says what each score asks.
+confusions, scores by class, and dependence on the evidence. ``score_words.yaml`` says what each score asks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
 from typing import Any
 
+from saccade.config import quick_yaml
 from saccade.show.report import Block, Cell, Gallery, Picture, Section, Table, percent
-from saccade.show.score_words import ASKS, QUESTIONS, REMARKS, RIVALS, WAYS
 from saccade.show.tables import Row
 
 Scores = Mapping[str, Any]
 
+WORDS: Any = quick_yaml(files("saccade.show").joinpath("score_words.yaml").read_text("utf-8"))
+"""What scores ask (``asks``), whom they are compared with (``rivals``), and so on, in words."""
 LOW_IS_GOOD = ("deletion", "distance", "swapped_query", "mean_error", "failed_tasks", "misplaced", "off_objects")
 ORACLE, BOUNDED = "grid_oracle", ("true_positive_strength",)
 """Name of the grid oracle, and the only score for which it is an upper bound."""
@@ -67,7 +70,11 @@ def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[s
     groups: dict[str, list[Table]] = {}
     for group, part in interventions(result).items():
         title = f"about the {group}"
-        tables = [_one_by_one(f"{under_intervention(result)}, {title}", part["scores"], part, QUESTIONS.get(group, ""))]
+        tables = [
+            _one_by_one(
+                f"{under_intervention(result)}, {title}", part["scores"], part, WORDS["questions"].get(group, "")
+            )
+        ]
         rivals = {"model": part["scores"], **part.get("baselines", {})}
         compared = [name for name in part["scores"] if not name.startswith("map_hold_")]
         drawn = [name for name in compared if not name.startswith("edit_")]
@@ -86,7 +93,7 @@ def rests_on_table(rests_on: Scores) -> Table:
     accuracy, intervals = rests_on.get("accuracy", {}), rests_on.get("intervals", {})
     rows = [
         (words, percent(accuracy[name]), _interval(name, intervals.get(name)))
-        for name, words in WAYS.items()
+        for name, words in WORDS["ways"].items()
         if name in accuracy
     ]
     n = f", n {rests_on['n']:,}" if "n" in rests_on else ""
@@ -124,7 +131,11 @@ def _side_by_side(
     tables = []
     for number, part in enumerate(parts, 1):
         names = [who for who, row in contenders.items() if any(_is_there(row, score) for score in part)]
-        remarks = (_note(part), *(text for score, text in REMARKS.items() if score in part), _oracle(names, part))
+        remarks = (
+            _note(part),
+            *(text for score, text in WORDS["remarks"].items() if score in part),
+            _oracle(names, part),
+        )
         tables.append(
             Table(
                 (what, *(_spaced(_marked(score)) for score in part)),
@@ -227,12 +238,11 @@ def classes_section(per_class: Mapping[str, Mapping[str, Any]], elsewhere: str) 
     """Recall and precision of each class, the worst first; ``elsewhere`` names the file that has all of them."""
     if not per_class:
         return None
-    known = {name: 1.0 if score["recall"] is None else score["recall"] for name, score in per_class.items()}
-    order = sorted(per_class, key=lambda name: (known[name], name))
-    rows: list[Row] = [
-        [name, per_class[name]["pictures"], percent(per_class[name]["recall"]), percent(per_class[name]["precision"])]
-        for name in order[:CLASSES]
-    ]
+    recall = {name: 1.0 if score["recall"] is None else score["recall"] for name, score in per_class.items()}
+    rows: list[Row] = []
+    for name in sorted(per_class, key=lambda name: (recall[name], name))[:CLASSES]:
+        score = per_class[name]
+        rows.append([name, score["pictures"], percent(score["recall"]), percent(score["precision"])])
     left = len(per_class) - len(rows)
     text = "The worst come first." + (f" {left} better ones are in {elsewhere}." if left else "")
     columns = ("class", "pictures", "found (recall)", "right when said (precision)")
@@ -283,10 +293,9 @@ def scores_section(result: Scores) -> Section:
     asked = {name.split(".")[-1] for group in ("metrics", "attention") for name in flat(result.get(group, {}))}
     words = _words(asked, {name.removesuffix("_exact") for name in result.get("baselines", {})})
     text = "Intervals are for 95 %, with the picture as the unit; n is what a mean was taken over."
-    said = f"{result['verdict']}.\n\n" if result.get("verdict") else ""
-    apart = ("rests_on", "interventions")  # which have sections of their own
-    own = {name: part for name, part in result.items() if name not in apart}
-    return Section(TITLE, f"{said}{text}", [*score_tables(own), *words])
+    verdict = f"{result['verdict']}.\n\n" if result.get("verdict") else ""
+    own = {**result, "rests_on": {}, "interventions": {}}  # which have sections of their own
+    return Section(TITLE, f"{verdict}{text}", [*score_tables(own), *words])
 
 
 def intervention_sections(result: Scores) -> list[Section]:
@@ -301,22 +310,16 @@ def intervention_sections(result: Scores) -> list[Section]:
     for group, tables in intervention_tables(result).items():
         part = interventions(result)[group]
         words = _words(set(part.get("scores", {})), set(part.get("baselines", {})))
-        text = (
-            f"{_upper(QUESTIONS.get(group, ''))}\n\n{done}, and the model is asked again; "
-            f"{result['interventions'].get('n', 0):,} questions."
-        )
-        sections.append(Section(f"{_upper(what)}: about the {group}", text, [*tables, *words]))
+        question, n = WORDS["questions"].get(group, ""), result["interventions"].get("n", 0)
+        text = f"{question[:1].upper()}{question[1:]}\n\n{done}, and the model is asked again; {n:,} questions."
+        sections.append(Section(f"{what[:1].upper()}{what[1:]}: about the {group}", text, [*tables, *words]))
     return sections
-
-
-def _upper(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 def _words(scores: set[str], rivals: set[str]) -> list[Table]:
     """What scores ask and what they are compared with, in words."""
-    rows = [(_spaced(name), text) for name, text in ASKS.items() if name in scores]
-    rows += [(_spaced(name), text) for name, text in RIVALS.items() if name in rivals]
+    rows = [(_spaced(name), text) for name, text in WORDS["asks"].items() if name in scores]
+    rows += [(_spaced(name), text) for name, text in WORDS["rivals"].items() if name in rivals]
     return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []
 
 
@@ -324,9 +327,8 @@ def answer_sections(result: Scores) -> list[Section]:
     """Maps under intervention, what the answers depend on, confusions, classes: those that ``result`` tells of."""
     per_class = result.get("per_class", {})
     sections = (
-        *intervention_sections(result),
         rests_on_section(result.get("rests_on", {})),
         confusion_section(result.get("confusion", {}), len(per_class)),
         classes_section(per_class, "the file of scores"),
     )
-    return [section for section in sections if section is not None]
+    return [*intervention_sections(result), *filter(None, sections)]

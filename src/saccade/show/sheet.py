@@ -90,12 +90,6 @@ def write(sheet: Image.Image, x: int, y: int, lines: Sequence[Line]) -> int:
     return y
 
 
-def paste_framed(sheet: Image.Image, image: Image.Image, x: int, y: int) -> None:
-    """Paste with a hairline around, so that a white picture does not melt into the paper."""
-    sheet.paste(image, (x, y))
-    ImageDraw.Draw(sheet).rectangle([x - 1, y - 1, x + image.width, y + image.height], outline=RULE)
-
-
 @dataclass(frozen=True)
 class Layout:
     """Distances on a sheet in pixels."""
@@ -143,12 +137,16 @@ class Panel:
             for lines in (self.lines, *self.cards):
                 y = write(sheet, x, y, lines) + 4
             return
+        pen = ImageDraw.Draw(sheet)
         for image in self.images:
-            paste_framed(sheet, image, x + (width - image.width) // 2, y + (height - image.height) // 2)
+            left, top = x + (width - image.width) // 2, y + (height - image.height) // 2
+            sheet.paste(image, (left, top))
+            # a hairline around, so that a white picture does not melt into the paper
+            pen.rectangle([left - 1, top - 1, left + image.width, top + image.height], outline=RULE)
             y += height + SEAM
         y -= SEAM
         if self.share is not None:
-            pen, top = ImageDraw.Draw(sheet), y + 3
+            top = y + 3
             pen.rectangle([x - 1, top, x + width, top + BAR_HEIGHT - 1], fill=RULE)
             filled = round(min(max(self.share, 0.0), 1.0) * (width + 1))
             if filled:
@@ -204,16 +202,10 @@ def draw_sheet(
     for number, panel in enumerate(panels):
         panel.draw(sheet, MARGIN + number % columns * step, first + number // columns * down, size, layout)
     middle = sheet.height - MARGIN - legend_height + line_height(small) // 2 + layout.legend_lower
+    pen = ImageDraw.Draw(sheet)
     for bar, lines in meanings:
-        write_legend(sheet, bar, lines, small, MARGIN, middle)
-        middle += len(lines) * line_height(small)
+        sheet.paste(bar, (MARGIN, middle - bar.height // 2))
+        for line in lines:
+            pen.text((MARGIN + bar.width + AFTER_BAR, middle), line, FAINT_INK, font=small, anchor="lm")
+            middle += line_height(small)
     return sheet
-
-
-def write_legend(sheet: Image.Image, bar: Image.Image, lines: Sequence[str], face: Font, x: int, middle: int) -> None:
-    """A bar at ``x`` and beside it what it means; ``middle`` is the height of the first line's middle."""
-    sheet.paste(bar, (x, middle - bar.height // 2))
-    x += bar.width + AFTER_BAR
-    for number, line in enumerate(lines):
-        at = (x, middle + number * line_height(face))
-        ImageDraw.Draw(sheet).text(at, line, FAINT_INK, font=face, anchor="lm")

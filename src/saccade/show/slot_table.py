@@ -63,17 +63,9 @@ class SlotGrid:
         return by_own_peak(self.weights) if self.headings else None
 
     @cached_property
-    def _colours(self) -> list[list[list[int]]]:
-        return [] if self.scaled is None else heat(self.scaled.values).round().astype(int).tolist()  # (R,T,3)
-
-    def fill(self, row: int, column: int) -> Rgb:
-        """The colour of a cell."""
-        red, green, blue = self._colours[row][column]
-        return red, green, blue
-
-    def ink(self, row: int, column: int) -> Rgb:
-        """The colour of the number in it."""
-        return ink_on(self.fill(row, column))
+    def fills(self) -> list[list[Rgb]]:
+        """The colour of every cell."""
+        return [] if self.scaled is None else _rgb(self.scaled.values)
 
     def level(self, row: int, column: int) -> int:
         """The number of the cell's colour among those of a page."""
@@ -81,7 +73,7 @@ class SlotGrid:
 
     def style(self, row: int, column: int) -> str:
         """The style of a cell that carries its colours itself."""
-        return _paint(self.fill(row, column))
+        return _paint(self.fills[row][column])
 
     @property
     def legend(self) -> str:
@@ -107,9 +99,13 @@ class SlotHeat:
 
 def heat_rules() -> str:
     """The style of coloured cells on a page."""
-    colours = heat(np.linspace(0, 1, LEVELS + 1, dtype=np.float32)).round().astype(int).tolist()
-    rules = (f".heat-{level}{{{_paint((red, green, blue))}}}" for level, (red, green, blue) in enumerate(colours))
-    return "\n".join(rules)
+    (colours,) = _rgb(np.linspace(0, 1, LEVELS + 1, dtype=np.float32)[None])
+    return "\n".join(f".heat-{level}{{{_paint(colour)}}}" for level, colour in enumerate(colours))
+
+
+def _rgb(values: Values) -> list[list[Rgb]]:
+    """The colours of values (R,T) in 0..1."""
+    return [[(red, green, blue) for red, green, blue in row] for row in heat(values).round().astype(int).tolist()]
 
 
 def _paint(fill: Rgb) -> str:
@@ -198,8 +194,10 @@ def slot_table(
         pen.text((middle, top - row / 2), elide(heading, small, _CELL_WIDTH), FAINT_INK, font=small, anchor="mm")
         for slot, weight in enumerate(grid.weights[:, column]):
             y = top + slot * row
-            pen.rectangle([x, y, x + _CELL_WIDTH - 1, y + row - 3], fill=grid.fill(slot, column))
-            pen.text((middle, y + row / 2 - 1), f"{weight:.2f}", grid.ink(slot, column), font=small, anchor="mm")
+            pen.rectangle([x, y, x + _CELL_WIDTH - 1, y + row - 3], fill=grid.fills[slot][column])
+            pen.text(
+                (middle, y + row / 2 - 1), f"{weight:.2f}", ink_on(grid.fills[slot][column]), font=small, anchor="mm"
+            )
     for slot, sentence in enumerate(grid.texts):
         y = top + slot * row
         pen.line([left, y - 2, left + text_width - 12, y - 2], fill=RULE)

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from PIL import Image
 
 from saccade.show.acts import Act, Drawing, Scale
-from saccade.show.colours import FAINT_INK, INK, Values, by_own_peak, by_shared_peak, legend_bar, smooth
-from saccade.show.overlay import OPACITY, Mark, PictureLike, Scanpath, draw_marks, fit_panel, paint
+from saccade.show.colours import FAINT_INK, INK, by_own_peak, by_shared_peak, legend_bar, smooth
+from saccade.show.overlay import Mark, PictureLike, Scanpath, draw_marks, fit_panel, paint
 from saccade.show.sheet import BAR_HEIGHT, SHARE, Layout, Line, Panel, draw_sheet, elide, font, wrap
 from saccade.trace import AttentionTrace, Look
 
@@ -44,10 +44,8 @@ def word_strip(
     *,
     words: Sequence[tuple[str, float]],
     answer: str = "",
-    evidence: Sequence[Mark | None] = (),
     scale: Scale = "own",
     cells: bool = False,
-    opacity: float = OPACITY,
     columns: int = 7,
     panel: int = 200,
 ) -> Image.Image:
@@ -58,25 +56,25 @@ def word_strip(
         trace: of one example (``trace[i]``), with a look called "word" that has a step for every word.
         words: what was said and how sure that was, in order; steps beyond them, such as the end, are not drawn.
         answer: the whole sentence.
-        evidence: for each word where it is to be seen, drawn on its panel in pixels of ``picture``; None for nowhere.
         scale: each map by its "own" peak, or all by a "shared" one.
         cells: paint the model's cells flat instead of smooth.
-        opacity: how much of the picture the peak hides.
         columns: panels in a row at most; rows are made equally long.
         panel: longest side of a panel in pixels.
     """
-    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), opacity=opacity)
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel))
     original, shown = drawing.original, drawing.shown
     look = drawing.trace.look(WORD)
     acts = [Act(look.step(step), step) for step in range(len(words))]
-    maps = [drawing.map(act, cells=cells) if cells else _smooth_map(drawing, act) for act in acts]
+    maps = [drawing.map(act, cells=cells) for act in acts]
+    if not cells:
+        frames = map(drawing.frame, acts)
+        maps = [smooth(own, (float(frame[0, 0]), float(frame[1, 1]))) for own, frame in zip(maps, frames)]
     scaled = by_shared_peak(maps) if scale == "shared" else [by_own_peak(values) for values in maps]
-    column = _column_width([word for word, _ in words], shown.width)
+    widest = max((font(_BOLD, bold=True).getlength(word) for word, _ in words), default=0.0)
+    column = max(shown.width, 110, min(round(widest + 0.5), 180))  # a word that is very long is cut
     panels = [Panel([shown], _under("", [f"{original.width} × {original.height} px"], column))]
-    for number, (act, colours, (word, share)) in enumerate(zip(acts, scaled, words)):
-        mark = evidence[number] if number < len(evidence) else None
-        image = draw_marks(drawing.paint(colours.values), [] if mark is None else [mark], original.size)
-        image = draw_marks(image, drawing.marks(act), shown.size)
+    for act, colours, (word, share) in zip(acts, scaled, words):
+        image = draw_marks(drawing.paint(colours.values), drawing.marks(act), shown.size)
         gate = None if act.look.gain is None else float(act.look.gain.float().mean())
         peak = float(act.look.weights.max()) if act.look.weights is not None else 0.0
         sure = f"p {share:.0%}" if gate is None else f"p {share:.0%} · β {gate:.2f}"
@@ -90,17 +88,6 @@ def word_strip(
     head = [(answer, font(_SENTENCE, bold=True), INK)]
     per_row = -(-len(panels) // rows)
     return draw_sheet(panels, shown.size, per_row, WORDS, room=column, head=head, legend=legend, least_width=480)
-
-
-def _smooth_map(drawing: Drawing, act: Act) -> Values:
-    frame = drawing.frame(act)
-    return smooth(drawing.map(act), (float(frame[0, 0]), float(frame[1, 1])))
-
-
-def _column_width(words: Sequence[str], picture: int) -> int:
-    """Under a narrow picture words and notes need room; a word that is very long is cut."""
-    widest = max((font(_BOLD, bold=True).getlength(word) for word in words), default=0.0)
-    return max(picture, 110, min(round(widest + 0.5), 180))
 
 
 def _under(word: str, notes: Sequence[str], room: int) -> list[Line]:
@@ -123,7 +110,6 @@ def glimpse_strip(
     answer: str = "",
     outline: Mark | Sequence[Mark] = (),
     cells: bool = False,
-    opacity: float = OPACITY,
     panel: int = 200,
 ) -> Image.Image:
     """The steps of one example, one below the other.
@@ -135,7 +121,6 @@ def glimpse_strip(
         answer: all of it in words.
         outline: evidence, drawn on the picture with the glimpses, in pixels of ``picture``.
         cells: paint the cells flat instead of smooth.
-        opacity: how much of the picture the peak of a map hides.
         panel: longest side of a panel in pixels.
     """
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
@@ -147,7 +132,7 @@ def glimpse_strip(
         """All steps of each look, by the peak that they have in common."""
         acts = [Act(looks[name].step(step), step) for name in names for step in steps]
         scaled = by_shared_peak([drawing.map(act, cells=cells) for act in acts])
-        return [paint(shown, colours.values, opacity) for colours in scaled]
+        return [paint(shown, colours.values) for colours in scaled]
 
     saliency = painted("saliency", "inhibited")
     befores, afters, coverts, priorities = (

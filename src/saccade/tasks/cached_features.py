@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -21,23 +21,11 @@ from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weigh
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.errors import ConfigError
 from saccade.files import cache_home
+from saccade.models.base import ImageModel
 from saccade.tasks.forward_passes import at_once, encoded
 
 FOLDER = "features"
 """Where in the cache folder they are."""
-
-
-class FeatureEncoder(Protocol):
-    """What of a model is needed: every model of pictures is such."""
-
-    config: Any
-
-    @property
-    def encoder(self) -> Stages | None:
-        """The encoder; None where its output depends on more than the picture."""
-
-    def encode(self, images: Tensor) -> Tensor:
-        """(B,3,H,W) → (B,…)."""
 
 
 class CachedFeatures:
@@ -46,7 +34,8 @@ class CachedFeatures:
     Args:
         files: the pictures, by number.
         images: numbers (B,) → those pictures as the network sees them (B,3,H,W).
-        model: its encoder as it is now; what later becomes of it is not noticed.
+        model: an ``ImageModel``, or whatever has its ``config``, ``encoder`` and ``encode``; what later becomes of it
+            is not noticed.
         limit_mb: what kept features may take on disk, those of other trainings among them.
         what: a name for what is kept, where it is not the last map of the encoder alone.
         on_progress: called with "features", pictures behind us and pictures in all while they are computed.
@@ -59,7 +48,7 @@ class CachedFeatures:
         self,
         files: Sequence[Path],
         images: Callable[[Tensor], Tensor],
-        model: FeatureEncoder,
+        model: Any,
         *,
         limit_mb: int,
         what: str | None = None,
@@ -110,7 +99,7 @@ class RowFeatures:
     def __init__(
         self,
         split: ImageSplit,
-        model: FeatureEncoder,
+        model: ImageModel,
         *,
         limit_mb: int,
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
@@ -147,7 +136,7 @@ def _differs_in_training(layer: nn.Module) -> bool:
     return isinstance(layer, _NormBase) or (isinstance(layer, _DropoutNd) and layer.p > 0)
 
 
-def _as_it_answers(model: FeatureEncoder, encoder: Stages) -> Callable[[Tensor], Tensor]:
+def _as_it_answers(model: ImageModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
     """``model.encode`` without gradients, dropout or moving statistics; the encoder is left in the mode it was in."""
 
     @torch.no_grad()

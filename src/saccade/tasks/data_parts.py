@@ -38,11 +38,6 @@ def settings_entries(settings: Mapping[str, object], prefix: str = "") -> Entrie
     return found
 
 
-def row_entries(rows: Iterable[tuple[Path, str, object]]) -> Entries:
-    """Rows of a table: the picture, what tells rows about it apart, and all that is learned from the row."""
-    return [(" ".join(filter(None, (_short(image), which))), _digest(content)) for image, which, content in rows]
-
-
 def picture_entries(images: Iterable[Path], on_progress: Callable[[str, int, int], None]) -> Entries:
     """The contents of pictures, each once, in order; one that cannot be read is left out of training too.
 
@@ -64,7 +59,7 @@ def table_parts(
     """The rows of train and val, with what is learned from each besides its picture, and their pictures."""
     rows = [row for row in table.rows if row.split in LEARNED]
     return {
-        "rows": row_entries((row.image, row.query, content(row)) for row in rows),
+        "rows": [(" ".join(filter(None, (_short(row.image), row.query))), _digest(content(row))) for row in rows],
         "pictures": picture_entries((row.image for row in rows), on_progress),
     }
 

@@ -7,14 +7,13 @@ of features, the others the scores that p-values count. Among the model's featur
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.foreign import CHOOSING
 from saccade.errors import DataError
 from saccade.families import family
 from saccade.metrics.labels import error_of, helpful_temperature
@@ -33,6 +32,32 @@ FOREIGN = 100
 AT_ONCE = 50
 MIN_ANSWERS = 100
 """Answers without which no temperature is fitted."""
+
+
+def uniform_noise(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Every number drawn alone."""
+    return torch.rand(images.shape, generator=generator)
+
+
+def gradients(images: Tensor, generator: torch.Generator) -> Tensor:
+    """From one colour to another, left to right or top to bottom."""
+    count, _, height, width = images.shape
+    first, last = torch.rand(2, count, 3, 1, 1, generator=generator)
+    across = torch.linspace(0, 1, width).expand(height, width)
+    down = torch.linspace(0, 1, height)[:, None].expand(height, width)
+    is_across = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
+    made: Tensor = first + (last - first) * torch.where(is_across, across, down)
+    return made
+
+
+def grey_copies(images: Tensor, generator: torch.Generator) -> Tensor:
+    """Pictures of the right kind without their colours."""
+    return images.mean(1, keepdim=True).expand_as(images).contiguous()
+
+
+Maker = Callable[[Tensor, torch.Generator], Tensor]
+CHOOSING: dict[str, Maker] = {"noise": uniform_noise, "gradients": gradients, "grey copies": grey_copies}
+"""Foreign pictures by which features are chosen; how well features tell such pictures is reported on other kinds."""
 
 
 @dataclass(frozen=True, eq=False)

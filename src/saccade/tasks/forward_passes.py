@@ -18,7 +18,6 @@ from torch import Tensor
 
 from saccade.geometry import Size
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
-from saccade.tasks.changed_pictures import encode_changed, window_of
 from saccade.trace import AttentionTrace, ModelOutput, joined
 
 BATCH = 250
@@ -77,41 +76,9 @@ def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
 class EncodedPictures:
     """Pictures (P,3,H,W) that a model has seen, to be asked about as often as one likes."""
 
-    def __init__(self, model: QueryModel, images: Tensor, encoding: Tensor | None = None) -> None:
+    def __init__(self, model: QueryModel, images: Tensor) -> None:
         self.model, self.images, self.together = model, images, at_once(images)
-        self.encoding = encoded(model.encode, images) if encoding is None else encoding  # (P,…)
-
-    def changed(self, images: Tensor, which: Tensor) -> EncodedPictures:
-        """What the model sees of pictures (Q,3,H,W), each of which is picture ``which`` (Q,) with something changed."""
-        layers = self.model.encoding_layers if images.device.type == "cpu" else None
-        window = None if layers is None else window_of(layers)
-        if window is None:
-            return EncodedPictures(self.model, images)
-        known = self._of(which)  # (Q,C,h,w)
-        parts = zip(*(torch.split(each, self.together) for each in (images, which, known)))
-        for part, some, into in parts:
-            if encode_changed(self._encode, window, part, self.images[some], into) is None:
-                into.copy_(encoded(self.model.encode, part))
-        return EncodedPictures(self.model, images, known)
-
-    def logits_of_changed(self, images: Tensor, which: Tensor, query: Tensor, picture: Tensor) -> Tensor:
-        """The logits (B,…) of the queries (B,), each about one (``picture``, (B,)) of the pictures of :meth:`changed`.
-
-        Every picture is encoded once for all its questions, a few pictures at a time: encodings are large.
-        """
-        order = picture.argsort(stable=True)  # (B,): the questions by picture
-        asked = torch.bincount(picture // self.together, minlength=-(-len(images) // self.together)).tolist()
-        parts = zip(*(torch.split(each, self.together) for each in (images, which)), torch.split(order, asked))
-        found = []
-        for number, (part, scenes, some) in enumerate(parts):
-            if len(some):
-                seen = self.changed(part, scenes)
-                found.append(seen.ask(query[some], picture[some] - number * self.together).logits)
-        logits = torch.cat(found)  # (B,…) by picture
-        return torch.empty_like(logits).index_copy_(0, order, logits)
-
-    def _encode(self, images: Tensor) -> Tensor:
-        return self.model.encode(_laid_out(images))
+        self.encoding = encoded(model.encode, images)  # (P,…)
 
     def ask(self, query: Tensor, picture: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
         """What :func:`in_parts` gives for the queries (B,).

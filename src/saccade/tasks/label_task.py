@@ -1,6 +1,6 @@
 """A picture in, one label out: the task that trains, scores and shows it, whatever the pictures are.
 
-A family of generated pictures subclasses :class:`LabelTask` and names its pictures, a
+A family of generated pictures subclasses :class:`LabelTask` and names their settings (``data_settings``), a
 :class:`~saccade.data.pictures.labelled.DrawnPictures`; all else is written here.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -16,24 +16,20 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.config import Weight
 from saccade.data.pictures.image_split import ImageSplit
-from saccade.data.pictures.labelled import DrawnPictures, DrawnSplit, LabelledBatch
+from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
 from saccade.data.tables.splits import Split
-from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.losses.likelihood import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.labels import calibration_error, details_of, top_k_correct
 from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
-from saccade.metrics.maps.points import at_points
-from saccade.metrics.maps.scorer import Baseline
+from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
-from saccade.models.base import LAST, ImageOnlyModel
-from saccade.models.facts import ModelFacts
+from saccade.models.base import LAST, ImageOnlyModel, LabelModel
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts, thread_count
-from saccade.tasks.picture_task import PictureTask, filled_in
+from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
 from saccade.trace import AttentionTrace, LabelOutput
 
@@ -41,19 +37,6 @@ FIRST = 5
 """How many answers ``top5`` may give."""
 TOGETHER = 32
 """Pictures whose gradients are computed at once."""
-
-
-class LabelSplit(Protocol):
-    """Pictures with one label each, by number."""
-
-    answers: tuple[str, ...]
-    """What the labels are called."""
-
-    def take(self, indices: Tensor) -> LabelledBatch:
-        """The pictures ``indices`` (B,)."""
-
-    def sampled(self, limit: int | None) -> Tensor:
-        """Numbers of ``limit`` of them."""
 
 
 class LabelScoring(Scoring):
@@ -65,7 +48,7 @@ class LabelScoring(Scoring):
         limit: at most this many pictures: of files a sample, else the first.
     """
 
-    def __init__(self, model: ImageOnlyModel, data: LabelSplit, limit: int | None) -> None:
+    def __init__(self, model: ImageOnlyModel, data: Any, limit: int | None) -> None:
         self.model, self.data = model, data
         self.numbers = data.sampled(limit)
         height, width = data.take(self.numbers[:1]).images.shape[-2:]
@@ -109,7 +92,8 @@ class LabelScoring(Scoring):
             return None
 
         def right(images: Tensor, rows: Tensor) -> Tensor:
-            return self.model.logits_and_answer(self.seen(images, evidence[rows]))[1] == label[rows]
+            answer = self.model.logits_and_answer(self.seen(images, evidence[rows]))[1]
+            return cast(Tensor, answer == label[rows])
 
         guessed = label == commonest(kept.columns["label"])
         return Altered(batch.images, evidence, right, label, numbers.to(label.device), guessed)
@@ -144,17 +128,10 @@ class LabelScoring(Scoring):
 
     def _box_centres(self, numbers: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
         """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""
-        grids = grids_of(trace, self.size)
-        if not isinstance(self.data, ImageSplit) or grids is None:
+        if not isinstance(self.data, ImageSplit):
             return {}
         box = self.data.boxes_of_objects(numbers)  # (B,4)
-        centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
-        known = ~centre.isnan().any(1)  # (B,)
-        if not bool(known.any()):
-            return {}
-        grids = grids.to(centre.device)
-        laid = grids.through(lambda frame, cells: at_points(centre, frame, cells, self.size))
-        return {"box_centre": Baseline(laid, known)}
+        return at_places({"box_centre": (box[:, :2] + box[:, 2:]) / 2}, grids_of(trace, self.size), self.size)
 
 
 def commonest(labels: Tensor) -> int:
@@ -211,17 +188,12 @@ class LabelTask(PictureTask):
     Its model is an ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are; the data decides it.
     """
 
-    pictures: ClassVar[type[DrawnPictures]]
-    """The settings of the data, which say how pictures are drawn."""
     model_kind = ImageOnlyModel
     model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
     scores: ClassVar[type[LabelScoring]] = LabelScoring
     answers: tuple[str, ...]
     """What the labels are called."""
-
-    def __init_subclass__(cls) -> None:
-        cls.data_settings = cls.__dict__.get("pictures", cls.data_settings)
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """``answers`` comes from the data."""
@@ -245,9 +217,12 @@ class LabelTask(PictureTask):
 
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
         """The pictures ``indices`` (B,) with their labels; bytes stay bytes."""
-        made = self.taken(data, indices, number)
-        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
-        return {"images": made.images, "label": made.label, **evidence}
+        batch = self.taken(data, indices, number)
+        return {"images": batch.images, "label": batch.label, **self.beside(batch)}
+
+    def beside(self, batch: LabelledBatch) -> dict[str, Any]:
+        """What else a batch holds: the evidence, where a loss asks for it."""
+        return {"evidence": batch.evidence} if self.evidence_weight else {}
 
     @property
     def has_evidence(self) -> bool:
@@ -273,13 +248,16 @@ class LabelTask(PictureTask):
     def forward_options(self, loss: Any) -> dict[str, object]:
         """A step whose loss reads the logits alone leaves out the masks, where the model can."""
         model = self.model
-        can = isinstance(model, ImageOnlyModel) and model.can_skip_looks and not getattr(loss, "evidence_weight", 0)
+        can = isinstance(model, LabelModel) and not getattr(loss, "evidence_weight", 0)
         return {"logits_only": True} if can else {}
 
     def loss(self, raw: LabelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw.logits, batch["label"]  # (B,K), (B,)
-        found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        found = {
+            "loss": nn.functional.cross_entropy(logits, label),
+            "accuracy": (logits.argmax(-1) == label).float().mean(),
+        }
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
     def metric_names(self) -> tuple[str, ...]:
@@ -311,12 +289,3 @@ class LabelTask(PictureTask):
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> LabelScoring:
         """Answers, and maps where the evidence is known."""
         return cls.scores(model, examples, limit)
-
-
-def with_labels_of(examples: Any, facts: ModelFacts | None) -> Any:
-    """``examples``, if they have the labels of a trained model, in its order."""
-    if facts is not None and examples.answers != facts.answers:
-        own, theirs = (", ".join(words[:5]) for words in (examples.answers, facts.answers))
-        name = examples.described()["data"]
-        raise DataError(f"{name}: its labels are {own}, …; those of the model are {theirs}, …; name other data")
-    return examples

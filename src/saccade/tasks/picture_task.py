@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor
 
-from saccade.data.tables.references import read_reference
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, ImageModel
-from saccade.models.facts import Preprocessing
+from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.tasks.task import Batch, HeldOut, Task, evenly_spaced
 from saccade.trace import COMBINE, AttentionTrace, Look, ModelOutput
 
@@ -35,31 +33,11 @@ class PictureTask(Task):
     """
 
     model_kind: ClassVar[type] = ImageModel
-    caches_features: ClassVar[bool] = False
-    """Whether a phase can learn from kept features of a frozen encoder."""
     model: ImageModel
     table: Table | None = None
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        if self.readers and not data.get("name"):
-            readers = ", ".join(self.readers)
-            raise ConfigError(f"no pictures to train on: give `data=READER:PATH`; readers: {readers}")
-        self.data_config = self.configure(data, protocol)
-        self.table = self.read(self.data_config)
-        for split in ("train", "val"):
-            if self.table is not None and not self.table.count(split):
-                thing = self.table.columns.thing
-                raise DataError(f"{self.table.name}: no {thing} in split '{split}'; training needs train and val rows")
-        settings = self.model_settings(model_config)
-        super().__init__(model=model, model_config=settings, protocol=protocol, seed=seed)
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
         self.size = self.network_size()
         """(height, width) of the network input."""
         self.evidence_weight = 0.0
@@ -67,19 +45,10 @@ class PictureTask(Task):
         self._evidence_term = EvidenceTerm()
         self.model.check_input(self.size)
 
-    @abstractmethod
-    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
-        """The settings of the model with those that the data decides, once data and table are read."""
-
     def network_size(self) -> Size:
         """(height, width) of the network input."""
         height, width = self.data_config.size
         return height, width
-
-    @classmethod
-    def read(cls, config: Any) -> Table | None:
-        """The rows of READER:PATH; None of pictures that are drawn."""
-        return None if config.is_generated else read_reference(config.name, cls.readers, config.options)
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -141,19 +110,6 @@ class PictureTask(Task):
         """The examples ``numbers`` (B,); a task whose answers are single labels tells these too."""
         return HeldOut(data.take(numbers).images)
 
-    def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
-        """Where a step needs more than the features of an encoder that stays as it is."""
-        if not self.caches_features or data != "default":
-            what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
-            return f"{what} learns from pictures; leave it out"
-        encoder = self.model.encoder
-        if encoder is None:
-            return f"the model '{self.architecture}' has no encoder that sees the picture alone; leave it out"
-        own = {id(parameter) for parameter in encoder.parameters()}
-        trained = [name for name, each in self.model.named_parameters() if name in set(learning) and id(each) in own]
-        mend = "freeze it, as in freeze: [backbone.*], or take features: fresh"
-        return f"the encoder must stay as it is, but {trained[0]} learns; {mend}" if trained else ""
-
 
 def filled_in(model_config: Mapping[str, object], decided: Mapping[str, object], name: str) -> dict[str, Any]:
     """The model's settings with those that the data called ``name`` decides; one that says otherwise is an error."""
@@ -163,15 +119,6 @@ def filled_in(model_config: Mapping[str, object], decided: Mapping[str, object],
     return {**model_config, **decided}
 
 
-class _Laid(NamedTuple):
-    """How the cells of a look lie on the picture: what each gives to each row and column."""
-
-    rows: Tensor
-    """(h,H)."""
-    columns: Tensor
-    """(w,W)."""
-
-
 class _MapTerm:
     """What the losses of total maps share."""
 
@@ -179,7 +126,7 @@ class _MapTerm:
     """The weight of this loss, as recipes call it."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], _Laid] = {}
+        self._known: dict[tuple[object, ...], tuple[Tensor, Tensor]] = {}
 
     def _looks(self, model: AttentionModel, raw: ModelOutput) -> tuple[Look, ...]:
         """The looks that the total is made of."""
@@ -199,8 +146,8 @@ class _MapTerm:
             total = combine(total, rows.T @ self._weights(look) @ columns + look.base)
         return total
 
-    def _laid(self, look: Look, size: Size, device: torch.device) -> _Laid:
-        """How the cells of ``look`` lie on the pixels of a picture of that size."""
+    def _laid(self, look: Look, size: Size, device: torch.device) -> tuple[Tensor, Tensor]:
+        """What each cell of ``look`` gives to each row (h,H) and column (w,W) of a picture of that size."""
         grid = tuple(self._weights(look).shape[-2:])
         key = (look.name, grid, size, device)
         if key not in self._known:
@@ -208,8 +155,8 @@ class _MapTerm:
             found = cell_profiles(frame.detach().cpu(), (grid[0], grid[1]), size) if frame.dim() == 2 else None
             if found is None:
                 raise ConfigError(self._untaught(f"the look '{look.name}'"))
-            rows, columns = (each.float().to(device) for each in found)
-            self._known[key] = _Laid(rows, columns)
+            rows, columns = found
+            self._known[key] = rows.float().to(device), columns.float().to(device)
         return self._known[key]
 
     def _weights(self, look: Look) -> Tensor:
@@ -263,3 +210,12 @@ class OverlapTerm(_MapTerm):
         if len(looks) == 1 and not looks[0].base:
             return overlap_loss(self._weights(looks[0]), asks)
         return overlap_loss(self._total(model, looks, size, raw.logits.device), asks)
+
+
+def with_labels_of(examples: Any, facts: ModelFacts | None) -> Any:
+    """``examples``, if they have the labels of a trained model, in its order."""
+    if facts is not None and examples.answers != facts.answers:
+        own, theirs = (", ".join(words[:5]) for words in (examples.answers, facts.answers))
+        name = examples.described()["data"]
+        raise DataError(f"{name}: its labels are {own}, …; those of the model are {theirs}, …; name other data")
+    return examples

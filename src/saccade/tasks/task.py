@@ -9,10 +9,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from saccade.config import from_dict, to_dict
 from saccade.data.examples import Example
 from saccade.data.scenes.glyphs import pack_if_missing
+from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import Split, checked_split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, nearest, prefix_errors
@@ -30,8 +31,6 @@ from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_matching, load_model, save_model
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.evaluate import Progress, Scoring, evaluate
-
-Settings = TypeVar("Settings")
 
 
 class Examples(Protocol):
@@ -56,13 +55,6 @@ class Examples(Protocol):
 
     def shown(self, count: int) -> list[Example]:
         """The first ``count`` examples as a person sees them."""
-
-
-class WritableExamples(Examples, Protocol):
-    """A generated split."""
-
-    def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
-        """Write these examples to disk, all or nothing: PNGs, and a JSON line of truth for each."""
 
 
 @dataclass(frozen=True)
@@ -102,43 +94,6 @@ class HeldOut(NamedTuple):
     """(B,) the right answer, or (B,K) those that hold; None where the answer is not one label."""
 
 
-def check_settings(kind: type, settings: Mapping[str, object]) -> None:
-    """Refuse an option of the command line that this data does not have."""
-    for key in settings:
-        if key not in field_names(kind):
-            raise ConfigError(f"{key}: '{settings.get('name')}' has no such setting; leave it out")
-
-
-def config_of(kind: type[Settings], settings: Mapping[str, object]) -> Settings:
-    """The dataclass of ``settings``; a setting that this data does not have is named with what to do."""
-    check_settings(kind, settings)
-    return from_dict(kind, settings, where="data")
-
-
-def requested_settings(
-    kind: type, facts: ModelFacts, changes: Mapping[str, object], readers: Iterable[str]
-) -> dict[str, object]:
-    """Settings of the data that a model is scored on: its own, with ``changes`` in their place.
-
-    Raises:
-        ConfigError: the model was trained on files, which it does not remember, or its data has no such setting.
-    """
-    own = str(facts.data.get("name", ""))
-    if "name" not in changes and own in readers:
-        raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
-    if unknown := [name for name in changes if name not in field_names(kind) and name != "seed"]:
-        raise ConfigError(f"{' and '.join(unknown)}: a {facts.family} model has no choice of these; leave it out")
-    settings = {**facts.data, **{name: value for name, value in changes.items() if name in field_names(kind)}}
-    if str(settings.get("name", "")).partition(":")[0] != own.partition(":")[0]:
-        settings.pop("options", None)  # other pictures have other options
-    return settings
-
-
-def field_names(kind: type) -> set[str]:
-    """The settings that a dataclass has."""
-    return {field.name for field in dataclasses.fields(kind)}
-
-
 def evenly_spaced(size: int, count: int) -> Tensor:
     """``count`` numbers, or as many as there are, evenly over 0 … size − 1.
 
@@ -147,26 +102,6 @@ def evenly_spaced(size: int, count: int) -> Tensor:
     """
     few = min(size, count)
     return torch.arange(few) * size // max(few, 1)
-
-
-class PhaseSettings(Protocol):
-    """What a task is told of a phase. Its ``name`` is for messages: nothing that is learned depends on it."""
-
-    @property
-    def name(self) -> str:
-        """What the phase is called."""
-
-    @property
-    def data(self) -> str:
-        """Which material of the task it learns from."""
-
-    @property
-    def features(self) -> str:
-        """auto, kept or fresh."""
-
-    @property
-    def loss(self) -> Mapping[str, object] | str:
-        """The name of the loss and its numbers, or the name alone."""
 
 
 def build_loss(settings: Mapping[str, object] | str, known: Mapping[str, type]) -> object:
@@ -217,6 +152,8 @@ class Task(ABC):
     """Whether the answers are words of which the model makes sentences."""
     losses: ClassVar[Mapping[str, type]]
     """The losses that a phase may use: names and their dataclasses."""
+    caches_features: ClassVar[bool] = False
+    """Whether a phase can learn from kept features of a frozen encoder."""
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
     data_settings: ClassVar[type | None] = None
@@ -229,27 +166,44 @@ class Task(ABC):
     """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
 
-    @classmethod
-    def for_data(cls, name: str) -> type[Task]:
-        """The task for the data called ``name``, where a family has several kinds of data."""
-        return cls
-
-    def __init__(self, *, model: str, model_config: Mapping[str, Any], protocol: str | None, seed: int) -> None:
+    def __init__(
+        self,
+        *,
+        model: str,
+        model_config: Mapping[str, object],
+        data: Mapping[str, object],
+        protocol: str | None = None,
+        seed: int = 0,
+    ) -> None:
         if not 0 <= seed < 1 << 32:
             raise ConfigError(f"seed: must lie in 0 .. 2^32 - 1, found {seed}")
+        if self.readers and not data.get("name"):
+            readers = ", ".join(self.readers)
+            raise ConfigError(f"nothing to train on: give `data=READER:PATH`; readers: {readers}")
+        self.architecture, self.protocol, self.seed = model, protocol, seed
+        self.data_config = self.configure(data, protocol)
+        self.table = self.read(self.data_config)
+        for split in ("train", "val"):
+            if self.table is not None and not self.table.count(split):
+                thing = self.table.columns.thing
+                raise DataError(f"{self.table.name}: no {thing} in split '{split}'; training needs train and val rows")
+        self.model_config = self.model_settings(model_config)
         self.on_progress: Callable[[str, int, int], None] = _nobody_listens
         self._start: tuple[Mapping[str, Tensor], str] | None = None
-        self.architecture, self.model_config = model, dict(model_config)
-        self.protocol, self.seed = protocol, seed
         self.model = self.new_model(seed)
         self.device = torch.device("cpu")
         self._splits: dict[str, Any] = {}
         self._shuffled: tuple[tuple[Any, int, int], Tensor] | None = None
 
     @classmethod
+    def settings_of(cls, name: str) -> type:
+        """The dataclass of the settings of the data called ``name``."""
+        return cast(type, cls.data_settings)
+
+    @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> Any:
         """The dataclass of the data's ``settings``; the ``protocol`` of a recipe counts where the data has one."""
-        return from_dict(cast(type, cls.data_settings), settings, where="data")
+        return from_dict(cls.settings_of(str(settings.get("name", ""))), settings, where="data")
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
@@ -262,6 +216,17 @@ class Task(ABC):
             how: table, words, glyphs and progress, where they matter.
         """
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
+
+    @classmethod
+    def read(cls, config: Any) -> Table | None:
+        """The rows of READER:PATH; None where examples are drawn."""
+        if config.is_generated or not cls.readers:
+            return None
+        return read_reference(config.name, cls.readers, config.options)
+
+    @abstractmethod
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """The settings of the model with those that the data decides, once data and table are read."""
 
     def make_split(self, name: str) -> Any:
         """A split of the data on the device; training examples without end are drawn anew for each seed of a run."""
@@ -373,7 +338,7 @@ class Task(ABC):
             self._splits[name] = self.make_split(name)
         return self._splits[name]
 
-    def phase_loss(self, phase: PhaseSettings, learning: Sequence[str] = ()) -> Any:
+    def phase_loss(self, phase: Any, learning: Sequence[str] = ()) -> Any:
         """The loss of a phase as a dataclass; refuses data, features or losses that this task does not have.
 
         Args:
@@ -389,7 +354,16 @@ class Task(ABC):
 
     def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
         """Why the features of a frozen encoder cannot be kept: a step needs more than these. Empty: they can be."""
-        return f"the task '{self.name}' keeps none; leave it out"
+        if not self.caches_features or data != "default":
+            what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
+            return f"{what} learns from more than features; leave it out"
+        encoder: nn.Module | None = getattr(self.model, "encoder", None)
+        if encoder is None:
+            return f"the model '{self.architecture}' has no encoder that sees the picture alone; leave it out"
+        own = {id(parameter) for parameter in encoder.parameters()}
+        trained = [name for name, each in self.model.named_parameters() if name in set(learning) and id(each) in own]
+        mend = "freeze it, as in freeze: [backbone.*], or take features: fresh"
+        return f"the encoder must stay as it is, but {trained[0]} learns; {mend}" if trained else ""
 
     def training_split(self, data: str = "default", features: str = "auto") -> Any:
         """What a phase learns from that says this of its ``data`` and ``features``."""
@@ -459,8 +433,24 @@ class Task(ABC):
 
     @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
-        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place."""
-        return requested_settings(cast(type, cls.data_settings), facts, changes, cls.readers)
+        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place.
+
+        Raises:
+            ConfigError: the model was trained on files, which it does not remember, or its data has no such setting.
+        """
+        own = str(facts.data.get("name", ""))
+        if "name" not in changes and own in cls.readers:
+            raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
+        name = str(changes.get("name", own))
+        known = {field.name for field in dataclasses.fields(cls.settings_of(name))}
+        if unknown := [change for change in changes if change not in known and change != "seed"]:
+            raise ConfigError(f"{' and '.join(unknown)}: '{name}' has no choice of these; leave it out")
+        settings = {key: value for key, value in {**facts.data, **changes}.items() if key in known}
+        if "size" in known and facts.preprocessing is not None:
+            settings.setdefault("size", facts.preprocessing.size)
+        if name.partition(":")[0] != own.partition(":")[0]:
+            settings.pop("options", None)  # other pictures have other options
+        return settings
 
     @classmethod
     def evaluate(
@@ -495,11 +485,6 @@ class Task(ABC):
         return evaluation(scores, data=str(described.pop("data")), split=split, **described)
 
     @classmethod
-    def read(cls, config: Any) -> Any:
-        """The rows of READER:PATH; None where examples are drawn."""
-        return None
-
-    @classmethod
     def open_split(
         cls,
         settings: Mapping[str, Any],
@@ -519,14 +504,14 @@ class Task(ABC):
             progress: called while files are read.
         """
         remark = ""
-        if facts is not None and "glyphs" in field_names(cast(type, cls.data_settings)):
+        kind = cls.settings_of(str(settings.get("name", "")))
+        if facts is not None and any(field.name == "glyphs" for field in dataclasses.fields(kind)):
             settings, remark = pack_if_missing(settings, split)
-        check_settings(cast(type, cls.data_settings), settings)
         config = cls.configure(cls.settings_to_show(settings, facts))
         table = cls.read(config)
         first = table if table is None or count is None else table.first(split, count)
         examples: Examples = cls.open(config, split, how=Opening(first, facts, True, progress))
-        return OpenedSplit(examples.shown, remark if table is None else cls.summary_of(table, examples))
+        return OpenedSplit(examples.shown, remark or cls.summary_of(table, examples))
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
@@ -535,8 +520,8 @@ class Task(ABC):
 
     @classmethod
     def summary_of(cls, table: Any, examples: Any) -> str:
-        """What a table holds, in one line, and below it what looks wrong with it."""
-        return str(table.summary())
+        """What a table holds, in one line, and below it what looks wrong with it; nothing of what is made."""
+        return "" if table is None else str(table.summary())
 
     @classmethod
     def write_split(
@@ -550,13 +535,11 @@ class Task(ABC):
         progress: Progress | None = None,
     ) -> Path:
         """Write the generated examples ``start`` … ``start + count − 1`` to disk, all or nothing."""
-        check_settings(cast(type, cls.data_settings), settings)
         config = cls.configure(cls.settings_to_show(settings, None))
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
         examples = cls.open(config, split, how=Opening(allow_pack=True))
-        written: Path = examples.write(range(start, start + count), Path(out), progress)
-        return written
+        return cast(Path, examples.write(range(start, start + count), Path(out), progress))
 
     def check_model(self, folder: Path) -> None:
         """Load the model in ``folder``; a CheckpointError says what is wrong with it."""

@@ -22,12 +22,10 @@ _MEANS = frozenset({"avg", "avgmax", "max", "mean"})
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens that stand before those of the patches."""
+    """How many tokens stand before those of the patches, and whether the first is that of the class."""
 
     prefix: int
-    """How many: of the class, of a distillation, registers."""
     has_class: bool
-    """Whether the first of them is the token of the class."""
 
 
 def bare(model: nn.Module) -> nn.Module:
@@ -71,13 +69,9 @@ def tokens_of(model: nn.Module, prefix: int | None = None) -> Tokens:
     count = getattr(model, "num_prefix_tokens", None)
     if isinstance(count, int):
         return Tokens(count, bool(getattr(model, "has_class_token", has_class or count > 0)))
-    others = sum(_length(found[name]) for name in _OTHER_TOKENS & found.keys())
-    return Tokens(others + has_class, has_class)
-
-
-def _length(token: Tensor) -> int:
-    """Tokens in a parameter (1,n,D), (n,D) or (D,)."""
-    return token.shape[-2] if token.dim() > 1 else 1
+    others = [found[name] for name in _OTHER_TOKENS & found.keys()]  # (1,n,D), (n,D) or (D,) each
+    count = sum(token.shape[-2] if token.dim() > 1 else 1 for token in others)
+    return Tokens(count + has_class, has_class)
 
 
 def pools_patches(model: nn.Module) -> bool:

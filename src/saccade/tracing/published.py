@@ -10,9 +10,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -21,7 +19,7 @@ from torch import Tensor, nn
 from saccade.answer import Answer
 from saccade.backbones.hub import from_hub
 from saccade.backbones.timm_adapter import timm_with
-from saccade.backbones.transformers_adapter import open_hf
+from saccade.backbones.transformers_adapter import hf_colours, hf_config, hf_network, open_hf
 from saccade.devices import pick_device
 from saccade.errors import ConfigError, DataError
 from saccade.families.reading import PICTURES, Pictures
@@ -97,40 +95,17 @@ def _timm_classes(network: object, count: int) -> tuple[str, ...]:
 
 def hf_published(name: str) -> Published:
     """The model ``name`` with its weights; a DataError within seconds where they cannot be had."""
-    if not name:
-        raise ConfigError("hf: needs the name of a model, such as hf:google/vit-base-patch16-224, or hf:FOLDER")
-    library = open_hf("a model of transformers")
-    is_folder = Path(name).is_dir()
-    with nullcontext() if is_folder else from_hub(f"the weights of hf:{name}"):
-        try:
-            config, network, scaling = _load(library, name, is_folder)
-        except (OSError, ValueError, KeyError, ImportError, RuntimeError) as error:
-            said = str(error).strip().partition("\n")[0]
-            raise DataError(f"hf:{name} cannot be loaded ({said}); name a vision model with safetensors") from error
-    size = input_size(network)
-    mean, std = scaling.get("image_mean"), scaling.get("image_std")
-    if size is None or mean is None or std is None:
+    config, library = hf_config(name), open_hf()
+    is_classifier = any("ForImageClassification" in each for each in config.architectures or ())
+    auto = library.AutoModelForImageClassification if is_classifier else library.AutoModel
+    network = hf_network(name, auto, config=config, dtype=torch.float32)
+    scaling, size = hf_colours(name), input_size(network)
+    if size is None or scaling is None:
         lacking = "the size of its input" if size is None else "its colours (no preprocessor_config.json)"
         raise ConfigError(
             f"hf:{name} does not say {lacking}; in Python trace_of takes its tensor, or size=, mean=, std="
         )
-    return Published(network, f"hf:{name}", size, tuple(mean), tuple(std), classes=_hf_classes(config, network))
-
-
-def _load(library: Any, name: str, is_folder: bool) -> tuple[Any, Any, dict[str, Any]]:
-    """Config, network and how pictures are scaled."""
-    config = library.AutoConfig.from_pretrained(name, local_files_only=is_folder)
-    is_classifier = any("ForImageClassification" in each for each in config.architectures or ())
-    auto = library.AutoModelForImageClassification if is_classifier else library.AutoModel
-    network = auto.from_pretrained(
-        name, config=config, use_safetensors=True, dtype=torch.float32, local_files_only=is_folder
-    )
-    processing = importlib.import_module("transformers.image_processing_base").ImageProcessingMixin
-    try:
-        scaling, _ = processing.get_image_processor_dict(name, local_files_only=is_folder)
-    except OSError:
-        scaling = {}
-    return config, network, scaling
+    return Published(network, f"hf:{name}", size, *scaling, classes=_hf_classes(config, network))
 
 
 def _hf_classes(config: Any, network: Any) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -84,70 +84,61 @@ Layers = Literal["all", "last"] | Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class CallRows:
-    """What is kept of one call: rows of its weights."""
+    """What is kept of one call: its number among those of its kind, rows (B,h,T,K), and keys before the patches."""
 
     number: int
-    """Its number among those of its kind, from 1."""
     weights: Tensor
-    """(B,h,T,K)."""
     prefix: int
-    """Number of keys before the patches."""
 
 
-@dataclass(frozen=True)
-class TraceRequest:
-    """What is asked of a model."""
+@dataclass(eq=False)
+class WeightCollector:
+    """Takes in the calls of one forward pass, and tells the looks."""
 
     tokens: Tokens
-    rows: Which = "class"
-    layers: Layers = "all"
-    rollout: bool = False
-    pools_patches: bool = False
+    batch: int
+    """Pictures."""
+    moves: GridTracker
+    """Follows the grid from the picture to the first call."""
+    candidates: list[tuple[Size, Tensor]]
+    """Grids and frames that the patches may have: that of the model or the caller, where the layers do not tell."""
+    rows: Which
+    layers: Layers
+    rollout: Rollout | None
+    pools_patches: bool
     """Whether the answer is the mean of all patches."""
-    most_layers: int | None = None
+    most_layers: int | None
     """Layers that look at the picture; later ones of that shape are of a text."""
-    reader: str = "pool"
+    reader: str
     """What a reading is called."""
 
-    def is_chosen(self, number: int, count: int) -> bool:
+    def __post_init__(self) -> None:
+        self.grid: Size | None = None
+        self.frame: Tensor | None = None
+        self._layers: list[CallRows] = []
+        self._readings: list[CallRows] = []
+        self._seen: list[int] = []  # keys of each call: what refusals speak of
+        self._odd: int | None = None  # windows or groups of the first call that is about something else than pictures
+        self._others = self.layer_count = self.reading_count = 0
+        self._ends_reading = False
+
+    def _is_chosen(self, number: int, count: int) -> bool:
         """Whether layer ``number`` of ``count`` is wanted."""
         if isinstance(self.layers, str):
             return self.layers == "all" or number == count
         return number in self.layers or number - count - 1 in self.layers
 
-
-class WeightCollector:
-    """Takes in the calls of one forward pass, and tells the looks.
-
-    Args:
-        wanted: what to keep.
-        batch: pictures.
-        size: (H, W) of the network input.
-        moves: follows the grid from the picture to the first call.
-        told_grid: (h, w) by what the model or the caller says, where the layers do not tell.
-    """
-
-    def __init__(
-        self, wanted: TraceRequest, batch: int, size: Size, moves: GridTracker, told_grid: Size | None
-    ) -> None:
-        self.wanted, self._batch, self._moves = wanted, batch, moves
-        self._candidates = [] if told_grid is None else [(told_grid, frame_like(told_grid, size))]
-        self.grid: Size | None = None
-        self.frame: Tensor | None = None
-        self._layers: list[CallRows] = []
-        self._readings: list[CallRows] = []
-        self._rollout = Rollout() if wanted.rollout else None
-        self._seen: list[AttentionCall] = []  # shapes alone: what refusals speak of
-        self._others = self.layer_count = self.reading_count = 0
-        self._ends_reading = False
-
     def visit(self, call: AttentionCall) -> None:
         """Keep what is wanted of one call."""
-        if not self._seen:
-            self._ask_layers(call)
-        self._seen.append(replace(call, source=torch.empty(0), weights=_nothing))
-        prefix = self.wanted.tokens.prefix
-        is_on_picture = call.heads(self._batch) is not None and self._lies_on_grid(call)
+        if not self._seen:  # where the patches lie, as the layers before the first attention moved the grid
+            with suppress(ConfigError):
+                self.candidates.insert(0, self.moves.grid_and_frame(call.source))
+            self.moves.stop()  # or it would hold all that the model computes
+        prefix, is_of_pictures = self.tokens.prefix, call.heads(self.batch) is not None
+        if self._odd is None and not is_of_pictures:
+            self._odd = call.lead[0] if call.lead else 0
+        self._seen.append(call.keys)
+        is_on_picture = is_of_pictures and self._lies_on_grid(call)
         is_layer = is_on_picture and call.queries == call.keys
         self._ends_reading = is_on_picture and not is_layer
         if not is_on_picture or (is_layer and call.keys != prefix + self._cells):
@@ -157,50 +148,39 @@ class WeightCollector:
         else:
             self.reading_count += 1
             own = prefix if call.keys == prefix + self._cells else 0
-            self._readings.append(CallRows(self.reading_count, call.rows(self._batch), own))
-
-    def _ask_layers(self, call: AttentionCall) -> None:
-        """Where the patches lie, as the layers before the first attention moved the grid."""
-        with suppress(ConfigError):
-            self._candidates.insert(0, self._moves.grid_and_frame(call.source))
-        self._moves.stop()  # or it would hold all that the model computes
+            self._readings.append(CallRows(self.reading_count, call.rows(self.batch), own))
 
     def _lies_on_grid(self, call: AttentionCall) -> bool:
         """Whether the keys are those patches, with or without the tokens before them."""
-        for grid, frame in self._candidates:
-            if grid[0] * grid[1] in (call.keys - self.wanted.tokens.prefix, call.keys):
-                self._candidates, self.grid, self.frame = [(grid, frame)], grid, frame
+        for grid, frame in self.candidates:
+            if grid[0] * grid[1] in (call.keys - self.tokens.prefix, call.keys):
+                self.candidates, self.grid, self.frame = [(grid, frame)], grid, frame
                 return True
         return False
 
     def _visit_layer(self, call: AttentionCall) -> None:
-        most = self.wanted.most_layers
+        most = self.most_layers
         if most is not None and self.layer_count >= most:
             raise ConfigError(
                 f"the text has {call.keys} tokens, as many as the picture: its own attention cannot be told from that "
                 "on the picture; make the text one token shorter or longer"
             )
         self.layer_count += 1
-        if self._rollout is not None:
-            self._rollout.add(call, self._batch)
-        if not self._is_asked:
+        if self.rollout is not None:
+            self.rollout.add(call, self.batch)
+        if self.rows != "all" and not self._has_class:  # no row is wanted
             return
-        chosen = self.wanted.layers
+        chosen = self.layers
         if chosen == "last":
             self._layers.clear()
         elif not isinstance(chosen, str) and min(chosen) > 0 and self.layer_count not in chosen:
             return
-        first = None if self.wanted.rows == "all" else torch.zeros(1, dtype=torch.long, device=call.source.device)
-        self._layers.append(CallRows(self.layer_count, call.rows(self._batch, first), self.wanted.tokens.prefix))
-
-    @property
-    def _is_asked(self) -> bool:
-        """Whether rows of layers are wanted: each of them, or that of the class token the answer is made of."""
-        return self.wanted.rows == "all" or self._has_class
+        first = None if self.rows == "all" else torch.zeros(1, dtype=torch.long, device=call.source.device)
+        self._layers.append(CallRows(self.layer_count, call.rows(self.batch, first), self.tokens.prefix))
 
     @property
     def _has_class(self) -> bool:
-        return self.wanted.tokens.has_class and not self.wanted.pools_patches
+        return self.tokens.has_class and not self.pools_patches
 
     @property
     def _cells(self) -> int:
@@ -209,12 +189,12 @@ class WeightCollector:
     def looks(self, *, head_mean: bool = False) -> tuple[Look, ...]:
         """The looks in order, layer by layer and head by head; a ConfigError that says why there are none."""
         self._refuse_regrouped()
-        is_reading = bool(self._readings) and self.wanted.rows == "class"
+        is_reading = bool(self._readings) and self.rows == "class"
         kept = self._readings if is_reading else [*self._layers, *self._readings]
         count = self.reading_count if is_reading else self.layer_count
-        chosen = [each for each in kept if self.wanted.is_chosen(each.number, count)]
-        if count and not any(self.wanted.is_chosen(number, count) for number in range(1, count + 1)):
-            raise ConfigError(f"layers: the model has layers 1 to {count}, found {self.wanted.layers}")
+        chosen = [each for each in kept if self._is_chosen(each.number, count)]
+        if count and not any(self._is_chosen(number, count) for number in range(1, count + 1)):
+            raise ConfigError(f"layers: the model has layers 1 to {count}, found {self.layers}")
         looks = [look for each in chosen for look in self._looks_of(each, head_mean=head_mean)] + self._derived()
         if not looks:
             raise ConfigError(self._why_none())
@@ -225,37 +205,33 @@ class WeightCollector:
 
         A text has calls of its own. What pools last is the answer's own look, whatever was computed before it.
         """
-        is_text = self.wanted.reader == "text" and self._readings
-        if not self._others or is_text or (self._ends_reading and not self.wanted.rollout):
+        is_text = self.reader == "text" and self._readings
+        if not self._others or is_text or (self._ends_reading and self.rollout is None):
             return
-        odd = next((call.lead for call in self._seen if call.heads(self._batch) is None), None)
-        if odd is not None:
+        if self._odd is not None:
             raise ConfigError(
-                f"its attention runs in windows or groups, {odd[0] if odd else 0} for {self._batch} picture(s): "
-                "no row of it looks at the whole picture, so there is no map of where the model looked"
+                f"its attention runs in windows or groups, {self._odd} for {self.batch} picture(s): no row of it "
+                "looks at the whole picture, so there is no map of where the model looked"
             )
-        found = ", ".join(map(str, sorted({call.keys for call in self._seen})[:8]))
+        found = ", ".join(map(str, sorted(set(self._seen))[:8]))
         cells = "a grid that is not known" if self.grid is None else f"{self.grid[0]} × {self.grid[1]} patches"
         raise ConfigError(
-            f"its attention lies on {found} tokens, and not always on {self.wanted.tokens.prefix} token(s) before "
+            f"its attention lies on {found} tokens, and not always on {self.tokens.prefix} token(s) before "
             f"{cells}: it drops, merges or regroups them. Say prefix_tokens= and grid= if it does not"
         )
 
     def _name(self, kept: CallRows) -> str:
         if any(kept is each for each in self._layers):
             return f"layer{kept.number}"
-        return self.wanted.reader if self.reading_count == 1 else f"{self.wanted.reader}{kept.number}"
+        return self.reader if self.reading_count == 1 else f"{self.reader}{kept.number}"
 
     def _looks_of(self, kept: CallRows, *, head_mean: bool) -> list[Look]:
         """A look for each head, or their mean, which is derived: each head multiplied values of its own."""
         name = self._name(kept)
         if head_mean:
             return [self._look(name, kept.weights.mean(1)[..., kept.prefix :], "derived", kept.prefix)]
-        each = kept.weights.unbind(1)  # h × (B,T,K)
-        return [
-            self._look(f"{name}.head{number}", weights[..., kept.prefix :], "multiplier", kept.prefix)
-            for number, weights in enumerate(each, 1)
-        ]
+        heads = enumerate(kept.weights[..., kept.prefix :].unbind(1), start=1)  # h × (B,T,cells)
+        return [self._look(f"{name}.head{number}", weights, "multiplier", kept.prefix) for number, weights in heads]
 
     def _look(self, name: str, weights: Tensor, role: Role, prefix: int) -> Look:
         """A look of weights (B,T,cells), which lack to 1 what lies on ``prefix`` tokens."""
@@ -265,15 +241,15 @@ class WeightCollector:
 
     def _derived(self) -> list[Look]:
         """The rollout from what reads the patches, from the class token, or from all patches evenly."""
-        if self._rollout is None:
+        if self.rollout is None:
             return []
-        prefix, start = self.wanted.tokens.prefix, None
+        prefix, start = self.tokens.prefix, None
         if self._readings:
             last = self._readings[-1]
             start = last.weights.mean((1, 2))  # (B,K)
             if last.prefix < prefix:
                 start = torch.cat([start.new_zeros(len(start), prefix), start], 1)  # (B,N)
-        shares = self._rollout.of(start, prefix, has_class=self._has_class)  # (B,cells)
+        shares = self.rollout.of(start, prefix, has_class=self._has_class)  # (B,cells)
         return [] if shares is None else [self._look("rollout", shares.unsqueeze(1), "derived", prefix)]
 
     def _why_none(self) -> str:
@@ -285,13 +261,9 @@ class WeightCollector:
                 "transformers by model.set_attn_implementation('sdpa')"
             )
         remedy = "rows='all' gives the attention of every token, rollout=True one derived map"
-        if self.wanted.pools_patches:
+        if self.pools_patches:
             return f"its answer is the mean of all patches: no row of its attention alone decides it. {remedy}"
         return f"it has neither a class token nor a pooling head: no row of its attention decides the answer. {remedy}"
-
-
-def _nothing(_: Tensor | None) -> Tensor:
-    raise ConfigError("the attention call is over")
 
 
 Heads = Literal["each", "mean"]
@@ -368,35 +340,32 @@ def trace_with_output(
     part = picture_part(whole, bool(inputs))
     pictures, canvas, sizes = _as_input(whole, image, mean, std, size)
     batch, network_size = pictures.shape[0], (pictures.shape[-2], pictures.shape[-1])
-    wanted = TraceRequest(
-        tokens_of(part, prefix_tokens),
-        rows=rows,
-        layers=layers,
-        rollout=rollout,
-        pools_patches=pools_patches(part),
-        most_layers=layers_of_vision(part),
-        reader="text" if inputs else "pool",
-    )
-    told_grid = grid or patch_grid(part, network_size)
+    tokens, told_grid = tokens_of(part, prefix_tokens), grid or patch_grid(part, network_size)
     with torch.inference_mode(False), torch.no_grad():  # in inference mode torch does not say what a layer does
         pictures = pictures.clone() if pictures.is_inference() else pictures
         moves = GridTracker(pictures)
-        gathered = WeightCollector(wanted, batch, network_size, moves, told_grid)
+        gathered = WeightCollector(
+            tokens,
+            batch,
+            moves,
+            candidates=[] if told_grid is None else [(told_grid, frame_like(told_grid, network_size))],
+            rows=rows,
+            layers=layers,
+            rollout=Rollout() if rollout else None,
+            pools_patches=pools_patches(part),
+            most_layers=layers_of_vision(part),
+            reader="text" if inputs else "pool",
+        )
         with _as_it_is(part), moves, AttentionCalls(gathered.visit):
             named = {"pixel_values": pictures} if of_transformers(part) else {}
             output = part(**named, **(inputs or {})) if named else part(pictures, **(inputs or {}))
-    logits = logits_of(part, output, batch)
-    meta = {
-        "traced": type(whole).__name__,
-        "rows": rows,
-        "prefix_tokens": wanted.tokens.prefix,
-        "layers": gathered.layer_count,
-    }
+    logits, name = logits_of(part, output, batch), type(whole).__name__
     try:
         looks = gathered.looks(head_mean=heads == "mean")
     except ConfigError as error:
-        raise ConfigError(f"{type(whole).__name__}: {error}") from error
+        raise ConfigError(f"{name}: {error}") from error
     derived = [look.name for look in looks if look.role == "derived"]
+    meta = {"traced": name, "rows": rows, "prefix_tokens": tokens.prefix, "layers": gathered.layer_count}
     trace = AttentionTrace(
         looks,
         answer=None if logits is None else logits.argmax(-1),

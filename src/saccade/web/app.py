@@ -8,58 +8,27 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import APIRouter, FastAPI, Request
-from pydantic import ValidationError
-from starlette.datastructures import UploadFile
+from fastapi import APIRouter, FastAPI
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from saccade import __version__
-from saccade.data.gallery import EXAMPLES
+from saccade.data.files import EXAMPLES
 from saccade.errors import nearest
 from saccade.families import families
+from saccade.web import schemas
 from saccade.web.errors import ApiError, PlainJson, install_error_handlers
 from saccade.web.family_page import family_modules
-from saccade.web.guard import Access, Guard
+from saccade.web.guard import Guard
 from saccade.web.page import offline_page
 from saccade.web.scenes import backgrounds
-from saccade.web.schemas import (
-    EditedQuestion,
-    Encoding,
-    ErrorBody,
-    Id,
-    ModelList,
-    Question,
-    Questions,
-    RenderedScene,
-    Scene,
-    SceneMaterial,
-    Upload,
-    View,
-    Views,
-)
 from saccade.web.service import Service
 from saccade.web.store import StoredAnswer, bytes_of, shown_name
 
-_ERRORS: dict[int | str, dict[str, Any]] = {status: {"model": ErrorBody} for status in (404, 409, 413, 422, 429)}
-_UPLOAD = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "application/json": {"schema": Upload.model_json_schema()},
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["picture"],
-                    "properties": {"picture": {"type": "string", "format": "binary"}, "model": {"type": "string"}},
-                }
-            },
-        },
-    }
+_ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": schemas.ErrorBody} for status in (404, 409, 413, 422, 429)
 }
-
-
 STATIC = Path(__file__).parent / "static"
 
 
@@ -105,40 +74,39 @@ def create_app(service: Service, names: Iterable[str] = (), token: str | None = 
 
     if STATIC.is_dir():
         app.mount("/", StaticFiles(directory=STATIC, html=True))
-    return Guard(app, service.limits, names, None if token is None else Access(token))
+    return Guard(app, service.limits, names, token)
 
 
 def api_of(service: Service) -> APIRouter:
     """The routes under ``/api``, over ``service``."""
     router = APIRouter(prefix="/api", responses=_ERRORS, default_response_class=PlainJson)
 
-    @router.get("/models", response_model=ModelList, summary="What can be asked, and of whom")
+    @router.get("/models", response_model=schemas.ModelList, summary="What can be asked, and of whom")
     async def models() -> Response:
-        return _told(ModelList(models=service.models.entries()))
+        return _told(schemas.ModelList(models=[model.entry() for model in service.models.values()]))
 
-    @router.post("/encode", response_model=Encoding, openapi_extra=_UPLOAD, summary="Send a picture, once")
-    async def encode(request: Request) -> Response:
-        data, name, model = await _upload(request)
-        return _told(await service.encode(data, name, model))
+    @router.post("/encode", response_model=schemas.Encoding, summary="Send a picture, once")
+    async def encode(sent: schemas.Upload) -> Response:
+        return _told(await service.encode(bytes_of(sent.picture), sent.name, sent.model))
 
-    @router.post("/ask", response_model=View, summary="Ask about an encoded picture or a scene")
-    async def ask(asked: Question) -> Response:
+    @router.post("/ask", response_model=schemas.View, summary="Ask about an encoded picture or a scene")
+    async def ask(asked: schemas.Question) -> Response:
         return PlainJson(await service.ask(asked))
 
-    @router.post("/edit", response_model=View, summary="Ask with edited attention; the rest of the model runs on it")
-    async def edit(asked: EditedQuestion) -> Response:
+    @router.post("/edit", response_model=schemas.View, summary="Ask with edited attention")
+    async def edit(asked: schemas.EditedQuestion) -> Response:
         return PlainJson(await service.edit(asked))
 
-    @router.post("/ask_all", response_model=Views, summary="Ask every question the model knows, in one go")
-    async def ask_all(asked: Questions) -> Response:
+    @router.post("/ask_all", response_model=schemas.Views, summary="Ask every question the model knows, in one go")
+    async def ask_all(asked: schemas.Questions) -> Response:
         return PlainJson({"schema": "saccade.views/1", "views": await service.ask_all(asked)})
 
-    @router.get("/scene", response_model=SceneMaterial, summary="What scenes can be made of")
+    @router.get("/scene", response_model=schemas.SceneMaterial, summary="What scenes can be made of")
     async def material() -> Response:
-        return _told(SceneMaterial(backgrounds=await service.studio.run(backgrounds)))
+        return _told(schemas.SceneMaterial(backgrounds=await service.studio.run(backgrounds)))
 
-    @router.post("/scene", response_model=RenderedScene, summary="Render a scene, with its truth")
-    async def scene(described: Scene) -> Response:
+    @router.post("/scene", response_model=schemas.RenderedScene, summary="Render a scene, with its truth")
+    async def scene(described: schemas.Scene) -> Response:
         return _told(await service.render(described))
 
     @router.get("/examples/{name}", response_class=FileResponse, summary="A picture that ships with saccade")
@@ -147,51 +115,28 @@ def api_of(service: Service) -> APIRouter:
             raise ApiError(404, "unknown_example", f"no example '{shown_name(name)}': {nearest(name, EXAMPLES)}")
         return FileResponse(EXAMPLES[name].path)
 
-    @router.get("/records/{record}", response_model=View, summary="An answer given before")
-    async def record(record: Id) -> Response:
+    @router.get("/records/{record}", response_model=schemas.View, summary="An answer given before")
+    async def record(record: schemas.Id) -> Response:
         return PlainJson(service.records.find(record).view)
 
-    @router.get("/records/{record}/view.json", response_model=View, summary="… as a file that the page opens again")
-    async def view_file(record: Id) -> Response:
+    @router.get("/records/{record}/view.json", response_model=schemas.View, summary="… as a file for the page")
+    async def view_file(record: schemas.Id) -> Response:
         kept = service.records.find(record)
         view = await service.studio.run(lambda: kept.whole_view)
         return _file(kept, json.dumps(view, indent=1).encode("ascii"), "application/json", "json")
 
     @router.get("/records/{record}/strip.png", response_class=Response, summary="… as a strip of its looks")
-    async def strip(record: Id) -> Response:
+    async def strip(record: schemas.Id) -> Response:
         kept = service.records.find(record)
         return _file(kept, await service.studio.run(kept.strip_png), "image/png", "png")
 
     @router.get("/records/{record}/page.html", response_class=Response, summary="… as a page that opens offline")
-    async def page(record: Id) -> Response:
+    async def page(record: schemas.Id) -> Response:
         kept = service.records.find(record)
         html = await service.studio.run(kept.page)
         return _file(kept, html.encode("utf-8"), "text/html; charset=utf-8", "html")
 
     return router
-
-
-async def _upload(request: Request) -> tuple[bytes, str, str | None]:
-    """Bytes, name and wanted model of a sent picture, from a form or from JSON."""
-    kind = request.headers.get("content-type", "").partition(";")[0].strip().casefold()
-    if kind == "multipart/form-data":
-        return await _from_form(request)
-    if kind != "application/json":
-        raise ApiError(415, "unsupported_type", "send a picture as multipart/form-data, or as JSON with a data address")
-    try:
-        upload = Upload.model_validate_json(await request.body())
-    except ValidationError as error:
-        first = error.errors(include_input=False, include_url=False)[0]
-        raise ApiError(422, "invalid", f"{'.'.join(map(str, first['loc'])) or 'body'}: {first['msg']}") from error
-    return bytes_of(upload.picture), upload.name, upload.model
-
-
-async def _from_form(request: Request) -> tuple[bytes, str, str | None]:
-    async with request.form(max_files=1, max_fields=4) as form:
-        picture, model = form.get("picture"), form.get("model")
-        if not isinstance(picture, UploadFile):
-            raise ApiError(422, "invalid", "the form has no file 'picture'")
-        return await picture.read(), picture.filename or "picture", model if isinstance(model, str) and model else None
 
 
 def _told(answer: Any) -> Response:

@@ -24,7 +24,6 @@ from urllib.parse import quote
 from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
 from saccade.families import Family, families
-from saccade.families.responder import Asks, Responder
 from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 
@@ -49,12 +48,14 @@ class TrainedScenes:
 
 Takes = Literal["picture", "json"] | None
 """How a model is sent what it reads: as a picture, as JSON, or not at all."""
+_TOLD = {"prompt": "prompt", "scenes": "trained_scenes", "told": "panel_facts"}
+"""Fields of an entry, and the functions of a family that fill them."""
 _BESIDE = re.compile(r'^import \{[^{}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PageEntry:
-    """What the page shows of a model and offers for it, besides its name and its numbers."""
+    """What the page shows of a model and offers for it, besides its name and its score."""
 
     family: str
     """Name of its family, to be shown; the page never asks for it."""
@@ -62,7 +63,7 @@ class PageEntry:
     """What it reads, in a word: picture, story."""
     takes: Takes
     """How that is sent."""
-    asks: Asks
+    asks: Literal["choice", "text", "none"]
     """How it is asked: one question of its list, any text, or nothing."""
     prompt: str | None = None
     """How a question begins that its queries end."""
@@ -74,32 +75,45 @@ class PageEntry:
     """Address of the ES module with controls that no other family has."""
     told: dict[str, Any] | None = None
     """What those controls are told of it."""
+    architecture: str
+    summary: str
+    queries: tuple[str, ...]
+    answers: tuple[str, ...]
+    """Empty where it says sentences."""
+    sentences: bool
+    size: tuple[int, int] | None
+    """Height and width of its input; None where it reads no pictures."""
+    parameters: int
 
 
 def page_entry(facts: ModelFacts) -> PageEntry:
-    """What the page is told of the model with these facts, without loading the model.
-
-    Raises:
-        ConfigError: the family's page module or its panel is not as it must be.
-    """
+    """What the page is told of the model with these facts, without loading the model."""
+    known: dict[str, Any] = {
+        "family": facts.family,
+        "architecture": facts.architecture,
+        "queries": facts.queries,
+        "answers": () if facts.sentences else facts.answers,
+        "sentences": facts.sentences,
+        "size": None if facts.preprocessing is None else facts.preprocessing.size,
+        "parameters": facts.parameters,
+    }
+    asks: Literal["choice", "none"] = "choice" if facts.queries else "none"
+    takes: Takes = "picture" if facts.preprocessing else None
     family = families().get(facts.family)
     if family is None:  # not installed: that is said when the model is loaded
-        if facts.preprocessing:
-            return PageEntry(facts.family, "picture", "picture", Responder.query_kind(facts))
-        return PageEntry(facts.family, "input", None, Responder.query_kind(facts))
-    module = family.page()
-    learned_from = family.data.get(str(facts.data.get("name")))
-    reads = family.reads()
+        return PageEntry(**known, summary=facts.architecture, reads=takes or "input", takes=takes, asks=asks)
+    page, reader = family.page(), family.reads()
+    data, spec = family.data.get(str(facts.data.get("name"))), family.models.get(facts.architecture)
+    told = {key: getattr(page, name)(facts) for key, name in _TOLD.items() if hasattr(page, name)}
     return PageEntry(
-        family=family.name,
-        reads=reads.thing,
-        takes="picture" if facts.preprocessing else "json" if reads.takes_json else None,
-        asks=family.responder().query_kind(facts),
-        prompt=module.prompt(facts) if hasattr(module, "prompt") else None,
-        scenes=module.trained_scenes(facts) if hasattr(module, "trained_scenes") else None,
-        example=(learned_from.example or None) if learned_from else None,
+        **known,
+        **told,
+        summary=facts.architecture if spec is None else spec.summary,
+        reads=reader.thing,
+        takes=takes or ("json" if reader.takes_json else None),
+        asks="text" if family.asks_text else asks,
+        example=(data.example or None) if data else None,
         panel=address_of(family, "panel") if family_modules(family, "panel") else None,
-        told=module.panel_facts(facts) if hasattr(module, "panel_facts") else None,
     )
 
 
@@ -125,24 +139,12 @@ def address_of(family: Family, what: Literal["panel", "runtime"]) -> str:
 
 
 def family_modules(family: Family, what: Literal["panel", "runtime"]) -> dict[str, Path]:
-    """The family's panel or runtime and the modules that it imports, by file name, itself first; none declared: none.
-
-    Raises:
-        ConfigError: a file is not there or lies elsewhere.
-    """
+    """The family's panel or runtime and the modules that it imports, by file name, itself first."""
     declared = getattr(family, what)
-    if declared is None:
-        return {}
-    folder = family.folder.resolve()
-    first = (folder / declared).resolve()
-    wanted, found = [first], dict[str, Path]()
+    wanted, modules = [] if declared is None else [family.folder / declared], dict[str, Path]()
     while wanted:
-        file = wanted.pop()
-        name = declared if file == first else file.name
-        where = f"family '{family.name}': its {what} '{name}'"
-        if not file.is_relative_to(folder) or not file.is_file():
-            raise ConfigError(f"{where} is no file of the family's folder; name one that is")
+        file = wanted.pop().resolve()
+        modules[file.name] = file
         beside = _BESIDE.findall(file.read_text(encoding="utf-8"))
-        found[file.name] = file
-        wanted += [path for each in beside if (path := (file.parent / each).resolve()).name not in found]
-    return found
+        wanted += [file.parent / name for name in beside if name not in modules]
+    return modules

@@ -37,44 +37,6 @@ def new_token() -> str:
     return secrets.token_urlsafe(32)
 
 
-class Access:
-    """Lets requests with ``token`` in."""
-
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
-
-    def check(self, scope: Scope) -> Response | None:
-        """None for a request that may go on; a redirect for one that brings the token in its address.
-
-        Raises:
-            ApiError: the token is missing or wrong.
-        """
-        asked = HTTPConnection(scope)
-        kind, _, sent = asked.headers.get("authorization", "").partition(" ")
-        if kind.casefold() == "bearer" and self._is_right(sent.strip()):
-            return None
-        if self._is_right(asked.cookies.get(_cookie(scope), "")):
-            return None
-        if scope["method"] == "GET" and self._is_right(asked.query_params.get(PARAMETER, "")):
-            return self._kept(scope)
-        raise ApiError(
-            401,
-            "token_wanted",
-            "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'",
-        )
-
-    def _is_right(self, sent: str) -> bool:
-        return hmac.compare_digest(sent.encode("utf-8", "surrogatepass"), self._token)
-
-    def _kept(self, scope: Scope) -> Response:
-        """To the same page without the token in its address, which a cookie holds from now on."""
-        left = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != PARAMETER]
-        path = "/" + quote(scope["path"].lstrip("/\\"))  # "//host" would lead to another site
-        response = RedirectResponse(path + (f"?{urlencode(left)}" if left else ""), 303)
-        response.set_cookie(_cookie(scope), self._token.decode(), path="/", httponly=True, samesite="lax")
-        return response
-
-
 def _cookie(scope: Scope) -> str:
     """Browsers do not keep the cookies of two ports apart, so the name does."""
     server = scope.get("server")
@@ -115,12 +77,13 @@ class Guard:
         limits: of bytes.
         names: hosts that the server goes by besides the loopback. An empty name accepts any numeric IP address; DNS
             rebinding cannot fake one.
-        access: who may come in; None: everybody who reaches the server.
+        token: required of every request; None: everybody who reaches the server may come in.
     """
 
-    def __init__(self, app: ASGIApp, limits: Limits, names: Iterable[str] = (), access: Access | None = None) -> None:
-        self._app, self._limits, self._access = app, limits, access
+    def __init__(self, app: ASGIApp, limits: Limits, names: Iterable[str] = (), token: str | None = None) -> None:
+        self._app, self._limits = app, limits
         self._names = {name.casefold() for name in names}
+        self._token = None if token is None else token.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -133,41 +96,62 @@ class Guard:
         response = _ResponseRecorder(send)
         start = time.monotonic()
         try:
-            await self._handle(scope, receive, response)
+            self._check_origin(scope)
+            redirect = None if self._token is None else self._check_token(scope, self._token)
+            body = await self._body(scope, receive)
+            if body is not None:
+                await _answer(redirect or self._app, scope, body, receive, response)
         except ApiError as error:  # of ours; those of the app have become responses
             headers = {"Connection": "close", **({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})}
             await error_response(error.status, error.code, str(error), headers)(scope, receive, response)
-        except ConnectionError:
-            return  # nobody is there any more
         finally:
             client = scope.get("client")
             asked = scope["method"], scope.get("raw_path", b"").decode("latin-1") or scope["path"]
             log_request(client[0] if client else "", *asked, response.status, response.length, time.monotonic() - start)
 
-    async def _handle(self, scope: Scope, receive: Receive, send: _ResponseRecorder) -> None:
-        self._check_origin(scope)
-        if self._access is not None and (redirect := self._access.check(scope)) is not None:
-            await redirect(scope, receive, send)
-            return
-        await self._answer(await self._receive(scope, receive), scope, receive, send)
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The whole body, which is refused where it is too large; None if the client hangs up meanwhile."""
+        limit = self._limits.picture_bytes if scope["path"] in PICTURE_PATHS else self._limits.request_bytes
+        declared = Headers(scope=scope).get("content-length", "")
+        length, body, is_whole = int(declared[:20]) if declared.isdecimal() else 0, bytearray(), False
+        while max(length, len(body)) <= limit:
+            if is_whole:
+                return bytes(body)
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            is_whole = not message.get("more_body", False)
+        raise ApiError(413, "too_large", f"a request here may hold {limit / (1 << 20):g} MiB; send a smaller one")
 
-    async def _answer(self, body: bytes, scope: Scope, receive: Receive, send: _ResponseRecorder) -> None:
-        """Let the app answer; when the client hangs up, its work is cancelled."""
-        gone = asyncio.create_task(_hung_up(receive))
-        answer = asyncio.ensure_future(self._app(scope, _replay(body, gone), send))
-        try:
-            await asyncio.wait((gone, answer), return_when=asyncio.FIRST_COMPLETED)
-            if not answer.done() and not send.is_complete:
-                answer.cancel()
-            try:
-                await answer
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if task is not None and task.cancelling():  # the server ends this request itself
-                    raise
-        finally:
-            for task in (gone, answer):
-                task.cancel()
+    def _check_token(self, scope: Scope, token: bytes) -> Response | None:
+        """None for a request that may go on; a redirect for one that brings the token in its address.
+
+        Raises:
+            ApiError: the token is missing or wrong.
+        """
+
+        def is_right(sent: str) -> bool:
+            return hmac.compare_digest(sent.encode("utf-8", "surrogatepass"), token)
+
+        asked = HTTPConnection(scope)
+        kind, _, sent = asked.headers.get("authorization", "").partition(" ")
+        if kind.casefold() == "bearer" and is_right(sent.strip()):
+            return None
+        if is_right(asked.cookies.get(_cookie(scope), "")):
+            return None
+        if scope["method"] != "GET" or not is_right(asked.query_params.get(PARAMETER, "")):
+            raise ApiError(
+                401,
+                "token_wanted",
+                "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'",
+            )
+        # To the same page without the token in its address, which a cookie holds from now on.
+        left = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != PARAMETER]
+        path = "/" + quote(scope["path"].lstrip("/\\"))  # "//host" would lead to another site
+        response = RedirectResponse(path + (f"?{urlencode(left)}" if left else ""), 303)
+        response.set_cookie(_cookie(scope), token.decode(), path="/", httponly=True, samesite="lax")
+        return response
 
     def _check_origin(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -188,24 +172,6 @@ class Guard:
             return False
         return address.is_loopback or "" in self._names
 
-    async def _receive(self, scope: Scope, receive: Receive) -> bytes:
-        """The whole body; an ApiError as soon as it is too large."""
-        body = bytearray()
-        limit = self._limits.picture_bytes if scope["path"] in PICTURE_PATHS else self._limits.request_bytes
-        length = Headers(scope=scope).get("content-length", "")
-        if length.isdecimal() and int(length[:20]) > limit:
-            raise _too_large(limit)
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise ConnectionError("the client has gone")
-            part, more = message.get("body", b""), message.get("more_body", False)
-            body += part
-            if len(body) > limit:
-                raise _too_large(limit)
-        return bytes(body)
-
 
 def _is_visit(scope: Scope, headers: Headers) -> bool:
     """Whether someone follows a link to the page, which a link anywhere may lead to."""
@@ -213,29 +179,32 @@ def _is_visit(scope: Scope, headers: Headers) -> bool:
     return is_page and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
-def _too_large(limit: int) -> ApiError:
-    return ApiError(413, "too_large", f"a request here may hold {limit / (1 << 20):g} MiB; send a smaller one")
+async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, response: _ResponseRecorder) -> None:
+    """What ``app`` answers to ``body``; given up when the client hangs up."""
+    hung_up = asyncio.create_task(_hang_up(receive))
+    messages = iter([{"type": "http.request", "body": body}])
+
+    async def replay() -> Message:
+        for message in messages:
+            return message
+        await asyncio.wait((hung_up,))
+        return {"type": "http.disconnect"}
+
+    answer = asyncio.ensure_future(app(scope, replay, response))
+    try:
+        await asyncio.wait((answer, hung_up), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done() or response.is_complete:
+            await answer
+    finally:
+        answer.cancel()
+        hung_up.cancel()
+        await asyncio.wait((answer,))
 
 
-async def _hung_up(receive: Receive) -> None:
-    """Ends when the client has gone, or has its answer."""
+async def _hang_up(receive: Receive) -> None:
+    """Wait for the end of the connection, which comes with that of the answer too."""
     while (await receive())["type"] != "http.disconnect":
         continue
-
-
-def _replay(body: bytes, gone: asyncio.Task[None]) -> Receive:
-    """A ``receive`` that gives the body that was read already, then the end of the connection once it comes."""
-    given = False
-
-    async def again() -> Message:
-        nonlocal given
-        if given:
-            await asyncio.wait((gone,))
-            return {"type": "http.disconnect"}
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 class _ResponseRecorder:

@@ -8,13 +8,14 @@ starts.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from threading import Semaphore
 from typing import TypeVar
 
-from saccade.errors import CheckpointError, ConfigError, MissingExtraError, SaccadeError, nearest
-from saccade.families import families, headline, model_spec
+from saccade.errors import CheckpointError, ConfigError, MissingExtraError, nearest
+from saccade.families import families, headline
 from saccade.models.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.errors import ApiError, problem_of
@@ -49,18 +50,16 @@ class Worker:
     def __init__(self, name: str, waiting: int, seconds: float) -> None:
         self._name, self._waiting, self._seconds = name, waiting, seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"saccade-{name}")
-        self._in_hand = 0
+        self._places = Semaphore(waiting)
         self._now = _Piece()  # set and read in the thread alone
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """What ``work`` returns; an ApiError if there is no place for it or it takes too long."""
-        if self._in_hand >= self._waiting:
+        if not self._places.acquire(blocking=False):
             raise ApiError(429, "busy", f"'{self._name}' has {self._waiting} requests in hand; try again in a moment")
-        self._in_hand += 1
-        loop = asyncio.get_running_loop()
         piece = _Piece()
         job: Future[Result] = self._thread.submit(self._do, piece, work)
-        job.add_done_callback(lambda _: self._let_go(loop))
+        job.add_done_callback(lambda _: self._places.release())
         try:
             return await asyncio.wait_for(asyncio.wrap_future(job), self._seconds)  # cancels a job that has not begun
         except TimeoutError as error:
@@ -80,16 +79,6 @@ class Worker:
         self.check()
         return work()
 
-    def _let_go(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One piece less in hand; counted in the event loop's own thread."""
-        try:
-            loop.call_soon_threadsafe(self._count_down)
-        except RuntimeError:  # the loop is closed: the server has ended
-            self._count_down()
-
-    def _count_down(self) -> None:
-        self._in_hand -= 1
-
     def close(self) -> None:
         """Take no more work; what waits is given up."""
         self._thread.shutdown(wait=False, cancel_futures=True)
@@ -104,18 +93,18 @@ class ServedModel:
         self._folder, self._device = folder, device
         self._predictor: Predictor | None = None
         self._problem: str | None = None
-        self._encodings: LruStore[Encoded] = LruStore(limits.encodings_bytes)
-        self._worker = Worker(name, limits.waiting, limits.answer_seconds)
+        self._encodings: LruStore[Encoded] = LruStore("encoded", limits.encodings_bytes)
+        self.worker = Worker(name, limits.waiting, limits.answer_seconds)
 
     async def run(self, work: Callable[[Predictor], Result]) -> Result:
         """What ``work`` makes of the model, once it is its turn."""
 
         def loaded() -> Result:
             predictor = self.predictor()
-            self._worker.check()
+            self.worker.check()
             return work(predictor)
 
-        return await self._worker.run(loaded)
+        return await self.worker.run(loaded)
 
     def predictor(self) -> Predictor:
         """The loaded model; called in its own thread only."""
@@ -147,37 +136,31 @@ class ServedModel:
 
     def encoded(self, predictor: Predictor, kept: StoredPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""
-        found = self._encodings.get(kept.id)
-        if found is None:
-            found = predictor.encode(kept.picture)
-            self._encodings.put(kept.id, found, found.features.nbytes + kept.size)
-            self._worker.check()
-        return found
+        encoded = self._encodings.get(kept.id)
+        if encoded is None:
+            encoded = predictor.encode(kept.picture)
+            self._encodings.put(kept.id, encoded, encoded.features.nbytes + kept.size)
+            self.worker.check()
+        return encoded
 
     def entry(self) -> ModelEntry:
         """As the API tells it."""
-        facts = self.facts
-        return ModelEntry(
-            name=self.name,
-            **vars(self._told),
-            architecture=facts.architecture,
-            summary=_summary(facts),
-            queries=list(facts.queries),
-            answers=[] if facts.sentences else list(facts.answers),
-            sentences=facts.sentences,
-            size=None if facts.preprocessing is None else facts.preprocessing.size,
-            parameters=facts.parameters,
-            score=_headline(facts),
-            problem=self._problem,
-        )
-
-    def close(self) -> None:
-        """Take no more work."""
-        self._worker.close()
+        score = None
+        for first in self.facts.scores[:1]:
+            if (best := headline(self.facts.family, first.metrics)) is not None:
+                score = ScoreEntry(metric=best[0], value=best[1], data=first.data, split=first.split, n=first.n)
+        return ModelEntry(name=self.name, **vars(self._told), score=score, problem=self._problem)
 
 
-class Models:
-    """The models of one server, in order.
+class Models(dict[str, ServedModel]):
+    """The models of one server by name, in order."""
+
+    def __missing__(self, name: str) -> ServedModel:
+        raise ApiError(404, "unknown_model", f"no model '{name}' here: {nearest(name, self)}")
+
+
+def served_models(names: Sequence[str | Path], device: str, limits: Limits) -> Models:
+    """The models of a server.
 
     Args:
         names: zoo names, model folders or run folders; none means every model that ships with saccade, those first that
@@ -185,52 +168,13 @@ class Models:
         device: where they compute.
         limits: of queues and memory.
     """
-
-    def __init__(self, names: Sequence[str | Path], device: str, limits: Limits) -> None:
-        self._models: dict[str, ServedModel] = {}
-        for folder in [resolve(name) for name in names] or _featured_first(shipped()):
-            facts = read_facts(folder)
-            own = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
-            name = facts.name or own
-            if name in self._models:
-                raise ConfigError(f"two models are called '{name}': serve one of them")
-            self._models[name] = ServedModel(folder, facts, name, device, limits)
-
-    def __getitem__(self, name: str) -> ServedModel:
-        if name not in self._models:
-            raise ApiError(404, "unknown_model", f"no model '{name}' here: {nearest(name, self._models)}")
-        return self._models[name]
-
-    def __len__(self) -> int:
-        return len(self._models)
-
-    def entries(self) -> list[ModelEntry]:
-        """All of them, as the API tells them."""
-        return [model.entry() for model in self._models.values()]
-
-    def close(self) -> None:
-        """Take no more work."""
-        for model in self._models.values():
-            model.close()
-
-
-def _featured_first(models: Mapping[str, Path]) -> list[Path]:
-    """The folders of ``models``, those first that their families feature."""
-    featured = [name for family in families().values() for name in family.featured if name in models]
-    return [models[name] for name in dict.fromkeys([*featured, *models])]
-
-
-def _summary(facts: ModelFacts) -> str:
-    try:
-        return model_spec(facts.architecture).summary
-    except SaccadeError:  # it will be told when the model is loaded
-        return facts.architecture
-
-
-def _headline(facts: ModelFacts) -> ScoreEntry | None:
-    """What the first score is known by."""
-    for score in facts.scores[:1]:
-        if (found := headline(facts.family, score.metrics)) is not None:
-            metric, value = found
-            return ScoreEntry(metric=metric, value=value, data=score.data, split=score.split, n=score.n)
-    return None
+    models, ships = Models(), shipped()
+    featured = [name for family in families().values() for name in family.featured if name in ships]
+    for folder in map(resolve, names or dict.fromkeys([*featured, *ships])):
+        facts = read_facts(folder)
+        own = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
+        name = facts.name or own
+        if name in models:
+            raise ConfigError(f"two models are called '{name}': serve one of them")
+        models[name] = ServedModel(folder, facts, name, device, limits)
+    return models

@@ -6,7 +6,7 @@ the n-th of its class among those that ship with saccade, which no shipped model
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,12 +17,11 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import Picture, find_pictures, read_picture
 from saccade.data.scenes.backgrounds import Background, Black, Clutter, Distractors
-from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.photographs import SHIPPED, Photographs
 from saccade.data.scenes.render import render
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
 from saccade.web.family_page import CANVAS
@@ -30,10 +29,13 @@ from saccade.web.schemas import LEAST, MOST, Digit, Scene
 
 
 @dataclass(frozen=True, eq=False)
-class Truth:
-    """What a scene shows and where."""
+class Composed:
+    """A rendered scene, and where everything in it is."""
 
-    digits: tuple[Digit, ...]
+    scene: Scene
+    """As asked for, its digits filled in."""
+    picture: Picture
+    digits: Sequence[Digit]
     masks: Tensor
     """(N,H,W) bool: the visible pixels of each digit."""
 
@@ -42,25 +44,13 @@ class Truth:
 
         None where the scene cannot say: a question about something else, or about a digit that is not there.
         """
-        if question is None:
-            return self.objects if len(self.digits) else None
-        asked = [number for number, each in enumerate(self.digits) if str(each.digit) == question]
+        asked = [number for number, each in enumerate(self.digits) if question in (None, str(each.digit))]
         return self.masks[asked].any(0) if asked else None
 
     @property
     def objects(self) -> Tensor:
         """(H,W) bool: the pixels of all digits."""
         return self.masks.any(0)
-
-
-@dataclass(frozen=True, eq=False)
-class Composed:
-    """A rendered scene."""
-
-    scene: Scene
-    """As asked for, its digits filled in."""
-    picture: Picture
-    truth: Truth
 
 
 _PHOTO = "photo:"
@@ -80,7 +70,7 @@ def compose(scene: Scene) -> Composed:
     pixels = render(layout)[0].permute(1, 2, 0)  # (H,W,3)
     picture = Picture(Image.fromarray(np.ascontiguousarray(pixels.numpy())), "scene")
     masks = layout.masks()[0][: len(digits)]  # (N,H,W)
-    return Composed(scene.model_copy(update={"digits": digits}), picture, Truth(tuple(digits), masks))
+    return Composed(scene.model_copy(update={"digits": digits}), picture, digits, masks)
 
 
 def _placed(digits: list[Digit], seed: int, background: Background) -> SceneLayout:

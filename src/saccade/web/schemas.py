@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -9,8 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from saccade.answer import AnswerKind
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES
-from saccade.families.responder import Asks
-from saccade.web.family_page import CANVAS, Takes, TrainedScenes
+from saccade.web.family_page import CANVAS, PageEntry
 
 LEAST, MOST = 7, CANVAS
 """Sides of a digit's box in pixels."""
@@ -65,17 +65,6 @@ class Upload(_Strict):
     model: ModelName | None = Field(None, description="encode it for this model at once")
 
 
-class Question(_Strict):
-    """A question about an encoded picture, a scene or another input; the model says which questions it knows."""
-
-    model: ModelName
-    encoding: Id | None = None
-    scene: Scene | None = None
-    input: Any = Field(None, description="what a model reads that takes JSON, such as a list of sentences")
-    question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
-    picture: bool = Field(True, description="whether the view carries the picture")
-
-
 class Questions(_Strict):
     """Every question that a model knows, about one encoded picture or scene."""
 
@@ -84,32 +73,33 @@ class Questions(_Strict):
     scene: Scene | None = None
 
 
-class EditedQuestion(_Strict):
+class SingleQuestion(Questions):
+    """One question about them."""
+
+    question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
+    picture: bool = Field(True, description="whether the view carries the picture")
+
+
+class Question(SingleQuestion):
+    """A question about an encoded picture, a scene or another input; the model says which questions it knows."""
+
+    input: Any = Field(None, description="what a model reads that takes JSON, such as a list of sentences")
+
+
+class EditedQuestion(SingleQuestion):
     """A question that is answered with edited attention: the looks that are named get these weights, as they are."""
 
-    model: ModelName
-    encoding: Id | None = None
-    scene: Scene | None = None
-    question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
     attention: dict[LookName, Annotated[list[Weight], Field(min_length=1, max_length=CELLS)]] = Field(
         description="weights of each edited look, row by row; the model computes the later looks that are not named",
         min_length=1,
         max_length=LOOKS,
     )
-    picture: bool = Field(True, description="whether the view carries the picture")
-
-
-class ErrorDetail(BaseModel):
-    """What was wrong."""
-
-    code: str
-    message: str
 
 
 class ErrorBody(BaseModel):
     """How every error is told."""
 
-    error: ErrorDetail
+    error: dict[Literal["code", "message"], str]
 
 
 class ScoreEntry(BaseModel):
@@ -122,28 +112,14 @@ class ScoreEntry(BaseModel):
     n: int
 
 
-class ModelEntry(BaseModel):
+@dataclass(frozen=True, kw_only=True)
+class ModelEntry(PageEntry):
     """What can be asked of one model."""
 
     name: str
-    family: str
-    architecture: str
-    summary: str
-    reads: str = Field(description="what it reads, in a word, such as picture")
-    takes: Takes = Field(description="how that is sent: as a picture, as JSON (input), or null: not to this server")
-    asks: Asks = Field(description="how it is asked: one of its queries, any text, or nothing")
-    prompt: str | None = Field(None, description="how a question begins that its queries end")
-    queries: list[str]
-    answers: list[str]
-    sentences: bool
-    size: tuple[int, int] | None = Field(description="height and width of its input; null where it reads no pictures")
-    parameters: int
     score: ScoreEntry | None
-    scenes: TrainedScenes | None = Field(None, description="what it learned from, where those are scenes like ours")
-    example: str | None = Field(None, description="the picture it is shown first, /api/examples/NAME; null: a scene")
-    panel: str | None = Field(None, description="address of its family's own controls, an ES module")
-    told: dict[str, Any] | None = Field(None, description="what those controls are told of the model")
-    problem: str | None = Field(description="why it cannot be asked here, once that is known")
+    problem: str | None
+    """Why it cannot be asked here, once that is known."""
 
 
 class ModelList(BaseModel):
@@ -180,12 +156,10 @@ class DigitTruth(BaseModel):
     mask_png: str
 
 
-class RenderedScene(BaseModel):
+class RenderedScene(Encoding):
     """A scene as a picture that can be asked about, what it was made of, and where everything is."""
 
-    schema_: Annotated[Literal["saccade.scene/1"], Field(serialization_alias="schema")] = "saccade.scene/1"
-    encoding: str
-    picture: PictureEntry
+    schema_: Annotated[Literal["saccade.scene/1"], Field(serialization_alias="schema")] = "saccade.scene/1"  # type: ignore[assignment]  # another schema
     scene: Scene
     truth: list[DigitTruth]
 

@@ -8,6 +8,7 @@ were given as they had been (``frozen``), and the ``unedited`` answer.
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -25,10 +26,27 @@ from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
 from saccade.web.decode import Sandbox
 from saccade.web.errors import ApiError
-from saccade.web.models import Models, ServedModel, Worker
-from saccade.web.schemas import DigitTruth, EditedQuestion, Encoding, Question, Questions, RenderedScene, Scene
+from saccade.web.models import ServedModel, Worker, served_models
+from saccade.web.schemas import (
+    DigitTruth,
+    EditedQuestion,
+    Encoding,
+    Question,
+    Questions,
+    RenderedScene,
+    Scene,
+    SingleQuestion,
+)
 from saccade.web.serve import Limits
-from saccade.web.store import Pictures, Records, StoredPicture, shown_name
+from saccade.web.store import (
+    LruStore,
+    StoredAnswer,
+    StoredPicture,
+    answer_size,
+    composed_picture,
+    shown_name,
+    stored_picture,
+)
 from saccade.web.views import Json, mask_url, view_of
 
 SAME = 1e-4
@@ -143,9 +161,9 @@ class Service:
 
     def __init__(self, models: Sequence[str | Path] = (), device: str = "auto", limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self.models = Models(models, device, self.limits)
-        self.pictures = Pictures(self.limits)
-        self.records = Records(self.limits)
+        self.models = served_models(models, device, self.limits)
+        self.pictures: LruStore[StoredPicture] = LruStore("encoding", self.limits.kept_bytes)
+        self.records: LruStore[StoredAnswer] = LruStore("record", self.limits.records_bytes, self.limits.records)
         self.decoders = Sandbox(self.limits)
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
@@ -153,23 +171,21 @@ class Service:
     async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
         served = None if model is None else self.models[model].reading_pictures()
-        picture = await self._decoded(data, shown_name(name))
-        kept = await self.studio.run(lambda: self.pictures.keep(picture))
-        if served is not None:
-            await served.run(lambda predictor: served.encoded(predictor, kept))
-        return Encoding(encoding=kept.id, picture=kept.entry())
-
-    async def _decoded(self, data: bytes, name: str) -> Picture:
+        name = shown_name(name)
         try:
             image, notes = await self.decoders.read(data, name)
         except TimeoutError as error:
             waited = f"none was done within {self.limits.decoding_wait_seconds:g} s; try again in a moment"
             raise ApiError(429, "busy", f"other pictures are being decoded, and {waited}") from error
-        return Picture(image, name, notes)
+        kept = await self.studio.run(lambda: stored_picture(Picture(image, name, notes)))
+        self.pictures.put(kept.id, kept, kept.size)
+        if served is not None:
+            await served.run(lambda predictor: served.encoded(predictor, kept))
+        return Encoding(encoding=kept.id, picture=kept.entry())
 
     async def render(self, scene: Scene) -> RenderedScene:
         """Draw a scene and tell where everything in it is."""
-        return await self.studio.run(lambda: _rendered(self.pictures.compose(scene)))
+        return await self.studio.run(lambda: _rendered(composed_picture(scene, self.pictures)))
 
     async def ask(self, asked: Question) -> Json:
         """One answer, as a view."""
@@ -179,36 +195,12 @@ class Service:
         served.reading_pictures()
         if asked.input is not None:
             raise ApiError(422, "invalid", f"'{served.name}' reads pictures: send an encoding or a scene, not an input")
-
-        def answer(predictor: Predictor) -> Json:
-            predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
-            kept = self._picture(asked)
-            sighting = predictor.ask(served.encoded(predictor, kept), asked.question)
-            editable = editable_looks(sighting.trace, predictor.model.look_names)
-            png = kept.png if asked.picture else None
-            return self._view(sighting, kept, served, png=png, editable=editable)
-
-        return await served.run(answer)
+        return await served.run(lambda predictor: self._of_picture(asked, served, predictor))
 
     async def edit(self, asked: EditedQuestion) -> Json:
         """One answer to edited attention, as a view that tells what was edited and the answer without it."""
         served = self.models[asked.model].reading_pictures()
-
-        def answer(predictor: Predictor) -> Json:
-            predictor.question(asked.question)
-            kept = self._picture(asked)
-            encoded, names = served.encoded(predictor, kept), predictor.model.look_names
-            own = predictor.ask(encoded, asked.question)
-            given = given_weights(own.trace, names, asked.attention)
-            try:
-                sighting = predictor.ask(encoded, asked.question, attention=given)
-            except CheckpointError as error:
-                message = "with these weights the model's answer is not a number; leave some weight somewhere"
-                raise ApiError(422, "no_answer", message) from error
-            more = {"editable": editable_looks(own.trace, names), "edited": describe_edit(own, given)}
-            return self._view(sighting, kept, served, png=kept.png if asked.picture else None, **more)
-
-        return await served.run(answer)
+        return await served.run(lambda predictor: self._of_picture(asked, served, predictor, asked.attention))
 
     async def ask_all(self, asked: Questions) -> list[Json]:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
@@ -223,14 +215,16 @@ class Service:
 
     def close(self) -> None:
         """Take no more work."""
-        self.models.close()
-        self.studio.close()
+        for worker in (self.studio, *(model.worker for model in self.models.values())):
+            worker.close()
 
-    def _picture(self, asked: Question | Questions | EditedQuestion) -> StoredPicture:
+    def _picture(self, asked: Questions) -> StoredPicture:
         """The picture that a question is about."""
         if (asked.encoding is None) == (asked.scene is None):
             raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
-        return self.pictures.find(asked.encoding or "") if asked.scene is None else self.pictures.compose(asked.scene)
+        if asked.scene is not None:
+            return composed_picture(asked.scene, self.pictures)
+        return self.pictures.find(asked.encoding or "")
 
     def _of_input(self, asked: Question, predictor: Predictor) -> Json:
         """The answer of a model that is sent JSON."""
@@ -238,18 +232,41 @@ class Service:
             raise ApiError(422, "invalid", f"'{predictor.name}' reads a {predictor.reads.thing}: send it as 'input'")
         predictor.question(asked.question)  # before the input is read and encoded: the cheaper mistake first
         sighting = predictor.ask(predictor.encode(predictor.reads.from_json(asked.input)), asked.question)
-        return self.records.keep(sighting, view_of(sighting, family=predictor.family.name))
+        return self._keep(sighting, view_of(sighting, family=predictor.family.name))
 
-    def _view(
-        self, sighting: Sighting, kept: StoredPicture, served: ServedModel, *, png: str | None, **more: object
+    def _of_picture(
+        self,
+        asked: SingleQuestion,
+        served: ServedModel,
+        predictor: Predictor,
+        attention: Mapping[str, Sequence[float]] | None = None,
     ) -> Json:
-        truth = kept.truth
-        evidence = None if truth is None else truth.evidence(sighting.question)
-        scores = None
-        if truth is not None and evidence is not None:
-            scores = scores_of(sighting.trace, evidence, truth.objects)
+        """The answer about a picture, to the model's own attention or to an edited one."""
+        predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
+        kept = self._picture(asked)
+        encoded, names = served.encoded(predictor, kept), predictor.model.look_names
+        sighting = own = predictor.ask(encoded, asked.question)
+        more: Json = {"editable": editable_looks(own.trace, names)}
+        if attention is not None:
+            given = given_weights(own.trace, names, attention)
+            try:
+                sighting = predictor.ask(encoded, asked.question, attention=given)
+            except CheckpointError as error:
+                message = "with these weights the model's answer is not a number; leave some weight somewhere"
+                raise ApiError(422, "no_answer", message) from error
+            more["edited"] = describe_edit(own, given)
+        scene = kept.scene
+        evidence = None if scene is None else scene.evidence(sighting.question)
+        scores = None if scene is None or evidence is None else scores_of(sighting.trace, evidence, scene.objects)
+        png = kept.png if asked.picture else None
         view = view_of(sighting, family=served.facts.family, png=png, evidence=evidence, scores=scores)
-        return self.records.keep(sighting, view | more)
+        return self._keep(sighting, view | more)
+
+    def _keep(self, sighting: Sighting, view: Json) -> Json:
+        """Keep an answer; returns its view with the ``record`` by which it is found, which nobody can guess."""
+        name = secrets.token_urlsafe(12)
+        kept = StoredAnswer(sighting, {**view, "record": name})
+        return self.records.put(name, kept, answer_size(sighting, view)).view
 
 
 def _rendered(kept: StoredPicture) -> RenderedScene:
@@ -262,6 +279,6 @@ def _rendered(kept: StoredPicture) -> RenderedScene:
             box=(each.x, each.y, each.x + each.size, each.y + each.size),
             mask_png=mask_url(mask),
         )
-        for each, mask in zip(kept.scene.truth.digits, kept.scene.truth.masks)
+        for each, mask in zip(kept.scene.digits, kept.scene.masks)
     ]
     return RenderedScene(encoding=kept.id, picture=kept.entry(), scene=kept.scene.scene, truth=truth)

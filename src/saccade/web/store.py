@@ -10,8 +10,8 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import json
 import re
-import secrets
 from collections import OrderedDict
 from dataclasses import dataclass
 from threading import Lock
@@ -22,9 +22,8 @@ from saccade.show.overlay import png_bytes
 from saccade.sighting import Sighting
 from saccade.web.errors import ApiError
 from saccade.web.page import offline_page
-from saccade.web.scenes import Composed, Truth, compose
+from saccade.web.scenes import Composed, compose
 from saccade.web.schemas import PictureEntry, Scene
-from saccade.web.serve import Limits
 from saccade.web.views import Json, picture_url
 
 Thing = TypeVar("Thing")
@@ -34,17 +33,18 @@ class LruStore(Generic[Thing]):
     """Things by name, least recently used first to go; threads may share one.
 
     Args:
+        kind: what one of them is called.
         budget: bytes of all things together; one that is larger by itself is kept until the next comes.
         places: how many things at most.
     """
 
-    def __init__(self, budget: int, places: int = 4096) -> None:
-        self._budget, self._places = budget, places
+    def __init__(self, kind: str, budget: int, places: int = 4096) -> None:
+        self._kind, self._budget, self._places = kind, budget, places
         self._things: OrderedDict[str, tuple[Thing, int]] = OrderedDict()
         self._bytes = 0
         self._lock = Lock()
 
-    def put(self, name: str, thing: Thing, size: int) -> None:
+    def put(self, name: str, thing: Thing, size: int) -> Thing:
         """Keep ``thing``, which takes ``size`` bytes, under ``name``."""
         with self._lock:
             self._bytes -= self._things.pop(name, (None, 0))[1]
@@ -52,6 +52,7 @@ class LruStore(Generic[Thing]):
             self._bytes += size
             while len(self._things) > 1 and (self._bytes > self._budget or len(self._things) > self._places):
                 self._bytes -= self._things.popitem(last=False)[1][1]
+        return thing
 
     def get(self, name: str) -> Thing | None:
         """The thing called ``name``, now the latest used; None if it is not (or no longer) there."""
@@ -61,13 +62,12 @@ class LruStore(Generic[Thing]):
             self._things.move_to_end(name)
             return self._things[name][0]
 
-    @property
-    def bytes(self) -> int:
-        """Bytes of all entries."""
-        return self._bytes
-
-    def __len__(self) -> int:
-        return len(self._things)
+    def find(self, name: str) -> Thing:
+        """The same; an ApiError if it is not there."""
+        thing = self.get(name)
+        if thing is None:
+            raise ApiError(404, f"unknown_{self._kind}", f"no {self._kind} '{name}' here (any more); send or ask again")
+        return thing
 
 
 _DATA_URL = re.compile(r"data:[a-z0-9.+/-]{0,60};base64,", re.IGNORECASE)
@@ -86,15 +86,10 @@ class StoredPicture:
     """What it was rendered from, where it was."""
 
     @property
-    def truth(self) -> Truth | None:
-        """Where everything is, where that is known."""
-        return None if self.scene is None else self.scene.truth
-
-    @property
     def size(self) -> int:
         """Bytes, roughly."""
         height, width = self.picture.size
-        masks = 0 if self.scene is None else self.scene.truth.masks.numel()
+        masks = 0 if self.scene is None else self.scene.masks.numel()
         return 3 * height * width + len(self.png) + masks
 
     def entry(self) -> PictureEntry:
@@ -105,37 +100,22 @@ class StoredPicture:
         )
 
 
-class Pictures:
-    """The latest pictures, by id."""
+def stored_picture(picture: Picture) -> StoredPicture:
+    """A decoded picture; its id is made of what is in it."""
+    image = picture.image
+    content = hashlib.sha256(f"{image.size}{picture.name}".encode() + image.tobytes())
+    return StoredPicture(f"p{content.hexdigest()[:24]}", picture, picture_url(image))
 
-    def __init__(self, limits: Limits) -> None:
-        self._store: LruStore[StoredPicture] = LruStore(limits.kept_bytes)
 
-    def keep(self, picture: Picture) -> StoredPicture:
-        """Keep a decoded picture."""
-        image = picture.image
-        content = hashlib.sha256(f"{image.size}{picture.name}".encode() + image.tobytes())
-        return self._keep(StoredPicture(f"p{content.hexdigest()[:24]}", picture, picture_url(image)))
-
-    def compose(self, scene: Scene) -> StoredPicture:
-        """Render and keep a scene; one that was rendered lately is found again."""
-        name = f"s{hashlib.sha256(scene.model_dump_json().encode()).hexdigest()[:24]}"
-        known = self._store.get(name)
-        if known is not None:
-            return known
-        composed = compose(scene)
-        return self._keep(StoredPicture(name, composed.picture, picture_url(composed.picture.image), composed))
-
-    def find(self, name: str) -> StoredPicture:
-        """The picture called ``name``; an ApiError if it is not (or no longer) here."""
-        kept = self._store.get(name)
-        if kept is None:
-            raise ApiError(404, "unknown_encoding", f"no encoding '{name}' here (any more); send the picture again")
-        return kept
-
-    def _keep(self, kept: StoredPicture) -> StoredPicture:
-        self._store.put(kept.id, kept, kept.size)
-        return kept
+def composed_picture(scene: Scene, pictures: LruStore[StoredPicture]) -> StoredPicture:
+    """Render and keep a scene; one that was rendered lately is found again."""
+    name = f"s{hashlib.sha256(scene.model_dump_json().encode()).hexdigest()[:24]}"
+    known = pictures.get(name)
+    if known is not None:
+        return known
+    composed = compose(scene)
+    kept = StoredPicture(name, composed.picture, picture_url(composed.picture.image), composed)
+    return pictures.put(name, kept, kept.size)
 
 
 def bytes_of(data_url: str) -> bytes:
@@ -185,32 +165,9 @@ class StoredAnswer:
         return offline_page(views=[self.whole_view])
 
 
-class Records:
-    """The latest answers, by an id that nobody can guess."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._store: LruStore[StoredAnswer] = LruStore(limits.records_bytes, limits.records)
-
-    def keep(self, sighting: Sighting, view: Json) -> Json:
-        """Keep an answer; returns its view with the ``record`` by which it is found."""
-        name = secrets.token_urlsafe(12)
-        view = {**view, "record": name}
-        self._store.put(name, StoredAnswer(sighting, view), _bytes(sighting, view))
-        return view
-
-    def find(self, name: str) -> StoredAnswer:
-        """The answer called ``name``; an ApiError if it is not (or no longer) here."""
-        kept = self._store.get(name)
-        if kept is None:
-            raise ApiError(404, "unknown_record", f"no record '{name}' here (any more); ask again")
-        return kept
-
-
-def _bytes(sighting: Sighting, view: Json) -> int:
+def answer_size(sighting: Sighting, view: Json) -> int:
     """What an answer takes in memory, roughly: its picture, its tensors, and the texts that they became."""
-    image, picture = sighting.source.image, view["picture"]
+    image = sighting.source.image
     pixels = 0 if image is None else 3 * image.height * image.width
     tensors = sum(tensor.nbytes for look in sighting.trace.looks for tensor in look.tensors().values())
-    texts = [picture and picture["png"], *(each and each["weights"] for each in (view["total"], *view["looks"]))]
-    texts += [text for look in view["looks"] for text in look.get("slots", ())]
-    return pixels + tensors + sum(len(text) for text in texts if text)
+    return pixels + tensors + len(json.dumps(view))

@@ -57,11 +57,12 @@ def view_of(
     image, trace, kind = sighting.source.image, sighting.trace, sighting.said.kind
     size = (1, 1) if image is None else (image.height, image.width)
     words = [word for word, _ in sighting.labels or ()] if kind == "sentence" else None
-    return {
+    picture = {"name": sighting.source.name, "width": size[1], "height": size[0], "png": png}
+    view = {
         "schema": SCHEMA,
         "model": sighting.model,
         "family": family,
-        "picture": None if image is None else _picture(sighting.source.name, size, png),
+        "picture": None if image is None else picture,
         "question": sighting.question,
         "answer": sighting.answer,
         "kind": kind,
@@ -70,7 +71,6 @@ def view_of(
         "fit": sighting.fit.to_json(),
         "alternatives": _shares(sighting.alternatives),
         "labels": None if sighting.labels is None else _shares(sighting.labels),
-        **_on_the_way(sighting),
         "words": words,
         "looks": [_look(trace, look, size) for look in trace.looks],
         "total": _total(trace, size) if total and image is not None else None,
@@ -78,16 +78,9 @@ def view_of(
         "scores": None if scores is None else dict(scores),
         "notes": list(sighting.notes),
     }
-
-
-def _on_the_way(sighting: Sighting) -> dict[str, object]:
-    """What was said before all was seen, of models that say something then."""
-    said = [[name, word, _finite(share)] for name, word, share in sighting.on_the_way]
-    return {"on_the_way": said} if said else {}
-
-
-def _picture(name: str, size: geometry.Size, png: str | None) -> Json:
-    return {"name": name, "width": size[1], "height": size[0], "png": png}
+    if sighting.on_the_way:
+        view["on_the_way"] = [[name, word, _finite(share)] for name, word, share in sighting.on_the_way]
+    return view
 
 
 def picture_url(image: Image.Image) -> str:

@@ -25,7 +25,6 @@ from torch import Tensor, nn
 from saccade.attention.scores import AdditiveScorer
 from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.families import model_spec
 from saccade.geometry import Size
 from saccade.models.picture_query import AnswerHead
 from saccade.predict import Predictor
@@ -51,12 +50,7 @@ def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> dict[s
         "schema": SCHEMA,
         "model": predictor.name,
         "kind": kind,
-        "architecture": facts.architecture,
-        "summary": model_spec(facts.architecture).summary,
         **to_dict(page_entry(facts)),
-        "queries": list(facts.queries),
-        "answers": list(facts.answers),
-        "size": None if facts.preprocessing is None else list(facts.preprocessing.size),
         "runtime": address_of(predictor.family, "runtime") if has_runtime else None,
         "temperature": None if facts.calibration is None else facts.calibration.temperature,
         "sha256": facts.sha256,

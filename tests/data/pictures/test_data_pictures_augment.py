@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from saccade.config import from_dict
-from saccade.data.pictures.augment import Augmentation, augment
+from saccade.data.pictures.augment import MEAN_COLOUR, Augmentation, Shift, augment, shifted
 from saccade.errors import ConfigError
 from saccade.geometry import apply, apply_to_boxes, compose, identity, invert
 
@@ -55,14 +55,6 @@ def test_mirroring_turns_half_of_them():
     assert not bool((augment(images, Augmentation(mirror=False), 1)[1][:, 0, 0] < 0).any())
 
 
-def test_frames_lead_back_to_the_pixels_that_are_shown():
-    images = coordinates(64, 24, 40)
-    varied, frames = augment(images, Augmentation(area=(0.3, 0.9)), 2)
-    centre = torch.tensor([20.5, 12.5])  # of pixel (12, 20)
-    source = apply(frames, centre.double().expand(64, 2)) / torch.tensor([40.0, 24.0])
-    torch.testing.assert_close(varied[:, :2, 12, 20].double(), source, rtol=0, atol=1e-5)
-
-
 def test_crops_keep_to_area_aspect_and_picture():
     how = Augmentation(area=(0.25, 0.5), aspect=1.5)
     _, frames = augment(pictures(500, 30, 30), how, 9)
@@ -100,16 +92,6 @@ def test_the_border_goes_on_round_a_smaller_picture(assert_near):
     assert_near(shown, (corner / 20).clamp(max=19.5 / 20), atol=1e-5)  # the middle of the last pixel, on and on
 
 
-def test_beyond_the_picture_a_crop_is_stretched_as_asked():
-    """Up to area 1 a stretched crop is held inside the picture, above it is not."""
-    held, free = (augment(pictures(400, 30, 30), Augmentation((0.9, high), 1.5), 3)[1] for high in (1.0, 1.01))
-    for frames, most in ((held, 1.0), (free, math.sqrt(1.01 * 1.5))):
-        sides = frames[:, [0, 1], [0, 1]].abs()
-        assert 0.99 * most < float(sides.max()) <= most + 1e-9
-    ratio = free[:, 0, 0].abs() / free[:, 1, 1]
-    assert 1 / 1.5 - 1e-9 <= float(ratio.min()) < 0.68 < 1.47 < float(ratio.max()) <= 1.5 + 1e-9
-
-
 TILTED = {
     "turn": replace(STILL, turn=30.0),
     "slant": replace(STILL, slant=0.5),
@@ -126,12 +108,13 @@ def test_a_dot_is_found_where_the_frame_says(how):
     assert float((expected - torch.tensor([38.3, 20.6])).abs().amax()) > 1  # and it did move
 
 
-@pytest.mark.parametrize("how", TILTED.values(), ids=TILTED)
-def test_tilted_frames_lead_back_to_the_pixels_that_are_shown(how):
-    images = coordinates(64, 40, 40)
+@pytest.mark.parametrize("how", [*TILTED.values(), Augmentation(area=(0.3, 0.9))], ids=[*TILTED, "cut"])
+def test_frames_lead_back_to_the_pixels_that_are_shown(how):
+    images = coordinates(64, 40, 48)
     varied, frames = augment(images, how, 2)
-    source = apply(frames, torch.tensor([24.5, 17.5]).double().expand(64, 2)) / 40  # the centre of pixel (17, 24)
-    torch.testing.assert_close(varied[:, :2, 17, 24].double(), source, rtol=0, atol=1e-5)
+    source = apply(frames, torch.tensor([24.5, 17.5]).double().expand(64, 2))  # the centre of pixel (17, 24)
+    expected = source / torch.tensor([48.0, 40.0])
+    torch.testing.assert_close(varied[:, :2, 17, 24].double(), expected, rtol=0, atol=1e-5)
 
 
 def test_turning_keeps_shapes_and_the_centre(assert_near):
@@ -170,15 +153,6 @@ def test_a_share_of_the_pictures_is_inverted_and_stays_where_it_was():
     assert 70 < int(changed.sum()) < 130
     assert torch.equal(varied[changed], 1 - still[changed])
     assert torch.equal(augment(images, Augmentation(invert=1.0), 3)[0], 1 - still)
-
-
-def test_a_picture_is_inverted_before_its_light_changes():
-    """A black picture cannot become brighter than the light allows unless it was white by then."""
-    how = replace(STILL, invert=1.0, brightness=0.5, tint=0.2)
-    dark, _ = augment(torch.zeros(50, 3, 4, 4), how, 1)
-    lit, _ = augment(torch.ones(50, 3, 4, 4), replace(how, invert=0.0), 1)
-    assert torch.equal(dark, lit)
-    assert float(dark.min()) < 0.5
 
 
 def test_blur_softens_a_share_of_the_pictures_at_most_to_half(assert_near):
@@ -227,22 +201,6 @@ def test_options_that_are_off_leave_the_draws_of_the_others_alone(assert_near):
     assert torch.equal(same, frames)
 
 
-def test_what_is_drawn_for_one_option_says_nothing_about_another():
-    board = ((torch.arange(8)[:, None] + torch.arange(8)) % 2).float().expand(600, 3, 8, 8).contiguous()
-
-    def drawn(**options) -> tuple[torch.Tensor, torch.Tensor]:
-        return augment(board, replace(STILL, **options), 9)
-
-    inverted, soft = drawn(invert=0.5)[0][:, 0, 0, 0], drawn(blur=1.0)[0].amax((1, 2, 3))
-    cut, stretched, mirrored = drawn(area=(0.5, 1.0))[1], drawn(aspect=2.0)[1], drawn(mirror=True)[1]
-    turned, slanted = drawn(turn=30.0)[1], drawn(slant=0.5)[1]
-    frames = (cut[:, 0, 0], cut[:, 0, 2], cut[:, 1, 2], stretched[:, 0, 0], mirrored[:, 0, 0])
-    told = torch.stack([*frames, turned[:, 0, 1], slanted[:, 0, 1], inverted.double(), soft.double()])  # (9,600)
-    related = torch.corrcoef(told).abs()[:, 5:]  # (9,4) with each of the last four
-    assert float(related[:5].max()) < 0.15
-    assert float(related[5:].triu(1).max()) < 0.15
-
-
 @pytest.mark.parametrize("name", ["turn", "slant", "invert", "blur", "erase", "area"])
 def test_each_option_is_drawn_from_the_seed_for_each_place(name):
     value = {"turn": 20.0, "slant": 0.4, "invert": 0.5, "blur": 1.0, "erase": 1.0, "area": (1.0, 2.0)}[name]
@@ -254,31 +212,19 @@ def test_each_option_is_drawn_from_the_seed_for_each_place(name):
     assert torch.equal(augment(images[:4], how, 5)[0], first[:4])
 
 
-def test_brightness_changes_all_channels_alike():
-    images = torch.full((100, 3, 4, 4), 0.5) * torch.tensor([1.0, 0.5, 0.2])[:, None, None]
-    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, brightness=0.2), 4)
-    light = varied[:, 0, 0, 0] / 0.5
-    assert 0.8 <= float(light.min()) < 0.85 < 1.15 < float(light.max()) <= 1.2
-    torch.testing.assert_close(varied[:, 2] / varied[:, 0], torch.full((100, 4, 4), 0.2))
-    bright, _ = augment(torch.ones(50, 3, 4, 4), Augmentation(brightness=0.9), 4)
-    assert float(bright.max()) == 1
-
-
-def test_contrast_moves_pixels_from_the_mean_of_their_picture(assert_near):
-    images = torch.tensor([0.4, 0.6]).repeat(100, 3, 4, 2)
-    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, mirror=False, contrast=0.5), 4)
+def test_light_changes_within_its_limits(assert_near):
+    """Brightness changes all channels alike, tint each in its own way, contrast what differs from the mean."""
+    images = torch.full((100, 3, 4, 4), 0.5)
+    bright, tinted = (augment(images, replace(STILL, **{name: 0.2}), 4)[0] / 0.5 for name in ("brightness", "tint"))
+    for light in (bright, tinted):
+        assert 0.8 <= float(light.min()) < 0.85 < 1.15 < float(light.max()) <= 1.2
+        assert_near(light, light[..., :1, :1].expand_as(light))
+    assert_near(bright, bright[:, :1].expand_as(bright))
+    assert abs(float(torch.corrcoef(tinted[..., 0, 0].T)[0, 1])) < 0.3
+    varied, _ = augment(torch.tensor([0.4, 0.6]).repeat(100, 3, 4, 2), replace(STILL, contrast=0.5), 4)
     assert_near(varied.mean((1, 2, 3)), torch.full((100,), 0.5))
     spread = (varied.amax((1, 2, 3)) - varied.amin((1, 2, 3))) / 0.2
     assert 0.5 <= float(spread.min()) < 0.55 < 1.45 < float(spread.max()) <= 1.5
-
-
-def test_tint_changes_each_channel_in_its_own_way():
-    images = torch.full((100, 3, 4, 4), 0.5)
-    varied, _ = augment(images, Augmentation(area=(1.0, 1.0), aspect=1.0, tint=0.2), 4)
-    light = varied[..., 0, 0] / 0.5  # (100,3)
-    assert 0.8 <= float(light.min()) < 0.82 < 1.18 < float(light.max()) <= 1.2
-    assert abs(float(torch.corrcoef(light.T)[0, 1])) < 0.3
-    torch.testing.assert_close(varied, light[..., None, None].expand_as(varied) * 0.5)  # and a whole channel alike
 
 
 WRONG = {
@@ -301,3 +247,33 @@ def test_settings_that_cannot_be():
         for value in values:
             with pytest.raises(ConfigError, match=name):
                 from_dict(Augmentation, {name: value})
+
+
+IMAGES = torch.arange(64 * 3 * 5 * 7).remainder(251).reshape(64, 3, 5, 7).to(torch.uint8)
+
+
+def by_hand(image: torch.Tensor, x: int, y: int, mirrored: bool) -> torch.Tensor:
+    """(3,H,W) moved by (x, y): what lies outside is the mean colour."""
+    _, height, width = image.shape
+    found = torch.tensor(MEAN_COLOUR, dtype=torch.uint8)[:, None, None].repeat(1, height, width)
+    for row in range(height):
+        for column in range(width):
+            from_row, from_column = row + y, (width - 1 - column if mirrored else column) + x
+            if 0 <= from_row < height and 0 <= from_column < width:
+                found[:, row, column] = image[:, from_row, from_column]
+    return found
+
+
+def test_each_picture_is_one_of_the_ways_to_move_it_and_all_ways_occur() -> None:
+    moved = shifted(IMAGES, Shift(pixels=1), seed=3)
+    assert (moved.dtype, moved.shape) == (torch.uint8, IMAGES.shape)
+    ways = [(x, y, mirrored) for x in (-1, 0, 1) for y in (-1, 0, 1) for mirrored in (False, True)]
+    found = [next(way for way in ways if torch.equal(by_hand(one, *way), to)) for one, to in zip(IMAGES, moved)]
+    assert {x for x, _, _ in found} == {y for _, y, _ in found} == {-1, 0, 1}
+    assert {mirrored for *_, mirrored in found} == {False, True}
+    assert len(set(found)) > 12
+
+
+def test_it_is_a_function_of_the_seed() -> None:
+    assert torch.equal(shifted(IMAGES, Shift(), 5), shifted(IMAGES, Shift(), 5))
+    assert not torch.equal(shifted(IMAGES, Shift(), 5), shifted(IMAGES, Shift(), 6))

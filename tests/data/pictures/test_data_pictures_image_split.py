@@ -17,6 +17,7 @@ from saccade.data import Row, Table
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.evidence import POINT_RADIUS, Marks, carried
 from saccade.data.pictures.image_split import ImageSplit
+from saccade.data.pictures.prepared import ByteStore
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.data.tables.table import Columns, answers_in
 from saccade.errors import DataError
@@ -55,14 +56,6 @@ def test_pictures_are_laid_in_as_look_does_and_each_is_kept_once(tmp_path: Path)
     assert (data.size, len(data), data.queries, data.answers) == (3, 3, ("q", "r"), ("x",))
 
 
-def test_numbers_are_those_of_the_split(tmp_path: Path) -> None:
-    data = opened(row(picture(tmp_path, "a.png")), row(tmp_path / "a.png", "r"))
-    assert data.numbers(torch.tensor([1, 0])).tolist() == [1, 0]
-    assert data.sampled(None).tolist() == [0, 1]
-    assert len(data.sampled(1)) == 1
-    assert data.ids(("r", "q"), lambda each: each.query).tolist() == [1, 0]
-
-
 def test_a_models_own_words_decide_what_is_used(tmp_path: Path) -> None:
     image = picture(tmp_path, "a.png")
     rows = [row(image, q, a, "test") for q, a in (("p", "x"), ("q", "x"), ("p", "new"), ("new", "x"))]
@@ -90,15 +83,6 @@ def test_more_labels_than_a_model_says_go_from_training_and_stay_to_be_scored(tm
     with pytest.warns(UserWarning, match="2 questions, 1 with more than the 1"):
         test = opened(*rows, **{**how, "split": "test"})
     assert (test.size, test.beyond) == (2, 1)
-
-
-@pytest.mark.parametrize("cache_mb", [0, 1, 4096])
-def test_what_is_kept_changes_nothing(tmp_path: Path, cache_mb: int) -> None:
-    rows = [row(picture(tmp_path, f"{n}.png", (300, 200), seed=n), point=(10, 20)) for n in range(5)]
-    numbers = torch.tensor([4, 0, 4, 2])
-    some, whole = (opened(*rows, cache_mb=limit, size=(300, 300)) for limit in (cache_mb, 64))
-    assert torch.equal(some.images(numbers)[0], whole.images(numbers)[0])
-    assert torch.equal(some.marks(numbers).evidence(), whole.marks(numbers).evidence())
 
 
 def test_boxes_and_points_go_through_the_canvas_and_boxes_end_with_the_picture(tmp_path: Path, assert_near) -> None:
@@ -252,3 +236,53 @@ def test_nothing_that_can_be_used_is_an_error_and_a_whole_split_is_opened_in_sil
         seen: list[tuple[int, int]] = []
         opened(row(picture(tmp_path, "a.png")), progress=lambda done, total: seen.append((done, total)))
     assert seen[-1] == (1, 1)
+
+
+class Decoder:
+    """Number n to four bytes n, n, n, n; notes what it was asked for."""
+
+    def __init__(self, *bad: int) -> None:
+        self.bad, self.asked = bad, []
+
+    def __call__(self, number: int) -> torch.Tensor:
+        self.asked.append(number)
+        if number in self.bad:
+            raise DataError(f"{number} is damaged")
+        return torch.full((2, 2), number % 256, dtype=torch.uint8)
+
+
+@pytest.mark.parametrize("limit", [0, 4, 401, 4 * 600, 1 << 20])
+def test_the_limit_does_not_change_what_is_taken(limit):
+    store = ByteStore(600, Decoder(), (2, 2), limit=limit)  # more than is decoded at once
+    numbers = torch.tensor([599, 0, 3, 300, 0, 255])
+    assert torch.equal(store.take(numbers)[:, 1, 0], (numbers % 256).to(torch.uint8))
+    assert store.take(numbers).shape == (6, 2, 2)
+
+
+def test_what_is_kept_is_decoded_once():
+    decode = Decoder()
+    store = ByteStore(10, decode, (2, 2), limit=4 * 7)
+    assert sorted(decode.asked) == list(range(10))
+    decode.asked.clear()
+    store.take(torch.tensor([0, 6]))
+    assert decode.asked == []
+    store.take(torch.tensor([0, 7, 9]))
+    assert sorted(decode.asked) == [7, 9]
+
+
+@pytest.mark.parametrize("limit", [8, 1 << 20])
+def test_what_cannot_be_decoded_is_known_at_once(limit):
+    progress = []
+    decode = Decoder(1, 5)
+    store = ByteStore(6, decode, (2, 2), limit=limit, progress=lambda done, total: progress.append((done, total)))
+    assert store.unreadable == {1: "1 is damaged", 5: "5 is damaged"}
+    assert progress == [(6, 6)]
+    assert store.take(torch.tensor([0, 4]))[:, 0, 0].tolist() == [0, 4]
+
+
+def test_a_file_that_breaks_later_is_an_error_that_names_it():
+    decode = Decoder()
+    store = ByteStore(3, decode, (2, 2), limit=0)
+    decode.bad = (2,)
+    with pytest.raises(DataError, match="2 is damaged"):
+        store.take(torch.tensor([1, 2]))

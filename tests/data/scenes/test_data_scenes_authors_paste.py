@@ -11,10 +11,9 @@ import torch
 
 from authors_paste import drawn
 from saccade.data.scenes import kernels
-from saccade.data.scenes.drawing import Drawing
+from saccade.data.scenes.drawing import Drawing, resized
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
-from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
@@ -43,6 +42,12 @@ def by_pillow(layout: SceneLayout, **how: Any) -> np.ndarray:
     return np.stack([drawn(layout, scene, pictures[scene], **how) for scene in range(len(layout))])
 
 
+def on_cuda(layout: SceneLayout) -> SceneLayout:
+    """The same scenes on a GPU."""
+    tensors = {name: column.cuda() for name, column in layout.tensors().items()}
+    return replace(layout, glyphs=layout.glyphs.to("cuda"), **tensors)
+
+
 def apart(layout: SceneLayout, expected: np.ndarray) -> np.ndarray:
     """How far the pictures of a layout are from others (B,H,W,3), in 255ths."""
     return np.abs(render(layout).cpu().permute(0, 2, 3, 1).numpy().astype(int) - expected)
@@ -55,7 +60,7 @@ def test_every_maker_draws_what_pillow_pastes(name: str, maker: str) -> None:
     pasted_by_pillow = by_pillow(layout)
     assert apart(layout, by_pillow(layout, resize=resized_here)).max() <= 1
     if maker == "cuda":
-        layout = layout.to("cuda")
+        layout = on_cuda(layout)
     if maker == "torch":  # which is left the objects that may lie over each other
         layout = replace(layout, may_overlap=True)
     found = apart(layout, pasted_by_pillow)
@@ -89,6 +94,6 @@ def test_gpu_draws_the_bytes_of_the_cpu(name: str, drawing: Drawing, monkeypatch
     """By the kernels, and by torch's own operations."""
     here = authors_scenes(name, drawing)
     assert kernels.why_no_kernels(torch.device("cuda")) == ""
-    assert torch.equal(render(here.to("cuda")).cpu(), render(here))
+    assert torch.equal(render(on_cuda(here)).cpu(), render(here))
     monkeypatch.setattr(kernels, "_failure", "left out by the test")
-    assert torch.equal(render(here.to("cuda")).cpu(), render(here))
+    assert torch.equal(render(on_cuda(here)).cpu(), render(here))

@@ -37,14 +37,3 @@ def test_questions_answers_and_evidence_are_those_of_mref(batch, plain):
         assert torch.equal(getattr(batch, column), getattr(plain, column))
     assert torch.equal(batch.evidence(), plain.evidence())
     assert torch.equal(batch.objects(), plain.objects())
-
-
-@pytest.mark.parametrize("name", HARDER)
-def test_triples_do_not_depend_on_how_they_are_asked_for(name):
-    whole = data(name, "val").take(torch.arange(40))
-    order = torch.tensor([31, 2, 2, 17, 39])
-    again = data(name, "val").take(order)
-    assert torch.equal(again.images, whole.images[order])
-    assert torch.equal(again.label, whole.label[order])
-    authors = data(name, "test", protocol="authors").take(torch.tensor([9_999, 0]))
-    assert authors.images.shape == (2, 3, 100, 100)

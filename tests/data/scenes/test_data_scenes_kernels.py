@@ -17,7 +17,6 @@ from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
-from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 CUDA = torch.device("cuda")
@@ -26,7 +25,7 @@ on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA 
 
 def assert_same(expected, found):
     for name, column in expected.tensors().items():
-        assert torch.equal(getattr(found, name).cpu(), column), name
+        assert torch.equal(getattr(found, name).cpu(), column.cpu()), name
 
 
 @pytest.fixture
@@ -34,14 +33,6 @@ def fresh(monkeypatch):
     """As in a process in which no kernel has failed yet, on a machine with Triton."""
     monkeypatch.setattr(kernels, "_failure", "")
     monkeypatch.setattr(kernels, "_has_triton", lambda: True)
-
-
-def test_where_they_cannot_work_the_reason_is_told(fresh, monkeypatch):
-    assert kernels.why_no_kernels(CUDA) == kernels.why_no_kernels(CUDA, 128) == ""
-    assert "made on cpu" in kernels.why_no_kernels(torch.device("cpu"))
-    assert "up to 128 px, and these have 160" in kernels.why_no_kernels(CUDA, 160)
-    monkeypatch.setattr(kernels, "_has_triton", lambda: False)
-    assert "Triton is not installed" in kernels.why_no_kernels(CUDA)
 
 
 def test_a_kernel_that_cannot_be_built_is_given_up_with_one_warning(fresh, monkeypatch):
@@ -179,14 +170,6 @@ def test_gpu_makes_other_scenes_of_the_cpu_too(settings):
 
 @pytest.mark.gpu
 @on_gpu
-def test_gpu_names_a_scene_without_room():
-    spec = SceneSpec(size=60, count=(9, 9), scale=(1.5, 2.0), max_tries=3)
-    with pytest.raises(DataError, match="scene 5: no room"):
-        sample_layout(spec, glyphs_for("val", "pack"), 0, torch.arange(5, 7, device=CUDA))
-
-
-@pytest.mark.gpu
-@on_gpu
 def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
     spec, glyphs = SceneSpec(background=Distractors()), glyphs_for("train", "pack").to(CUDA)
     numbers = torch.arange(2000, device=CUDA)
@@ -194,5 +177,5 @@ def test_gpu_makes_the_same_scenes_without_the_kernels(monkeypatch):
     pictures = render(expected)
     monkeypatch.setattr(kernels, "_failure", "left out by the test")
     found = sample_layout(spec, glyphs, 9, numbers)
-    assert_same(expected.to("cpu"), found)
+    assert_same(expected, found)
     assert torch.equal(render(found), pictures)

@@ -112,7 +112,7 @@ def test_long_runs_and_negative_differences(tmp_path: Path) -> None:
     ("segmentation", "why"),
     [
         ({"size": [4, 6], "counts": [5, 2]}, "unreadable segmentation: 1.png, runs that do not add up to 4 × 6"),
-        ({"size": [10**6, 10**6], "counts": [10**12]}, "unreadable segmentation: 1.png, a size of"),
+        ({"size": [10**6, 10**6], "counts": [10**12]}, "unreadable segmentation: 1.png, run lengths of"),
         ([["a", "b"]], "unreadable segmentation: 1.png"),
         ({"size": [10, 10], "counts": [2**62, 2**62, 2**62, 2**62 + 100]}, "unreadable segmentation: 1.png"),
         ({"size": [4, 6], "counts": [float("inf")]}, "unreadable segmentation: 1.png"),

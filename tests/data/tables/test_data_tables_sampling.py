@@ -1,10 +1,12 @@
-"""A sample of a table's rows by a hash of the picture: fair, whole pictures, whatever the order of the rows."""
+"""Splits and samples by a hash of the name: fair, whole pictures, whatever the order of the rows."""
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from saccade.data.tables.sampling import sample_pictures, sample_rows
+from saccade.data.tables.splits import SPLITS, hashed_share, split_of
 
 DATA = Path("/data")
 PICTURES = [Path(f"/data/{number:04}.jpg") for number in range(400)]
@@ -51,3 +53,14 @@ def test_equal_names_in_folders_are_a_sample_of_both_and_the_root_does_not_matte
     words = ["crown", "bill"] * 200
     swept = [sample_pictures(images, root, words, 60) for images, root in ((here, DATA), (there, Path("/mnt/a/b")))]
     assert swept[0].tolist() == swept[1].tolist()
+
+
+def test_shares_are_spread_evenly_and_pinned():
+    shares = sorted(hashed_share(f"{n}.png") for n in range(2_000))
+    assert all(abs(share - n / 2_000) < 0.04 for n, share in enumerate(shares))
+    assert hashed_share("a.png") == pytest.approx(0.4962016, abs=1e-7)
+
+
+def test_of_many_names_70_15_and_15_per_cent_fall_into_the_splits():
+    found = Counter(split_of(f"{n}.png") for n in range(4_000))
+    assert [found[split] / 4_000 for split in SPLITS] == pytest.approx([0.7, 0.15, 0.15], abs=0.02)

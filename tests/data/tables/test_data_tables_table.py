@@ -17,12 +17,7 @@ from quiet_tables import read_quietly
 from saccade.data import Row, Table, read_table
 from saccade.data.tables.table import Columns
 from saccade.errors import ConfigError, DataError
-from saccade.families import data_entries
-from saccade.families.caption.published import CAPTION_READERS
-from saccade.families.classify.readers import LABEL_READERS
-from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.question.readers import COLUMNS as OF_QUESTIONS
-from saccade.families.question.readers import READERS
 
 TRUTH = {"question": ("query,label", "q,one"), "classify": ("label", "one"), "multiset": ("labels", "one"),
          "caption": ("caption", "one")}  # fmt: skip
@@ -284,18 +279,6 @@ def test_what_looks_wrong_is_told_below_the_summary(
     number, _, detail = doubt.partition(" .* ")
     assert [line for line in doubts if number in line and detail in line], (what, doubts)
     assert first.startswith(("csv:", "jsonl:"))
-
-
-KINDS = {"question": READERS, "classify": LABEL_READERS, "multiset": MULTISET_READERS, "caption": CAPTION_READERS}
-
-
-def test_every_reader_is_in_the_catalog_and_its_options_have_defaults() -> None:
-    entries = data_entries()
-    for family, readers in KINDS.items():
-        for name, reader in readers.items():
-            kinds = {entry.kind for each, entry in entries[name] if each.name == family}
-            assert kinds & {"reader", "collection"}, (family, name)
-            assert reader.options() == reader.options()
 
 
 def test_an_unknown_reader_or_option_names_the_nearest() -> None:

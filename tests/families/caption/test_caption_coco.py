@@ -57,14 +57,6 @@ def test_annotations_are_cut_into_val_test_and_the_rest(folder, monkeypatch):
     assert table.rows[0].labels == tuple(f"Caption {n}" for n in range(5))
 
 
-def test_pictures_may_be_in_a_folder_of_their_own(folder):
-    (folder / "images").mkdir()
-    for part in ("train2014", "val2014"):
-        (folder / part).rename(folder / "images" / part)
-    assert counts(read_coco(folder, PLAIN)) == [4, 4, 4]
-    assert counts(read_coco(folder / "annotations/captions_train2014.json", PLAIN)) == [4, 4, 4]
-
-
 def test_what_cannot_be_used_is_counted(folder):
     content = json.loads((folder / "annotations/captions_train2014.json").read_text())
     content["annotations"] += [

@@ -97,35 +97,6 @@ def test_recolouring_changes_one_word_and_its_pixels():
     assert torch.equal(batch.recolour(0).words, batch.recolour(torch.zeros(80, dtype=torch.long)).words)
 
 
-def test_splits_and_seeds_of_scenes():
-    sizes = {split: generated(split).size for split in ("train", "val", "test")}
-    assert sizes == {"train": None, "val": 2_000, "test": 5_000}
-    first = [generated(split).take(torch.arange(30)).words for split in ("train", "val", "test")]
-    assert not any(torch.equal(first[a], first[b]) for a, b in ((0, 1), (0, 2), (1, 2)))
-    assert not torch.equal(generated(seed=1).take(torch.arange(30)).words, first[1])
-    large = generated(size=(60, 60)).take(torch.arange(2))
-    assert large.images.shape == (2, 3, 60, 60)
-    assert int(generated("train").take(torch.tensor([10**12])).picture) == 10**12
-
-
-def test_empty_scenes_are_in_every_split():
-    for split in ("train", "val", "test"):
-        full, some = generated(split), generated(split, empty=0.25)
-        assert (len(full.vocabulary), len(some.vocabulary)) == (23, 24)
-        one, other = (data.take(torch.arange(200)) for data in (full, some))
-        bare = other.layout.count == 0
-        assert 30 < int(bare.sum()) < 70
-        assert torch.equal(one.images[~bare], other.images[~bare])
-        assert torch.equal(one.words[~bare], other.words[~bare])
-        assert not other.images[bare].any()
-        assert not other.has_mask[bare].any()
-        assert other.lengths[bare].unique().tolist() == [2]  # the word and the end
-        number = int(bare.nonzero()[0])
-        assert some.references(number) == ("nothing",)
-    assert not other.word_masks()[bare].any()
-    assert torch.equal(other.word_masks()[~bare], one.word_masks()[~bare])
-
-
 def test_captions_and_pictures_of_files(table):
     data = opened(table)
     assert data.vocabulary.words == ("a", "picture", "red", "blue", "green", "white")
@@ -177,27 +148,12 @@ def test_training_pictures_are_varied_by_a_seed(table):
     )  # as they are scored
 
 
-def test_unreadable_pictures_are_left_out_and_named(table):
-    (table.parent / "1.png").write_bytes(b"damaged")
-    with pytest.warns(UserWarning, match=r"3 pictures, left out 1 × .*1\.png"):
-        data = opened(table)
-    assert [row.image.name for row in data.rows] == ["0.png", "2.png", "3.png"]
-    assert data.size == 7
-    white = data.of_pictures(torch.tensor([2])).images[0]
-    assert white.min() > 0.99
-
-
 def test_wrong_settings_are_named():
     for settings, named in (
-        ({"name": "scene"}, "'scenes'"),
         ({"name": "flickr8:x"}, "'flickr8k'"),
         ({"size": (100, 90)}, "size"),
-        ({"name": "csv:x", "size": (4097, 4)}, "size"),
         ({"options": {"captions": 3}}, "captions"),
         ({"name": "csv:x", "empty": 0.1}, "empty"),
-        ({"name": "csv:x", "options": {"captoins": 3}}, "'captions'"),
-        ({"name": "flickr8k:x", "options": {"splits": "test"}}, "splits"),
-        ({"at_least": 0}, "at_least"),
     ):
         with pytest.raises(ConfigError, match=named):
             from_dict(CaptionDataConfig, settings)

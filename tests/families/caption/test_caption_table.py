@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quiet_tables import read_quietly
+from quiet_tables import table_of
 from saccade.config import from_dict
 from saccade.data import Table
 from saccade.errors import ConfigError, DataError
@@ -22,19 +22,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(path: Path, **options: object) -> Table:
-    return read_quietly(f"{path.suffix[1:]}:{path}", "caption", **options)
-
-
 def csv(folder: Path, text: str, **options: object) -> Table:
-    (folder / "t.csv").write_text(text, encoding="utf-8")
-    return read(folder / "t.csv", **options)
+    return table_of(folder / "t.csv", text, "caption", **options)
 
 
 def jsonl(folder: Path, *rows: object) -> Table:
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    (folder / "t.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    return read(folder / "t.jsonl")
+    return table_of(folder / "t.jsonl", "\n".join(lines), "caption")
 
 
 THREE = 'image,caption,split\na.png,A dog.,train\nb.png,"A cat, red.",test\na.png,  Two \t dogs ,train\n'

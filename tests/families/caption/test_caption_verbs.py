@@ -102,39 +102,9 @@ def test_files_are_trained_on_kept_features_and_scored(recipe: str, table: str, 
     assert f", {words} words; an epoch is " in (out / "log.txt").read_text(encoding="utf-8").splitlines()[0]
 
 
-def test_evaluate_prints_one_object_of_fractions(run: Path) -> None:
-    result = runner.invoke(
-        app,
-        ["evaluate", str(run), "--limit", "4", "--beam", "2", "--length-penalty", "0.7", "--json", "--device", "cpu"],
-    )
-    assert result.exit_code == 0, result.output
-    found = json.loads(result.output)
-    assert {"model", "data", "split", "protocol", "n", "seed", "metrics", "attention", "baselines", "seconds"} <= set(
-        found
-    )
-    assert (found["beam"], found["length_penalty"]) == (2, 0.7)
-    for group in (found["metrics"], found["attention"], *found["baselines"].values()):
-        for name, value in group.items():
-            assert isinstance(value, dict) or name == "length_ratio" or 0 <= value <= 1, name
-    shown = runner.invoke(app, ["evaluate", str(run), "--limit", "4", "--device", "cpu", "--quiet"])
-    assert "exact_match" in shown.output
-    assert "by_kind.colour" in shown.output
-
-
 def test_look_prints_captions_and_writes_strips(run: Path, tmp_path: Path) -> None:
     Image.new("RGB", (80, 60), "grey").save(tmp_path / "a.png")
-    command = [
-        "look",
-        str(tmp_path / "a.png"),
-        "--model",
-        str(run),
-        "--device",
-        "cpu",
-        "--beam",
-        "5",
-        "--captions",
-        "3",
-    ]
+    command = ["look", f"{tmp_path / 'a.png'}", "--model", f"{run}", "--device", "cpu", "--captions", "3"]
     told = runner.invoke(app, [*command, "--json"])
     assert told.exit_code == 0, told.output
     found = json.loads(told.output)
@@ -146,6 +116,3 @@ def test_look_prints_captions_and_writes_strips(run: Path, tmp_path: Path) -> No
     assert shown.output.count("a.png") == 3  # a row for every caption
     names = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
     assert names == ["a-caption-2.png", "a-caption-3.png", "a.png"]
-    made = runner.invoke(app, ["report", str(tmp_path / "out" / "a.json"), "--out", str(tmp_path / "page.html")])
-    assert made.exit_code == 0, made.output
-    assert found["answer"] in (tmp_path / "page.html").read_text(encoding="utf-8")

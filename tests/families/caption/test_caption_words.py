@@ -43,7 +43,7 @@ class ReadsColumns(SatModel):
     def encode(self, images: Tensor) -> Tensor:
         return images.mean(1)  # (B,H,W): it sees every pixel
 
-    def forward_features(self, features: Tensor, words: Tensor) -> CaptionOutput:
+    def teacher_force(self, features: Tensor, words: Tensor) -> CaptionOutput:
         batch, steps = words.shape
         logits = torch.full((batch, steps, len(WORDS)), -30.0)
         logits[..., 0] = 30.0  # so that a logit is a log-probability, less 30
@@ -128,10 +128,10 @@ def test_evaluating_photographs_tells_word_evidence_of_a_sample(tmp_path: Path) 
                   hidden=8, attention=8, longest=6)
     ).eval()  # fmt: skip
     told = []
-    found = evaluate(CaptionScoring(model, data, altered=3), lambda done, total: told.append((done, total)))
+    found = evaluate(CaptionScoring(model, data, beam=1, sweeps=3), lambda done, total: told.append((done, total)))
     assert found["counts"]["altered_pictures"] == 3
     assert found["counts"].get("word_evidence_blur_raw", 0) <= 18
     assert told[-1][0] == told[-1][1]
-    none = evaluate(CaptionScoring(model, data, altered=0))
+    none = evaluate(CaptionScoring(model, data, beam=1, sweeps=0))
     assert "altered_pictures" not in none["counts"]
     assert not none["baselines"]

@@ -130,11 +130,11 @@ def test_pictures_that_were_learnt_fit_no_temperature_and_no_likeness(
     ("file", "content", "message"),
     [
         ("data_batch_2.bin", b"short", "5 bytes, and a batch has 61,460"),
-        ("data_batch_3.bin", bytes([11]) * 20 * 3073, "label 11 of picture 0"),
+        ("data_batch_3.bin", bytes([11]) * 20 * 3073, "labels of 0 to 9"),
         ("data_batch_1.png", b"no picture", "data_batch_1.png"),
-        ("train_lables.json", b"[1, 2]", "expected a list of 100 whole numbers, found 2 entries"),
-        ("train_lables.json", b"[1, 2", "not JSON"),
-        ("train_lables.json", b"[" + b"1, " * 99 + b"true]", "whole numbers"),
+        ("train_lables.json", b"[1, 2]", "expected 100 labels"),
+        ("train_lables.json", b"[1, 2", "not a JSON list"),
+        ("train_lables.json", b"[" + b"1, " * 99 + b"1.5]", "expected 100 labels"),
     ],
 )
 def test_damaged_batches_are_refused(

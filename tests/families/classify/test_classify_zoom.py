@@ -110,15 +110,6 @@ def test_no_region_is_taught_that_the_model_cannot_propose() -> None:
         assert float(zoom_loss(raw, torch.tensor([0]), loss, 0.5)["loss"]) == 0.0
 
 
-def test_the_task_teaches_regions_that_its_own_model_can_propose() -> None:
-    """The smallest side is that of the model's settings, not the paper's third."""
-    told = task(smallest=0.5)
-    raw = {"responses": torch.tensor([[[0.5, 0.1, 0.05]]]), "boxes": torch.tensor([[[0.5, 0.25, 0.25]]])}
-    raw = LabelOutput(**raw, **{"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)})
-    for loss in (Proposals("scale2", target="responses"), Proposals("scale2", side=0.2)):
-        assert float(told.loss(raw, {"label": torch.tensor([0])}, loss)["loss"]) == 0.0
-
-
 def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
     """By the side that a loss teaches; not of a scale that is taught another region, nor may a phase choose by it."""
     told = task(smallest=0.2)

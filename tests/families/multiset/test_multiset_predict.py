@@ -72,11 +72,3 @@ def test_it_looked_at_the_last_glimpse_before_each_label() -> None:
     assert seen.glimpses() == [[(5, 5), (25, 15)], [(35, 25), (35, 25)]]
     assert seen.looked_at == [(25, 15), (35, 25)]
     assert seen.to_json()["glimpses"] == [[[5, 5], [25, 15]], [[35, 25], [35, 25]]]
-
-
-def test_nothing_is_a_multiset_too() -> None:
-    seen = scripted(STOP, STOP, STOP, STOP).look(PICTURE)
-    assert (seen.answer, seen.labels, seen.confidence) == ("{}", (), HALF)
-    assert seen.overlay().size == (400, 320)  # no label, no look that counts: a dark map, and no error
-    assert "{}" in repr(seen)
-    assert (seen.glimpses(), seen.looked_at) == ([], [seen.peak])

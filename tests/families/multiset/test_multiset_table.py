@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiet_tables import read_quietly
+from quiet_tables import table_of
 from saccade.data import Row, Table
 from saccade.errors import DataError
 from saccade.families.multiset.readers import COLUMNS, Kind, _boxes, _labels, commonest_multiset
@@ -21,18 +21,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def read(path: Path, **options: object) -> Table:
-    return read_quietly(f"{path.suffix[1:]}:{path}", "multiset", **options)
-
-
 def csv(folder: Path, text: str, **options: object) -> Table:
-    (folder / "t.csv").write_text(text, encoding="utf-8")
-    return read(folder / "t.csv", **options)
-
-
-def jsonl(folder: Path, *rows: object) -> Table:
-    (folder / "t.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    return read(folder / "t.jsonl", strict=True)
+    return table_of(folder / "t.csv", text, "multiset", **options)
 
 
 def test_labels_repeat_and_keep_their_order(folder):
@@ -42,34 +32,6 @@ def test_labels_repeat_and_keep_their_order(folder):
     assert table.rows[0].image == folder / "a.png"
     assert (table.answers, table.most, table.kind, table.several) == (("3", "7"), 3, "multiset", True)
     assert csv(folder, "image,labels,split\na.png,7; 3;7,train\nb.png,3,train\n", most=2).most == 2
-
-
-def test_json_lists_numbers_and_the_empty_multiset(folder):
-    table = jsonl(
-        folder,
-        {"image": "a.png", "labels": [7, "a;b", 7], "split": "train"},
-        {"image": "b.png", "labels": [], "split": "train"},
-        {"image": "c.png", "labels": 7, "split": "train"},
-    )
-    assert [row.labels for row in table.rows] == [("7", "a;b", "7"), (), ("7",)]
-
-
-def test_boxes_in_every_spelling(folder):
-    table = csv(
-        folder,
-        "image,labels,split,boxes\n"
-        "a.png,3;7,train,1 2 3.5 4; 5 6 7 8\n"
-        'b.png,3;7,train,"[[1, 2, 3, 4], null]"\n'
-        "c.png,3;7,train,; 5 6 7 8\n",
-        strict=True,
-    )
-    assert [row.boxes for row in table.rows] == [
-        ((1, 2, 3.5, 4), (5, 6, 7, 8)),
-        ((1, 2, 3, 4), None),
-        (None, (5, 6, 7, 8)),
-    ]
-    assert csv(folder, "image,labels,boxes\na.png,3,\n").rows[0].boxes == ()
-    assert csv(folder, "image,labels,boxes\na.png,3; 7, \n").rows[0].boxes == ()
 
 
 LABEL = st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=5)
@@ -129,22 +91,18 @@ def of_rows(*rows: tuple[str, str], kind: Kind = "multiset") -> Table:
     return Table("csv:t.csv", made, COLUMNS, (), CLASSES, several=True, most=3, kind=kind)
 
 
-def test_the_commonest_of_the_training_pictures_in_any_order():
-    held = of_rows(("train", "ab"), ("train", "c"), ("train", "ba"), ("val", "c"), ("test", "c"))
-    assert commonest_multiset(held, CLASSES) == (0, 1)
-    assert commonest_multiset(held, ("b", "c", "a")) == (0, 2)  # by the numbers of the model's own words
-
-
-def test_a_list_is_as_it_stands():
-    held = of_rows(("train", "ab"), ("train", "ba"), ("train", "ba"), kind="list")
-    assert commonest_multiset(held, CLASSES) == (1, 0)
-
-
-def test_nothing_may_be_the_commonest_and_ties_go_to_the_first():
-    assert commonest_multiset(of_rows(("train", ""), ("train", "a"), ("train", "")), CLASSES) == ()
-    assert commonest_multiset(of_rows(("train", "c"), ("train", "a")), CLASSES) == (2,)
-
-
-def test_without_training_pictures_in_these_words_there_is_none():
-    assert commonest_multiset(of_rows(("test", "a")), CLASSES) is None
-    assert commonest_multiset(of_rows(("train", "ab")), ("b",)) is None
+@pytest.mark.parametrize(
+    ("rows", "kind", "answers", "expected"),
+    [
+        ("train ab,train c,train ba,val c,test c", "multiset", CLASSES, (0, 1)),
+        ("train ab,train c,train ba", "multiset", ("b", "c", "a"), (0, 2)),  # by the numbers of the model's own words
+        ("train ab,train ba,train ba", "list", CLASSES, (1, 0)),
+        ("train ,train a,train ", "multiset", CLASSES, ()),
+        ("train c,train a", "multiset", CLASSES, (2,)),  # of equals the first
+        ("test a", "multiset", CLASSES, None),
+        ("train ab", "multiset", ("b",), None),
+    ],
+)
+def test_the_commonest_of_the_training_pictures(rows, kind, answers, expected):
+    table = of_rows(*(row.split(" ") for row in rows.split(",")), kind=kind)
+    assert commonest_multiset(table, answers) == expected

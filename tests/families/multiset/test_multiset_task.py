@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
-import math
 from pathlib import Path
 
 import pytest
@@ -12,10 +10,8 @@ import torch
 from PIL import Image
 
 from multiset_stubs import PACK, SMALL, short_splits
-from saccade import geometry
 from saccade.engine.recipe import Phase
-from saccade.errors import CheckpointError, ConfigError
-from saccade.families.multiset.data import boxes_at_size
+from saccade.errors import ConfigError
 from saccade.families.multiset.task import (
     ANSWERS,
     LOSSES,
@@ -34,7 +30,6 @@ from saccade.families.multiset.task import (
 from saccade.losses.hsal import hsal_loss
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
-from saccade.trace import MultisetOutput
 
 COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
 
@@ -71,31 +66,6 @@ def test_the_finite_set_is_the_same_for_every_seed_and_ends() -> None:
     assert not torch.equal(*fresh)
     assert new_task().split("train").size is None
     assert one.steps_per_epoch(512) == 107
-
-
-def test_digits_can_be_learnt_among_others() -> None:
-    """Scenes of different digits then, one label of each as the target; nothing is read, and validation stays as is."""
-    task = new_task(data={**PACK, "options": {"among": True}})
-    among, later = (batches(task, 1, data=data, batch_size=64)[0] for data in ("objects", "default"))
-    assert int((among["labels"] >= 0).sum(1).max()) == 4
-    assert [has_repeats(batch["labels"]) for batch in (among, later)] == [False, True]
-    assert (among["single"], later["single"]) == (True, False)
-    assert task.model.forward_raw(**task.inputs(among)).logits is None
-    assert task.split("val/mnist-single").take(torch.arange(3)).labels.shape == (3, 1)
-
-
-def has_repeats(labels: torch.Tensor) -> bool:
-    return any(len(set(row)) < len(row) for row in ([label for label in row if label >= 0] for row in labels.tolist()))
-
-
-def test_pictures_are_varied_in_training_alone() -> None:
-    still, varied = new_task(), new_task(data={**PACK, "augment": {"area": [0.5, 0.6], "mirror": False}})
-    one, other = (batches(task, 2) for task in (still, varied))
-    assert not torch.equal(one[1]["images"], other[1]["images"])
-    assert torch.equal(one[1]["labels"], other[1]["labels"])
-    assert torch.equal(batches(varied, 1, start=1)[0]["images"], other[1]["images"])  # a function of the number
-    first = torch.arange(4)
-    assert torch.equal(still.split("val").take(first).images, varied.split("val").take(first).images)
 
 
 @pytest.mark.parametrize("data", ["objects", "default"])
@@ -142,39 +112,6 @@ def test_orders_matter_to_cross_entropy_and_to_nothing_else() -> None:
         assert one == pytest.approx(two, rel=1e-5), loss
 
 
-def test_single_objects_teach_the_first_of_the_shuffled_labels() -> None:
-    task = new_task()
-    raw = MultisetOutput(single_logits=torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [9.0, 9.0, 9.0]]))
-    labels = torch.tensor([[0, 2], [2, 1], [-1, -1]])  # the last picture is empty and teaches nothing
-    found = task.loss(raw, {"labels": labels, "shuffled": labels}, SingleObject())
-    first, second = math.log(math.e**2 + 2) - 2, math.log(math.e**3 + 2)
-    assert float(found["loss"]) == pytest.approx((first + second) / 2)
-    assert float(found["single_accuracy"]) == 1.0  # each named an object that is there
-    nothing = {"labels": labels[2:], "shuffled": labels[2:]}
-    assert float(task.loss(MultisetOutput(single_logits=raw.single_logits[2:]), nothing, SingleObject())["loss"]) == 0
-
-
-def test_each_object_teaches_from_its_own_cells() -> None:
-    """By hand: to the loss of the single object comes the mean over the labels whose box is known."""
-    task = new_task()
-    nowhere = [float("nan")] * 4
-    labels = torch.tensor([[0, 2], [1, -1]])
-    raw = MultisetOutput(
-        single_logits=torch.tensor([[2.0, 0.0, 0.0], [0.0, 3.0, 0.0]]),
-        object_logits=torch.tensor([[[1.0, 0.0, 0.0], [0.0, 4.0, 0.0]], [[9.0, 0.0, 0.0], [9.0, 9.0, 9.0]]]),
-    )
-    boxes = torch.tensor([[[0.0, 0, 5, 5], [5.0, 0, 9, 5]], [nowhere, nowhere]])
-    batch = {"labels": labels, "shuffled": labels, "boxes": boxes}
-    alone = float(task.loss(raw, batch, SingleObject())["loss"])
-    found = task.loss(raw, batch, EachObject())
-    own = (math.log(math.e + 2) - 1 + math.log(math.e**4 + 2)) / 2  # the first is right, the second says 1, not 2
-    assert float(found["object_loss"]) == pytest.approx(own)
-    assert float(found["object_accuracy"]) == 0.5
-    assert float(found["loss"]) == pytest.approx(alone + own)
-    unknown = {**batch, "boxes": torch.full_like(boxes, float("nan"))}
-    assert float(task.loss(raw, unknown, EachObject())["loss"]) == pytest.approx(alone)
-
-
 @pytest.mark.parametrize("name", ["reinforce", "reinforce_to_go", "reinforce_expected"])
 def test_looking_elsewhere_can_be_worth_less(name: str) -> None:
     """As much as ever with 1, the default; and then no note says that the model was taught where to look."""
@@ -188,16 +125,6 @@ def test_looking_elsewhere_can_be_worth_less(name: str) -> None:
     assert other["location_reward"] < plain["location_reward"]
     task.phase_loss(Phase(steps=1, loss={"name": name, "elsewhere": -0.5}))
     assert task.training_notes()["maps_supervised"].startswith("by boxes: a look beside the label that is said counts")
-
-
-def test_what_is_rewarded_as_looked_at_is_what_is_scored_as_looked_at() -> None:
-    task = new_task(model_config={**SMALL, "input_size": [120, 140]})
-    batch = batches(task, 1)[0]
-    model = task.model
-    boxes = boxes_at_size(batch["boxes"], batch["images"], task.size)
-    scored = geometry.cells_in_boxes(boxes, model.backbone.frames[model.look_stage].double(), model.grid)
-    assert torch.equal(model.cells_in(boxes), scored)
-    assert scored.any((2, 3)).sum() == (batch["labels"] >= 0).sum()
 
 
 def of_objects(loss: str) -> Phase:
@@ -215,20 +142,6 @@ def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     assert new_task().phase_loss(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
     assert "object_accuracy" not in task.metric_names()
     assert "glimpse_on_label" not in task.metric_names()
-
-
-def test_an_empty_picture_is_told_to_stop_at_once() -> None:
-    task = new_task()
-    empty = torch.full((2, 4), -1)
-    batch = {"images": torch.zeros(2, 3, 100, 100), "labels": empty, "shuffled": empty, "single": False}
-    torch.manual_seed(0)
-    raw = task.model.train().forward_raw(**task.inputs(batch))
-    found = task.loss(raw, batch, Reinforce())
-    at_once = -raw.logits[:, 0].log_softmax(-1)[:, -1].mean()
-    torch.testing.assert_close(found["stop_loss"], at_once)
-    torch.testing.assert_close(found["loss"], at_once)  # nothing else counts
-    torch.testing.assert_close(task.loss(raw, batch, CrossEntropy())["loss"], at_once)
-    assert float(found["attn_saliency"]) == 0
 
 
 def test_counts_are_taught_by_counts() -> None:
@@ -292,20 +205,6 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
         MultisetTask.evaluate(model, settings, "test", facts=facts, sweeps=5)
     with pytest.raises(ConfigError, match="drawing"):
         MultisetTask.eval_settings(facts, {"drawing": "authors"})
-
-
-def test_a_model_folder_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
-    task = new_task()
-    task.save_model(task.model, tmp_path / "model", {})
-    file = tmp_path / "model" / "config.json"
-    whole = json.loads(file.read_text(encoding="utf-8"))
-    for change, words in (
-        ({"answers": ["one", "two"]}, "2 classes"),
-        ({"preprocessing": {"size": [50, 50], "fill": 0.0}}, "50×50"),
-    ):
-        file.write_text(json.dumps({**whole, **change}), encoding="utf-8")
-        with pytest.raises(CheckpointError, match=words):
-            load_model(tmp_path / "model")
 
 
 def table(folder: Path, options=None) -> dict[str, object]:

@@ -2,35 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import small_stack
-from saccade.data.scenes.twins import OTHER_COLOUR, drawn_bits, other_colour, other_object
 from saccade.families.question.scenes import SceneBatch
-from saccade.families.question.twins import drawn
 from saccade.models.base import QueryModel
 from saccade.trace import Act, Look, ModelOutput
 
 COLOURS, SIZE = 5, (100, 100)
-
-
-def recoloured_other(batch: SceneBatch) -> SceneBatch:
-    """The same questions with some other digit in another colour; the answer stays."""
-    other = other_object(batch.layout, batch.object)  # (B,)
-    bits = drawn_bits(batch.layout, batch.object, OTHER_COLOUR)
-    layout = batch.layout.recolour(other, other_colour(batch.layout, other, bits))
-    return replace(batch, images=drawn(layout), scenes=layout)
-
-
-def removed_other(batch: SceneBatch) -> SceneBatch:
-    """The same questions with some other digit gone; the answer stays."""
-    layout = batch.layout.remove(other_object(batch.layout, batch.object))
-    return replace(batch, images=drawn(layout), scenes=layout)
 
 
 class Clairvoyant(QueryModel):
@@ -49,7 +31,7 @@ class Clairvoyant(QueryModel):
         self.cells = geometry.project(torch.eye(number).unflatten(1, self.grid), self.frame, SIZE)  # (16,H,W)
         self.masks = batch.layout.masks()  # (B,N,H,W)
         self.known: dict[bytes, tuple[int, Tensor, Tensor]] = {}
-        for version in (batch, batch.recolour_target(), recoloured_other(batch), removed_other(batch)):
+        for version in (batch, batch.recolour_target(), batch.recolour_other(), batch.remove_other()):
             classes = version.layout.classes.where(version.layout.present, -1)  # (B,N)
             for row, image in enumerate(version.images):
                 self.known[self._key(image)] = row, classes[row], version.layout.colour[row]

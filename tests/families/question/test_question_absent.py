@@ -10,8 +10,8 @@ import torch
 
 from saccade.config import to_dict
 from saccade.data.scenes.drawing import COLOURS
-from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import NOT_THERE, SceneData, SceneDataConfig
+from saccade.families.question.task import QuestionTask
 from saccade.models.facts import read_facts
 from saccade.models.soft import SoftModel
 from tiny_models import tiny_config
@@ -45,12 +45,12 @@ def test_which_they_are_depends_on_the_number_alone() -> None:
 
 
 def test_the_model_has_one_answer_more_and_is_scored_on_both_kinds(tmp_path: Path) -> None:
-    task = SceneTask(model="soft", model_config=small(), data=to_dict(CONFIG))
+    task = QuestionTask(model="soft", model_config=small(), data=to_dict(CONFIG))
     assert task.vocabularies[1] == (*COLOURS, NOT_THERE)
     with torch.no_grad():
         task.model.head.classify.bias.copy_(torch.tensor([0, 0, 0, 0, 0, 1e4]))  # it always says "not there"
     task.save_model(task.model, tmp_path / "model", {})
     assert read_facts(tmp_path / "model").answers[-1] == NOT_THERE
-    found = SceneTask.evaluate(task.model.eval(), to_dict(CONFIG), "val", limit=40, sweeps=0)
+    found = QuestionTask.evaluate(task.model.eval(), to_dict(CONFIG), "val", limit=40, sweeps=0)
     assert found["metrics"]["accuracy_absent"] == 1
     assert found["metrics"]["accuracy"] == 0  # of questions for digits that are there

@@ -15,10 +15,10 @@ from saccade.data import Row, Table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
+from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.readers import COLUMNS
-from saccade.families.question.table_task import QuestionFeatures, TableTask
 from saccade.families.question.tables import TableData, TableDataConfig
-from saccade.families.question.task import CrossEntropy, Default
+from saccade.families.question.task import QuestionTask
 from saccade.models.picture_query import PictureQueryModel
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
@@ -36,19 +36,19 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_table(tmp_path_factory.mktemp("one"))
 
 
-def new_task(path: Path, model: str = "soft", config: dict[str, Any] = HEAD, **data: Any) -> TableTask:
+def new_task(path: Path, model: str = "soft", config: dict[str, Any] = HEAD, **data: Any) -> QuestionTask:
     settings = {"name": f"csv:{path}", "size": [48, 48], "augment": None, **data}
-    return TableTask(model=model, model_config=config, data=settings)
+    return QuestionTask(model=model, model_config=config, data=settings)
 
 
-def freeze(task: TableTask) -> None:
+def freeze(task: QuestionTask) -> None:
     """What a phase that freezes the backbone does to the model before it asks for batches."""
     task.model.train()
     backbone: torch.nn.Module = task.model.backbone  # type: ignore[assignment]
     backbone.requires_grad_(False).eval()
 
 
-def first_batch(task: TableTask, size: int = 8, features: str = "auto") -> dict[str, Any]:
+def first_batch(task: QuestionTask, size: int = 8, features: str = "auto") -> dict[str, Any]:
     (batch,) = itertools.islice(task.train_batches(0, batch_size=size, features=features), 1)
     return batch
 
@@ -63,7 +63,7 @@ def test_a_phase_that_leaves_the_backbone_alone_learns_from_kept_features(table:
     assert torch.equal(batch["query"], whole["query"])
     assert torch.equal(batch["label"], whole["label"])
     task.model.eval()
-    one, other = (task.model.forward_raw(**task.inputs(each))["logits"] for each in (batch, whole))
+    one, other = (task.model.forward_raw(**task.inputs(each)).logits for each in (batch, whole))
     torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-3)
 
 
@@ -101,22 +101,21 @@ def test_keeping_features_of_what_learns_is_refused_before_training(table: Path)
 
 def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[int] = []
-    encode = PictureQueryModel.encode
-
-    def counted(self: PictureQueryModel, images: torch.Tensor) -> torch.Tensor:
-        encoded.append(len(images))
-        return encode(self, images)
-
-    monkeypatch.setattr(PictureQueryModel, "encode", counted)
     task = new_task(table)
+    encode = task.model.encode
+
+    def counted(images: torch.Tensor) -> torch.Tensor:
+        encoded.append(len(images))
+        return encode(images)
+
+    monkeypatch.setattr(task.model, "encode", counted)
     freeze(task)
     features = task.training_split()
-    assert isinstance(features, QuestionFeatures)
     assert features.size == 2 * len(SPLITS["train"])
     assert sum(encoded) == 1 + len(SPLITS["train"])  # one more for the shape
-    taken = features.take(torch.tensor([0, 1, 2]))
-    assert torch.equal(taken.encoding[0], taken.encoding[1])
-    assert not torch.equal(taken.encoding[0], taken.encoding[2])
+    taken = features.features.take(torch.tensor([0, 1, 2]))
+    assert torch.equal(taken[0], taken[1])
+    assert not torch.equal(taken[0], taken[2])
 
 
 def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:
@@ -129,10 +128,10 @@ def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:
     with pytest.warns(UserWarning, match="unreadable picture"):
         data = TableData(config, "train", table=made)
     model = new_task(table).model.eval()
-    taken = QuestionFeatures(data, model).take(torch.tensor([1, 0]))
+    features = data.with_features(model).features
+    assert features is not None
     whole = data.take(torch.tensor([1, 0]))
-    torch.testing.assert_close(taken.encoding, model.encode(whole.images), rtol=1e-3, atol=1e-4)
-    assert torch.equal(taken.label, whole.label)
+    torch.testing.assert_close(features.take(torch.tensor([1, 0])), model.encode(whole.images), rtol=1e-3, atol=1e-4)
 
 
 def test_features_of_a_backbone_that_has_learnt_since_are_not_used(table: Path, home: Path) -> None:
@@ -166,7 +165,7 @@ def recipe(replicas: int = 1) -> Recipe:
     return resolve_recipe({**values, "replicas": replicas, "log_every": 1})
 
 
-def course(task: TableTask, out: Path, **settings: Any) -> list[dict[str, Any]]:
+def course(task: QuestionTask, out: Path, **settings: Any) -> list[dict[str, Any]]:
     """Everything that a run wrote down, step by step, without its clock."""
     fit(task, recipe(**settings), out, device="cpu", progress="quiet")
     lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from attribute_stubs import recoloured_other, removed_other
 
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
@@ -121,7 +120,7 @@ def test_recolouring_the_target_changes_answer_and_evidence_only(batch):
     assert (steps[1:] >= 4).all()
 
 
-@pytest.mark.parametrize("edit", [recoloured_other, removed_other])
+@pytest.mark.parametrize("edit", [SceneBatch.recolour_other, SceneBatch.remove_other])
 def test_changing_another_digit_leaves_the_answer(batch, edit):
     changed = edit(batch)
     assert torch.equal(changed.label, batch.label)

@@ -6,9 +6,9 @@ import pytest
 import torch
 from attribute_stubs import Blind, Clairvoyant, Glancing
 
-from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
+from saccade.families.question.task import QuestionTask
 from saccade.metrics.labels import SCALE_EDGES
 from saccade.models.soft import SoftConfig, SoftModel
 from saccade.tasks.evaluate import evaluate
@@ -150,7 +150,7 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
 
 @pytest.fixture(scope="module")
 def evaluated():
-    return SceneTask.evaluate(tiny_soft(), {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=3)
+    return QuestionTask.evaluate(tiny_soft(), {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=3)
 
 
 def leaves(value):
@@ -181,15 +181,6 @@ def test_counts_say_for_how_many(evaluated):
     assert len(counts["accuracy_by_scale"]) == len(SCALE_EDGES) - 1
 
 
-def test_an_empty_range_of_scales_is_null(evaluated):
-    by_scale, counts = evaluated["metrics"]["accuracy_by_scale"], evaluated["counts"]["accuracy_by_scale"]
-    assert list(by_scale) == ["(0.5,1]", "(1,1.5]", "(1.5,2]", "(2,2.5]", "(2.5,3]"]
-    for scale, share in by_scale.items():
-        assert (share is None) == (counts[scale] == 0)
-    right = sum(share * counts[scale] for scale, share in by_scale.items() if share is not None)
-    assert right / 30 == pytest.approx(evaluated["metrics"]["accuracy"])
-
-
 def test_the_same_again_and_in_other_batches(data):
     torch.manual_seed(3)
     model = tiny_soft()
@@ -213,10 +204,3 @@ def test_limit_and_size(size, limit, n):
     assert seen[-1] == (n, n)
     assert [done for done, _ in seen] == sorted(done for done, _ in seen)
     assert torch.equal(scoring.numbers, torch.arange(n))
-
-
-@pytest.mark.parametrize("limit", [18, 25, 41])
-def test_several_questions_to_a_scene_can_be_scored_at_any_length(limit):
-    """What is left over after full batches of 20 may be all about one scene."""
-    data = SceneData(SceneDataConfig(glyphs="pack", protocol="authors"), "test")
-    assert evaluate(SceneScoring(tiny_soft(), data, limit=limit, sweeps=0))["n"] == limit

@@ -10,8 +10,8 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scenes as attributes
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scene_task import SceneTask
-from saccade.families.question.task import CrossEntropy, Default, Reinforce
+from saccade.families.question.losses import CrossEntropy, Default, Reinforce
+from saccade.families.question.task import QuestionTask
 from saccade.tasks.task import in_batches
 from saccade.trace import QuestionOutput
 
@@ -27,8 +27,8 @@ def _small_splits(monkeypatch):
     monkeypatch.setitem(attributes._SIZES["unlimited"], "val", 23)
 
 
-def new_task(*, protocol="unlimited", seed=0, **data) -> SceneTask:
-    return SceneTask(
+def new_task(*, protocol="unlimited", seed=0, **data) -> QuestionTask:
+    return QuestionTask(
         model="soft", model_config=SMALL, data={"name": "mref", "glyphs": "pack", **data}, protocol=protocol, seed=seed
     )
 
@@ -67,16 +67,16 @@ def test_pictures_of_a_finite_set_are_varied_anew_each_time_and_fresh_ones_not()
     how = {"area": [0.7, 0.9], "mirror": False}
     plain, varied = new_task(protocol="authors"), new_task(protocol="authors", augment=how)
     data, indices = varied.split("train"), torch.arange(6)
-    first, again, later = (varied.training_batch(data, indices, number) for number in (0, 0, 1))
-    as_it_is = plain.training_batch(plain.split("train"), indices, 0)
+    first, again, later = (data.training_batch(indices, number) for number in (0, 0, 1))
+    as_it_is = plain.split("train").training_batch(indices, 0)
     assert torch.equal(first.images, again.images)
     assert not torch.equal(first.images, later.images)
     assert not torch.allclose(first.images, as_it_is.images, atol=0.05)
     assert torch.equal(first.label, as_it_is.label)
     fresh = new_task(augment=how)
     assert torch.equal(
-        fresh.training_batch(fresh.split("train"), indices, 0).images,
-        new_task().training_batch(new_task().split("train"), indices, 0).images,
+        fresh.split("train").training_batch(indices, 0).images,
+        new_task().split("train").training_batch(indices, 0).images,
     )
 
 
@@ -127,21 +127,6 @@ def test_seeds_order_a_finite_set_and_draw_fresh_scenes_but_never_what_is_scored
         assert torch.equal(*scored)
 
 
-def test_training_and_validation_share_no_scene():
-    task = new_task()
-    seeds = {task.split(split).seed for split in ("train", "val", "test")}
-    assert len(seeds) == 3
-
-
-def test_scenes_of_another_data_seed_are_others():
-    assert (
-        new_task(seed=0).split("val").seed
-        != SceneTask(model="soft", model_config=SMALL, data={"name": "mref", "glyphs": "pack", "seed": 5})
-        .split("val")
-        .seed
-    )
-
-
 def test_in_batches_goes_through_a_finite_split_once():
     data = new_task().split("val")
     parts = list(in_batches(data, 10))
@@ -150,13 +135,6 @@ def test_in_batches_goes_through_a_finite_split_once():
     assert asked == sorted(set(asked))  # every digit of a scene once, in order
     with pytest.raises(DataError, match="no end"):
         next(in_batches(new_task().split("train"), 10))
-
-
-def test_inputs_feed_the_model_and_no_label_leaks():
-    task = new_task()
-    batch = batches(task, 1, batch_size=3)[0]
-    assert set(task.inputs(batch)) == {"images", "query", "asks"}
-    assert task.model.forward_raw(**task.inputs(batch))["logits"].shape == (3, 5)
 
 
 @pytest.mark.parametrize("loss", [Default(), CrossEntropy()])
@@ -196,28 +174,11 @@ def test_drawn_locations_are_taught_by_what_they_answer(loss):
     assert raw.sampled_logits.grad.abs().sum() > 0
 
 
-def test_the_entropy_of_draws_counts_as_much_as_is_asked_for():
-    found = new_task().loss(drawn((0.5, 0.125)), {"label": torch.tensor([0])}, Reinforce(entropy=0.5))
-    assert found["loss"].item() == pytest.approx(2 * math.log(2) * (1 - 0.5))
-
-
 def test_drawn_locations_can_be_left_untaught():
     raw = drawn((0.5, 0.125))
     found = new_task().loss(raw, {"label": torch.tensor([0])}, CrossEntropy())
     assert float(found["loss"]) == pytest.approx(math.log(2))
     assert not found["loss"].requires_grad
-
-
-@pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
-def test_hard_attention_is_trained_by_either_estimator(estimator):
-    task = SceneTask(
-        model="hard", model_config=SMALL | {"estimator": estimator}, data={"name": "mref", "glyphs": "pack"}
-    )
-    batch = batches(task, 1, batch_size=6)[0]
-    found = task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, Default())
-    found["loss"].backward()
-    assert set(found) == {"loss", "accuracy"}
-    assert task.model.attention.scorer.to_score.weight.grad.abs().sum() > 0
 
 
 def test_validation_hand_worked():
@@ -248,15 +209,6 @@ def test_models_are_a_function_of_their_seed_and_leave_the_generator_alone():
     assert not all(torch.equal(state[name], value) for name, value in other.state_dict().items())
 
 
-def test_moving_makes_splits_anew():
-    task = new_task()
-    before = task.split("val")
-    assert task.split("val") is before
-    task.to(torch.device("cpu"))
-    assert task.split("val") is not before
-    assert task.split("val").device.type == "cpu"
-
-
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
@@ -273,4 +225,4 @@ def test_moving_makes_splits_anew():
 )
 def test_wrong_settings_are_named(settings, words):
     with pytest.raises(ConfigError, match=words):
-        SceneTask(**{"model": "soft", "model_config": SMALL, "data": {"name": "mref", "glyphs": "pack"}, **settings})
+        QuestionTask(**{"model": "soft", "model_config": SMALL, "data": {"name": "mref", "glyphs": "pack"}, **settings})

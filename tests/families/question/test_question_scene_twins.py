@@ -13,14 +13,14 @@ from torch import Tensor, nn
 from saccade.backbones import small_stack
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.twins import free_places
-from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.task import QuestionTask
 from saccade.families.question.twin_scores import coarsest_cell, twin_scores
 from saccade.families.question.twins import WAYS, SceneTwins
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel
-from saccade.show.score_tables import answer_sections, score_tables, scores_section
+from saccade.show.score_tables import score_tables
 from saccade.trace import Act, Look, ModelOutput
 
 N, LEAST = 44, 16
@@ -249,31 +249,14 @@ def test_a_model_that_ignores_the_question_has_nothing_about_the_scene(batch: Sc
     assert model["scores"]["misplaced"] < model["baselines"]["target_mask"]["misplaced"]
 
 
-@pytest.fixture(scope="module")
-def result() -> dict:
-    found = SceneTask.evaluate(Blind().eval(), {"name": "mref", "glyphs": "pack"}, "test", limit=60, sweeps=0, twins=20)
-    return {"model": "m", **found}
-
-
-def test_the_result_keeps_the_two_groups_apart(result: dict):
+def test_the_result_keeps_the_two_groups_apart() -> None:
+    data = {"name": "mref", "glyphs": "pack"}
+    result = QuestionTask.evaluate(Blind().eval(), data, "test", limit=60, sweeps=0, twins=20)
     held = json.loads(json.dumps(result, allow_nan=False))["interventions"]
-    assert held["n"] == 20
-    assert set(held) == {"n", "scene", "model"}
+    assert (held["n"], set(held)) == (20, {"n", "scene", "model"})
     assert not set(held["scene"]["scores"]) & set(held["model"]["scores"])
     assert not {"map_follow", "cause_top"} & set(result["attention"])
-    captions = [table.caption for table in score_tables(result)]
-    assert {"maps of re-rendered scenes, about the scene", "maps of re-rendered scenes, about the model"} < set(
-        captions
-    )
-    mixed = [table for table in score_tables(result) if {"map turn", "cause top"} <= set(table.columns)]
-    assert not mixed
-    beside = [table for table in score_tables(result, columns=5) if "beside" in table.caption]
-    scene, model = (
-        [table for table in beside if f"about the {group}" in table.caption] for group in ("scene", "model")
-    )
-    assert [table.columns for table in scene] == [("who", "map follow", "map turn", "map specific", "map hold")]
-    assert model[0].columns == ("who", "cause top", "cause pairs", "misplaced ↓", "off objects ↓")
-    assert any(row[0] == "object area" and row[3].value is None for row in model[0].rows)  # a gap, no table of its own
-    page = [section.title for section in (scores_section(result), *answer_sections(result))]
-    assert page[1:] == [f"Maps of re-rendered scenes: about the {group}" for group in ("scene", "model")]
-    assert not any("re-rendered" in getattr(block, "caption", "") for block in scores_section(result).blocks)
+    tables = score_tables({"model": "m", **result})
+    captions = {f"maps of re-rendered scenes, about the {group}" for group in ("scene", "model")}
+    assert captions < {table.caption for table in tables}
+    assert not [table for table in tables if {"map turn", "cause top"} <= set(table.columns)]

@@ -9,15 +9,15 @@ from PIL import Image
 
 from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import OutputError
-from saccade.families.question.scene_task import SceneTask
 from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.families.question.task import QuestionTask
 
 PACK = {"name": "mref", "glyphs": "pack", "seed": 3}
 
 
 def test_files_hold_what_the_generator_made(tmp_path):
     seen = []
-    out = SceneTask.write_split(
+    out = QuestionTask.write_split(
         PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report)
     )
     lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
@@ -41,7 +41,7 @@ def test_files_hold_what_the_generator_made(tmp_path):
 def test_each_line_says_how_its_scene_is_drawn(tmp_path):
     told = {}
     for drawing in ("blend", "authors", "both"):
-        out = SceneTask.write_split({**PACK, "drawing": drawing}, "val", 4, tmp_path / drawing, start=3)
+        out = QuestionTask.write_split({**PACK, "drawing": drawing}, "val", 4, tmp_path / drawing, start=3)
         lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
         told[drawing] = [(line["drawing"], (out / line["file"]).read_bytes()) for line in lines]
     assert {name for name, _ in told["blend"]} == {"blend"}
@@ -52,11 +52,11 @@ def test_each_line_says_how_its_scene_is_drawn(tmp_path):
 def test_a_folder_with_content_is_left_alone(tmp_path):
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(OutputError, match="not an empty folder"):
-        SceneTask.write_split(PACK, "val", 1, tmp_path)
+        QuestionTask.write_split(PACK, "val", 1, tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert len(list(SceneTask.write_split(PACK, "val", 1, empty).iterdir())) == 2
+    assert len(list(QuestionTask.write_split(PACK, "val", 1, empty).iterdir())) == 2
 
 
 def test_an_interrupted_export_leaves_nothing(tmp_path):
@@ -64,5 +64,5 @@ def test_an_interrupted_export_leaves_nothing(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        SceneTask.write_split(PACK, "val", 3, tmp_path / "out", progress=stop)
+        QuestionTask.write_split(PACK, "val", 3, tmp_path / "out", progress=stop)
     assert list(tmp_path.iterdir()) == []

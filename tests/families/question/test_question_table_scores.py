@@ -10,7 +10,7 @@ from torch import nn
 
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
-from saccade.families.question.table_scores import TableScoring, training_prior
+from saccade.families.question.table_scores import TableScoring
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import evaluate
@@ -82,8 +82,7 @@ def opened(folder, name, **options):
 
 
 def scored(model, data, **options):
-    prior = training_prior(data.table, data.queries, data.answers)
-    return evaluate(TableScoring(model.eval(), data, prior, **{"sweeps": 0, **options}))
+    return evaluate(TableScoring(model.eval(), data, **{"sweeps": 0, **options}))
 
 
 @pytest.fixture(scope="module")
@@ -137,18 +136,6 @@ def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
     assert found["training_prior_by_query"]["accuracy"] == pytest.approx(
         float((expected == label.label).double().mean())
     )
-
-
-def test_one_location_of_many_is_scored_beside_the_sum(boxes):
-    class Doubting(Seer):
-        def ask(self, encoding, query):
-            output = super().ask(encoding, query)
-            output.argmax_logits = torch.where((query == 0)[:, None], output.logits, -output.logits)
-            return output
-
-    found = scored(Doubting(), boxes)["metrics"]
-    assert found["accuracy"] == 1
-    assert found["accuracy_argmax_location"] == 0.5
 
 
 def test_several_labels_are_ranked(folder):
@@ -218,25 +205,6 @@ def test_what_the_map_marks_is_what_the_answer_needs(seen):
     assert seen["attention"]["insertion"] >= seen["baselines"]["uniform"]["insertion"]
 
 
-class Twice(Seer):
-    """Glances at four cells alike before it looks."""
-
-    def looks(self, output):
-        """Two looks."""
-        (cell,) = super().looks(output)
-        glance = torch.full((len(output.logits), 2, 2), 0.25)
-        frame = geometry.scale_shift((SIDE / 2, SIDE / 2), (0.0, 0.0))
-        return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), cell)
-
-
-def test_every_look_is_scored_when_there_are_several(points):
-    found = scored(Twice(), points)
-    assert list(found["attention"]["by_look"]) == ["glance", "cell"]
-    assert found["attention"]["by_look"]["cell"]["distance"] == found["attention"]["distance"]
-    glance = found["attention"]["by_look"]["glance"]
-    assert glance["distance"] == pytest.approx(found["baselines"]["uniform"]["distance"], rel=1e-3)
-
-
 class Constant(Seer):
     """Says red, whatever is there."""
 
@@ -264,9 +232,9 @@ def by_label(folder):
 def test_a_limit_does_not_take_the_first_rows_of_a_sorted_table(by_label):
     """The first 24 of 72 rows are all red: who says red would be right about everything."""
     assert {row.labels for row in by_label.rows[:24]} == {("red",)}
-    found = evaluate(TableScoring(Constant().eval(), by_label, None, limit=24, sweeps=0))
+    found = evaluate(TableScoring(Constant().eval(), by_label, limit=24, sweeps=0))
     assert 0.1 < found["metrics"]["accuracy"] < 0.6
-    seer = evaluate(TableScoring(Seer().eval(), by_label, None, limit=24, sweeps=0))
+    seer = evaluate(TableScoring(Seer().eval(), by_label, limit=24, sweeps=0))
     assert seer["metrics"]["accuracy"] == 1
     assert (found["n"], found["counts"]["questions"]) == (24, 24)
     assert found["counts"]["pictures"] == seer["counts"]["pictures"] == 12

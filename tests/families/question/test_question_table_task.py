@@ -10,9 +10,9 @@ from torch import nn
 
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.scores import right_answers
-from saccade.families.question.table_task import TableTask
-from saccade.families.question.task import Default, sampled_loss
+from saccade.families.question.losses import Default, sampled_loss
+from saccade.families.question.task import QuestionTask
+from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.folder import load_model
 from saccade.trace import QuestionOutput
@@ -31,8 +31,8 @@ def several(tmp_path_factory):
     return write_table(tmp_path_factory.mktemp("several"), several=True)
 
 
-def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> TableTask:
-    return TableTask(
+def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> QuestionTask:
+    return QuestionTask(
         model=model, model_config=config, data={"name": f"csv:{path}", "size": [48, 48], **data}, seed=seed
     )
 
@@ -53,15 +53,6 @@ def test_the_words_of_the_table_size_the_model(table, several):
     with pytest.raises(ConfigError, match=r"model.config.answers: found 5, but csv:.* has 3; leave it out"):
         new_task(table, config=SMALL | {"answers": 5})
     assert new_task(table, config=SMALL | {"answers": 3}).model.config.answers == 3
-
-
-def test_a_batch_is_a_function_of_its_number(table):
-    whole = batches(new_task(table), 6, batch_size=16)
-    assert TRAIN // 16 == 4  # so that 4 is in the second epoch
-    for start in (1, 3, 4):
-        later = batches(new_task(table), 6 - start, start=start, batch_size=16)
-        assert all(same(one, other) for one, other in zip(whole[start:], later))
-    assert not same(whole[0], whole[1])
 
 
 def test_batches_have_one_shape_and_the_last_partial_one_is_dropped(table):
@@ -112,14 +103,6 @@ def test_drawn_locations_are_rewarded_with_the_whole_set():
     assert float(found) == pytest.approx((math.log(2) + math.log(4 / 3)) / 2)
 
 
-@pytest.mark.parametrize("estimator", ["marginal", "reinforce"])
-def test_hard_attention_learns_several_labels_by_either_estimator(several, estimator):
-    task = new_task(several, model="hard", config=SMALL | {"estimator": estimator})
-    batch = batches(task, 1, batch_size=6)[0]
-    task.loss(task.model.train().forward_raw(**task.inputs(batch)), batch, Default())["loss"].backward()
-    assert task.model.attention.scorer.to_score.weight.grad.abs().sum() > 0
-
-
 def test_validation_by_hand(table, several):
     """A model that always prefers the first answer; of several labels its ranking is constant, so AP is the share."""
 
@@ -168,7 +151,7 @@ def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
     ("data", "error", "words"),
     [
         ({"name": ""}, ConfigError, "give `data=READER:PATH`"),
-        ({"name": "mref"}, ConfigError, "not READER:PATH"),
+        ({"name": "csv"}, ConfigError, "not READER:PATH"),
         ({"name": "cvs:t.csv"}, ConfigError, "no reader 'cvs': did you mean 'csv'"),
         ({"name": "csv:nowhere.csv"}, DataError, "nowhere.csv: cannot be"),
         ({"options": {"stict": True}}, ConfigError, "did you mean 'strict'"),

@@ -107,12 +107,6 @@ def test_a_run_goes_on_exactly_where_it_stopped_from_any_folder(
     assert all(torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_the_model_folder_keeps_no_path_and_the_run_folder_does(run: Path, table: Path) -> None:
-    assert str(table) in (run / "config.yaml").read_text()
-    for file in (run / "model").iterdir():
-        assert str(table.parent).encode() not in file.read_bytes(), file.name
-
-
 def test_by_command_line(table: Path, tmp_path: Path) -> None:
     overrides = [part for each in (*TINY, *SMALL) for part in ("--set", each)]
     out = tmp_path / "run"
@@ -146,17 +140,17 @@ def test_by_command_line(table: Path, tmp_path: Path) -> None:
 
 
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:
-    with pytest.raises(ConfigError, match="does not store where its pictures are; give `data=csv:PATH`"):
+    with pytest.raises(ConfigError, match="does not store where its data is; give `data=csv:PATH`"):
         scored(run, None)
-    with pytest.raises(ConfigError, match="`glyphs` is about generated scenes"):
+    with pytest.raises(ConfigError, match=r"glyphs: .* has no choice of these"):
         scored(run, f"csv:{table}", glyphs="pack")
-    with pytest.raises(ConfigError, match="`protocol` is about generated scenes"):
+    with pytest.raises(ConfigError, match=r"protocol: .* has no choice of these"):
         scored(run, f"csv:{table}", protocol="authors")
-    with pytest.raises(ConfigError, match="`drawing` is about generated scenes"):
+    with pytest.raises(ConfigError, match=r"drawing: .* has no choice of these"):
         scored(run, f"csv:{table}", drawing="authors")
     with pytest.raises(ConfigError, match="split"):
         scored(run, f"csv:{table}", split="tset")
-    with pytest.raises(DataError, match="no reader 'cvs': did you mean 'csv'"):
+    with pytest.raises(ConfigError, match="no reader 'cvs': did you mean 'csv'"):
         scored(run, f"cvs:{table}")
 
 

@@ -1,17 +1,34 @@
-"""Causal tests of models of stories, on a model that knows the truth, on one that draws, and on a constant."""
+"""Causal tests of models of stories: on a model that knows the truth, on one that draws, and on a constant."""
+
+from __future__ import annotations
+
+import random
 
 import pytest
 import torch
 
 from saccade.families.story.causal import CausalTests
+from saccade.families.story.edits import (
+    _evened,
+    _permuted,
+    _reduced,
+    exchanged,
+    names_in,
+    pairs_of_names,
+    removed,
+    rules_know,
+    weight_edits,
+)
 from saccade.families.story.stories import StoryExample
 from story_stubs import (
+    LOOKS,
     AlwaysMary,
     Constant,
     Noise,
     Oracle,
     QuestionBlind,
     StoryBlind,
+    StubModel,
     toy_gifts,
     toy_questions,
     toy_words,
@@ -123,3 +140,99 @@ def test_nothing_holds_where_nobody_knows_which_sentences_matter(supporting, is_
     words = toy_words(asked)
     scores = CausalTests(Constant(words), asked, words).scores
     assert bool((~scores["causal_hold"].isnan()).any()) == is_scored
+
+
+STORY = StoryExample(
+    ("Mary moved to the garden.", "John went to the office.", "Mary travelled to the kitchen."),
+    "Where is Mary?", "kitchen", (2,), "qa1",
+)  # fmt: skip
+
+
+def test_without_a_sentence_the_rules_say_what_the_answer_is_then():
+    edit = removed(STORY, 2)
+    assert (edit.kept, edit.truth, edit.facts) == ((0, 1), "garden", (0,))
+    assert edit.asked.supporting == (), "the fact is gone"
+    assert removed(removed(STORY, 2).asked, 0).truth is None, "nothing is told of Mary"
+    assert removed(STORY, 0).asked.supporting == (1,), "it moved up"
+    assert rules_know(STORY)
+    assert not rules_know(StoryExample(STORY.sentences, "Where is Mary?", "garden"))
+
+
+def test_names_are_what_opens_sentences_and_is_never_small():
+    told = [
+        STORY,
+        StoryExample(("Wolves are afraid of mice.", "Mice are afraid of wolves.", "Then he left."), "?", "a"),
+    ]
+    assert names_in(told, {"mary", "john", "sandra", "moved", "garden", "wolves", "mice", "then", "he"}) == {
+        "mary",
+        "john",
+    }
+
+
+def test_names_are_exchanged_everywhere():
+    asked = StoryExample(("Jeff gave the milk to Fred.", "Bill got it."), "Who gave the milk to fred?", "Jeff", (0,))
+    edit = exchanged(asked, "jeff", "fred")
+    assert edit.asked.sentences == ("Fred gave the milk to Jeff.", "Bill got it.")
+    assert (edit.asked.question, edit.asked.answer, edit.names) == (
+        "Who gave the milk to jeff?",
+        "Fred",
+        ("jeff", "fred"),
+    )
+    assert edit.truth == "fred"
+    pairs = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(0))
+    assert {one for one, _ in pairs} == {"jeff", "fred"}
+    assert {two for _, two in pairs} == {"jeff", "fred", "bill"}, "names that the story has"
+    for seed in range(8):
+        first = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(seed))[:3]
+        assert all("jeff" in pair for pair in first), "the answer"
+    alone = StoryExample(("Jason is thirsty.",), "Where will jason go?", "kitchen", (0,))
+    assert pairs_of_names(alone, {"jason", "yann"}, random.Random(0)) == [("jason", "yann")]
+
+
+def edits(model: type[StubModel]) -> dict:
+    return weight_edits(model(WORDS), ASKED, WORDS, torch.arange(len(ASKED))).interventions()["model"]
+
+
+def test_an_oracle_needs_its_facts_and_they_are_enough() -> None:
+    """Without its facts in weights it says what it says without them in the story; with them alone it is right."""
+    found = edits(Oracle)
+    changed = found["edits"]["changed"]["all"]
+    assert found["scores"]["edit_necessity"] == pytest.approx(1)
+    assert found["scores"]["edit_sufficiency"] == pytest.approx(1)
+    assert changed["zero_target"] == changed["target_removed"] > 0.5
+    assert changed["zero_random"] == changed["keep_target"] == changed["target_alone"] == 0
+    assert found["baselines"]["random_cells"]["edit_necessity"] == 0
+    assert set(found["edits"]["changed"]) == {
+        "all",
+        f"{LOOKS[0]}, later recomputed",
+        f"{LOOKS[0]}, later frozen",
+        LOOKS[1],
+    }
+
+
+def test_a_constant_answer_never_changes() -> None:
+    changed = edits(Constant)["edits"]["changed"]
+    assert all(share == 0 for by in changed.values() for share in by.values())
+
+
+def test_noise_needs_any_sentence_as_much_as_its_facts() -> None:
+    found = edits(Noise)
+    assert found["scores"]["edit_necessity"] == pytest.approx(
+        found["baselines"]["random_cells"]["edit_necessity"], abs=0.15
+    )
+
+
+def test_even_and_permuted_weights_by_hand() -> None:
+    """Three sentences, an empty slot and an end fact, which keep their weight."""
+    weights = torch.tensor([[0.5, 0.25, 0.0, 0.125, 0.125]])
+    present = torch.tensor([[True, True, True, False]])
+    assert _evened(weights, present).tolist() == [[0.25, 0.25, 0.25, 0.125, 0.125]]
+    chance = torch.tensor([[0.9, 0.1, 0.5, 0.0]])  # so the second comes first, then the third, then the first
+    assert _permuted(weights, present, chance).tolist() == [[0.25, 0.0, 0.5, 0.125, 0.125]]
+
+
+def test_a_story_without_its_facts_and_with_them_alone() -> None:
+    asked = ASKED[0]
+    without, alone = _reduced(asked, keeps=False), _reduced(asked, keeps=True)
+    assert len(without.sentences) + len(alone.sentences) == len(asked.sentences)
+    assert list(alone.sentences) == [asked.sentences[at] for at in sorted(asked.supporting)]

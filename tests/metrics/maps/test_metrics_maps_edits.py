@@ -30,18 +30,6 @@ from saccade.trace import Look
 FIRST = torch.tensor([[True, False], [False, False]])
 
 
-def look(norm: str = "softmax", **more) -> Look:
-    return Look("l", "soft", "multiplier", torch.tensor([[[0.5, 0.25], [0.125, 0.125]]]), norm=norm, **more)
-
-
-def test_a_softmax_keeps_its_sum_and_a_gate_is_not_scaled():
-    assert look().edit(FIRST).weights.tolist() == [[[0, 0.5], [0.25, 0.25]]]
-    assert look("sigmoid").edit(FIRST).weights.tolist() == [[[0, 0.25], [0.125, 0.125]]]
-    assert look().edit(torch.ones(2, 2, dtype=torch.bool)).weights.tolist() == [[[0, 0], [0, 0]]]  # nothing is left
-    assert look().edit(FIRST).norm == "none"
-    assert look().edit(FIRST).validate().weights is not None
-
-
 def test_cells_on_a_mask():
     """Cells of 10 × 10 pixels, told apart by how much of them a mask covers."""
     frame = torch.tensor([[10.0, 0.0, 0.0], [0.0, 10.0, 0.0]], dtype=torch.float64)

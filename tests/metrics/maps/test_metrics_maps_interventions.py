@@ -11,7 +11,6 @@ from torch import Tensor
 from saccade.errors import ShapeError
 from saccade.metrics.intervals import mean_defined
 from saccade.metrics.maps.interventions import (
-    CausalAnswers,
     Moved,
     causal_follow,
     cause_pairs,
@@ -40,8 +39,8 @@ def test_follow_counts_all_pictures():
 
 
 def test_hold_asks_for_the_same_answer_not_for_the_right_one():
-    answers = CausalAnswers(ids(0, 2, 0), ids(4, 2, 0), others_changed={"moved": ids(4, 1, 0)})
-    assert scores_of_answers(answers)["causal_hold"].tolist() == [1, 0, 1]
+    scores = scores_of_answers(ids(0, 2, 0), ids(4, 2, 0), others_changed={"moved": ids(4, 1, 0)})
+    assert scores["causal_hold"].tolist() == [1, 0, 1]
 
 
 class Scenes(NamedTuple):
@@ -81,45 +80,40 @@ def is_stubborn(images, queries):
 
 
 def asked(model, held):
-    return CausalAnswers(
+    return scores_of_answers(
         held.truth,
         model(held.images, held.queries),
-        model(held.target_changed, held.queries),
-        held.new_truth,
-        {way: model(images, held.queries) for way, images in held.others_changed.items()},
-        model(held.images, held.other_queries),
+        target_changed=model(held.target_changed, held.queries),
+        new_truth=held.new_truth,
+        others_changed={way: model(images, held.queries) for way, images in held.others_changed.items()},
+        other_query=model(held.images, held.other_queries),
     )
 
 
 def means(model):
-    found = scores_of_answers(asked(model, scenes()))
-    return {name: mean_defined(values).mean for name, values in found.items()}
+    found = asked(model, scenes())
+    return {name: mean_defined(values) for name, values in found.items()}
 
 
-def test_a_model_that_reads_the_question():
-    found = means(reads_the_question)
-    assert found["accuracy"] == found["causal_follow"] == found["causal_hold"] == 1
-    assert found["swapped_query"] == pytest.approx(0.2, abs=0.03)  # the other object has the same answer by chance
-
-
-def test_a_query_blind_model_keeps_its_accuracy_when_the_question_is_swapped():
-    """It looks at the target in a quarter of the pictures and is right by chance in a fifth of the rest: 0.4."""
-    found = means(looks_at_the_first_object)
-    assert found["accuracy"] == pytest.approx(0.4, abs=0.03)
-    assert found["swapped_query"] == pytest.approx(found["accuracy"])
-    assert found["causal_hold"] == pytest.approx(0.75, abs=0.03)
-
-
-def test_a_stubborn_model_holds_and_follows_by_chance():
-    found = means(is_stubborn)
-    assert found["causal_hold"] == 1
-    assert found["causal_follow"] == pytest.approx(0.2, abs=0.03)
+@pytest.mark.parametrize(
+    ("model", "accuracy", "follow", "hold", "swapped"),
+    [
+        (reads_the_question, 1, 1, 1, 0.2),  # the other object has the same answer by chance
+        # at the target in a quarter of the pictures, and right by chance in a fifth of the rest
+        (looks_at_the_first_object, 0.4, 0.4, 0.75, 0.4),
+        (is_stubborn, 0.2, 0.2, 1, 0.2),
+    ],
+)
+def test_models_that_read_all_only_one_place_or_nothing(model, accuracy, follow, hold, swapped):
+    found = means(model)
+    expected = {"accuracy": accuracy, "causal_follow": follow, "causal_hold": hold, "swapped_query": swapped}
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=0.03)
 
 
 def test_hold_is_the_mean_over_the_ways_of_changing():
     full = scenes(200)
     ways = {"recoloured": full.others_changed["recoloured"], "nothing": full.images}
-    scores = scores_of_answers(asked(looks_at_the_first_object, full._replace(others_changed=ways)))
+    scores = asked(looks_at_the_first_object, full._replace(others_changed=ways))
     expected = (scores["causal_hold_recoloured"] + scores["causal_hold_nothing"]) / 2
     assert torch.equal(scores["causal_hold"], expected)
     assert bool((scores["causal_hold_nothing"] == 1).all())
@@ -167,20 +161,12 @@ def near(values: Tensor, expected: float) -> bool:
     return abs(float(values.mean()) - expected) < 4 * float(values.std()) / len(values) ** 0.5
 
 
-def test_constant_maps_say_nothing():
-    found = scores_of(lambda asked, target, other: torch.ones(PICTURES, SIDE, SIDE))
-    assert found["follow"].eq(0).all()
-    assert found["turn"].eq(0).all()
-    assert found["specific"].eq(0.5).all()
-    assert found["hold"].eq(1).all()
-
-
-def test_frozen_noise_says_nothing():
-    frozen = torch.rand(PICTURES, SIDE, SIDE, generator=torch.Generator().manual_seed(1))
-    found = scores_of(lambda asked, target, other: frozen)
-    assert found["follow"].eq(0).all()
-    assert found["turn"].eq(0).all()
-    assert found["specific"].eq(0.5).all()
+@pytest.mark.parametrize("is_noise", [False, True])
+def test_maps_that_never_move_say_nothing(is_noise):
+    noise = torch.rand(PICTURES, SIDE, SIDE, generator=torch.Generator().manual_seed(1))
+    found = scores_of(lambda asked, target, other: noise if is_noise else torch.ones_like(noise))
+    for name, expected in (("follow", 0), ("turn", 0), ("specific", 0.5), ("hold", 1)):
+        assert found[name].eq(expected).all(), name
 
 
 def test_fresh_noise_says_nothing_within_its_sampling_error():

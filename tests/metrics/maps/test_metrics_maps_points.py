@@ -15,12 +15,10 @@ from saccade.metrics.maps.points import (
     at_glimpses,
     at_points,
     at_random,
-    auc_judd,
-    auc_shuffled,
     disc,
     exactly_at,
+    fixation_scores,
     most_salient,
-    nss,
 )
 
 SIZE = (6, 8)
@@ -117,34 +115,33 @@ MAP = torch.tensor([[[0.0, 1.0], [2.0, 5.0]]])
 """Mean 2, variance (4 + 1 + 0 + 9) / 4 = 3.5."""
 
 
-def test_nss_by_hand() -> None:
-    """(5 − 2)/√3.5 at the pixel below right; the mean with the pixel above left is (3 − 2)/2/√3.5."""
-    assert nss(MAP, one((1.0, 1.0))).item() == pytest.approx(3 / math.sqrt(3.5))
-    assert nss(MAP, one((1.9, 1.9), (0.5, 0.5))).item() == pytest.approx(0.5 / math.sqrt(3.5))
+def scores(points, others=None, maps=MAP):
+    found = fixation_scores(maps, points, one((NAN, NAN)) if others is None else others)
+    return {name: values.item() for name, values in found.items()}
 
 
-def test_auc_judd_by_hand() -> None:
-    """The highest of four pixels beats three and equals itself: 3.5 / 4. The lowest equals itself alone: 0.5 / 4."""
-    assert auc_judd(MAP, one((1.0, 1.0))).item() == pytest.approx(3.5 / 4)
-    assert auc_judd(MAP, one((0.0, 0.0))).item() == pytest.approx(0.5 / 4)
-    assert auc_judd(MAP, one((1.0, 1.0), (0.0, 0.0))).item() == pytest.approx(0.5)
-    assert auc_judd(torch.zeros(1, 5, 5), one((2.0, 2.0))).item() == 0.5
+def test_scores_at_points_by_hand() -> None:
+    """NSS: (5 − 2)/√3.5 below right; with the pixel above left the mean (3 − 2)/2/√3.5. AUC: the highest of four pixels
+    beats three and equals itself, 3.5 / 4; the lowest equals itself alone, 0.5 / 4."""
+    assert scores(one((1.0, 1.0))) == pytest.approx(
+        {"nss": 3 / math.sqrt(3.5), "auc_judd": 3.5 / 4, "auc_shuffled": NAN}, nan_ok=True
+    )
+    assert scores(one((1.9, 1.9), (0.5, 0.5)))["nss"] == pytest.approx(0.5 / math.sqrt(3.5))
+    assert scores(one((0.0, 0.0)))["auc_judd"] == pytest.approx(0.5 / 4)
+    assert scores(one((1.0, 1.0), (0.0, 0.0)))["auc_judd"] == pytest.approx(0.5)
+    assert scores(one((2.0, 2.0)), maps=torch.zeros(1, 5, 5))["auc_judd"] == 0.5
 
 
 def test_auc_shuffled_by_hand() -> None:
     """At the point 2; at others 0, 2 and 5: it beats one and equals one, 1.5 / 3."""
-    others = one((0.0, 0.0), (0.0, 1.0), (1.0, 1.0))
-    assert auc_shuffled(MAP, one((0.0, 1.0)), others).item() == pytest.approx(0.5)
-    assert auc_shuffled(MAP, one((1.0, 1.0)), one((0.0, 0.0), (NAN, NAN))).item() == 1
+    assert scores(one((0.0, 1.0)), one((0.0, 0.0), (0.0, 1.0), (1.0, 1.0)))["auc_shuffled"] == pytest.approx(0.5)
+    assert scores(one((1.0, 1.0)), one((0.0, 0.0), (NAN, NAN)))["auc_shuffled"] == 1
 
 
 def test_points_outside_and_missing_points_do_not_count() -> None:
-    inside = one((1.0, 1.0))
     padded = one((1.0, 1.0), (NAN, NAN), (2.0, 0.0), (-0.1, 0.0), (0.0, 2.0))
-    for score in (nss, auc_judd):
-        assert score(MAP, padded).item() == pytest.approx(score(MAP, inside).item())
-        assert math.isnan(score(MAP, one((NAN, NAN), (5.0, 5.0))).item())
-    assert math.isnan(auc_shuffled(MAP, inside, one((NAN, NAN))).item())
+    assert scores(padded) == pytest.approx(scores(one((1.0, 1.0))), nan_ok=True)
+    assert all(math.isnan(value) for value in scores(one((NAN, NAN), (5.0, 5.0)), one((0.0, 0.0))).values())
 
 
 def naive(map_: np.ndarray, points: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:

@@ -26,12 +26,6 @@ def test_the_top_tenth_is_a_tenth_and_holds_the_highest_pixels() -> None:
     assert not bool(found[0, :9].any())
 
 
-def test_the_same_pixels_are_marked_in_every_constant_map() -> None:
-    found = marked(torch.stack([torch.full((10, 10), 0.3), torch.ones(10, 10)]))
-    assert found.sum((1, 2)).tolist() == [10, 10]
-    assert torch.equal(found[0], found[1])
-
-
 def test_log_probabilities_of_words_by_hand() -> None:
     logits = torch.tensor([[[0.0, math.log(3.0)], [0.0, 0.0], [5.0, 5.0]]])
     found = word_log_probabilities(logits, torch.tensor([[1, 0, -1]]))
@@ -108,43 +102,24 @@ def captions(*rows):
     return torch.tensor([[*row, *[-1] * (width - len(row))] for row in rows])
 
 
-def follow(before, after, place=1, new=BLUE, old=RED):
-    count = len(before)
-    places, new_words, old_words = (torch.full((count,), value) for value in (place, new, old))
-    return word_follow(before, after, place=places, new_word=new_words, old_word=old_words)
-
-
-def test_what_can_become_of_a_caption():
-    before = captions(*[[A, RED, SEVEN, 0]] * 6)
-    after = captions(
-        [A, BLUE, SEVEN, 0],  # follows and holds
-        [A, RED, SEVEN, 0],  # did not notice
-        [A, BLUE, TWO, 0],  # follows, but the digit changed as well
-        [A, BLUE, SEVEN, A, RED, TWO, 0],  # follows, and goes on talking
-        [A, BLUE, 0],  # follows, and stops early
-        [0],  # says nothing
-    )
-    found = follow(before, after)
-    assert found.followed.tolist() == [1, 0, 1, 1, 1, 0]
-    assert found.held.tolist() == [1, 1, 0, 0, 0, 0]
-    assert found.causal_follow.tolist() == [1, 0, 0, 0, 0, 0]
-
-
-def test_the_place_tells_two_objects_of_one_colour_apart():
-    before = captions([A, RED, SEVEN, A, RED, TWO, 0])
-    wrong_one = captions([A, BLUE, SEVEN, A, RED, TWO, 0])
-    assert follow(before, wrong_one, place=1).causal_follow.item() == 1
-    assert follow(before, wrong_one, place=4).causal_follow.item() == 0
-
-
-def test_a_first_caption_that_was_wrong_can_still_be_followed():
-    before, after = captions([A, BLUE, TWO, 0], [A, RED, SEVEN, 0]), captions(*[[A, BLUE, TWO, 0]] * 2)
-    assert follow(before, after).causal_follow.tolist() == [1, 0]
-
-
-def test_what_comes_after_the_end_does_not_count():
-    before, after = captions([A, RED, 0, 9, 9]), captions([A, BLUE, 0])
-    assert follow(before, after).causal_follow.item() == 1
+@pytest.mark.parametrize(
+    ("before", "after", "place", "followed", "held"),
+    [
+        ([A, RED, SEVEN, 0], [A, BLUE, SEVEN, 0], 1, 1, 1),
+        ([A, RED, SEVEN, 0], [A, RED, SEVEN, 0], 1, 0, 1),  # did not notice
+        ([A, RED, SEVEN, 0], [A, BLUE, TWO, 0], 1, 1, 0),  # the digit changed as well
+        ([A, RED, SEVEN, 0], [A, BLUE, SEVEN, A, RED, TWO, 0], 1, 1, 0),  # goes on talking
+        ([A, RED, SEVEN, 0], [A, BLUE, 0], 1, 1, 0),  # stops early
+        ([A, RED, SEVEN, 0], [0], 1, 0, 0),  # says nothing
+        ([A, RED, SEVEN, A, RED, TWO, 0], [A, BLUE, SEVEN, A, RED, TWO, 0], 4, 0, 0),  # the other object of one colour
+        ([A, RED, TWO, 0], [A, BLUE, TWO, 0], 1, 1, 1),  # wrong at first, and followed
+        ([A, RED, 0, 9, 9], [A, BLUE, 0], 1, 1, 1),  # what comes after the end does not count
+    ],
+)
+def test_what_can_become_of_a_caption(before, after, place, followed, held):
+    at, new, old = (torch.tensor([number]) for number in (place, BLUE, RED))
+    found = word_follow(captions(before), captions(after), place=at, new_word=new, old_word=old)
+    assert [each.item() for each in found] == [followed * held, followed, held]
 
 
 def test_same_caption():

@@ -231,11 +231,14 @@ def test_nothing_is_left_behind(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
-        ("sys.stderr.write('loading\\nOutOfMemoryError: heap\\n'); sys.exit(1)", "exit code 1.*OutOfMemoryError: heap"),
+        (
+            "sys.stderr.write('loading\\nOutOfMemoryError: heap\\n'); sys.exit(1)",
+            "OutOfMemoryError: heap",
+        ),
         ("print(0.25); sys.exit(1)", "exit code 1"),
-        ("print('Usage: java')", "exit code 0, it said 'Usage: java'"),
-        ("print('NaN')", "it said 'NaN'"),
-        ("pass", "it said 'nothing'"),
+        ("print('Usage: java')", "Usage: java"),
+        ("print('NaN')", "NaN"),
+        ("pass", "exit code 0"),
     ],
 )
 def test_a_program_that_fails_is_quoted(tmp_path, monkeypatch, program, complaint):
@@ -246,7 +249,7 @@ def test_a_program_that_fails_is_quoted(tmp_path, monkeypatch, program, complain
 
 def test_a_program_that_hangs_is_ended(tmp_path, monkeypatch):
     stand_in(tmp_path, monkeypatch, "time.sleep(60)")
-    with pytest.raises(ConfigError, match=r"ended after 0\.3 s"):
+    with pytest.raises(ConfigError, match=r"0\.3 seconds"):
         meteor_jar(["a"], [("a",)], timeout_seconds=0.3)
 
 

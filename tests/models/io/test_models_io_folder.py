@@ -2,7 +2,6 @@
 
 import dataclasses
 import errno
-import hashlib
 import json
 import os
 import pickle
@@ -11,37 +10,27 @@ from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load, save
 
-from saccade.config import from_dict, to_dict
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.models.card import model_card
 from saccade.models.facts import Score, read_facts
 from saccade.models.folder import load_model, save_model
 from saccade.models.soft import SoftModel
-from tiny_models import ANSWERS, example_batch, save_tiny, tiny_facts, tiny_model
+from tiny_models import (
+    ANSWERS,
+    change_weights,
+    edit_config,
+    example_batch,
+    replace_weights,
+    save_tiny,
+    tiny_facts,
+    tiny_model,
+)
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return save_tiny(tmp_path / "tiny")
-
-
-def edit_config(folder: Path, **changes) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def replace_weights(folder: Path, data: bytes) -> None:
-    """Other bytes with a digest that fits: what an attacker, not an accident, would do."""
-    (folder / "model.safetensors").write_bytes(data)
-    edit_config(folder, sha256=hashlib.sha256(data).hexdigest())
-
-
-def changed_weights(folder: Path, change) -> None:
-    tensors = load((folder / "model.safetensors").read_bytes())
-    change(tensors)
-    replace_weights(folder, save(tensors))
 
 
 def test_a_saved_model_answers_bit_for_bit_as_before(tmp_path: Path) -> None:
@@ -65,12 +54,6 @@ def test_loading_leaves_the_random_numbers_alone(folder: Path) -> None:
     torch.manual_seed(5)
     load_model(folder)
     assert torch.equal(torch.rand(3), expected)
-
-
-def test_an_evaluation_is_a_score() -> None:
-    result = {"model": "m", "data": "mref", "split": "test", "protocol": "authors", "n": 5, "seed": 0, "metrics": {},
-              "attention": {}, "baselines": {}, "seconds": 1.0}  # fmt: skip
-    assert to_dict(from_dict(Score, result)).items() >= result.items()
 
 
 def test_a_full_disk_leaves_the_old_model_and_no_rubbish(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,14 +154,13 @@ def test_truncated_huge_header_and_overlap_are_refused(folder: Path) -> None:
     [
         ("head.classify.weight", torch.zeros(3, 9)),
         ("head.classify.weight", torch.zeros(3, 8, dtype=torch.float16)),
-        ("head.classify.weight", torch.zeros(3, 8, dtype=torch.complex64)),
         ("head.classify.weight", torch.full((3, 8), float("nan"))),
         ("head.classify.weight", None),
         ("stranger", torch.zeros(1)),
     ],
 )
 def test_tensors_that_do_not_fit_are_named(folder: Path, name: str, value: torch.Tensor | None) -> None:
-    changed_weights(folder, lambda tensors: tensors.pop(name) if value is None else tensors.update({name: value}))
+    change_weights(folder, lambda tensors: tensors.pop(name) if value is None else tensors.update({name: value}))
     with pytest.raises(CheckpointError, match=f"'{name}'"):
         load_model(folder)
 
@@ -187,14 +169,10 @@ def test_tensors_that_do_not_fit_are_named(folder: Path, name: str, value: torch
     ("changes", "word"),
     [
         ({"schema_version": 99}, "schema_version 99"),
-        ({"schema_version": 1}, "schema_version 1,"),
-        ({"schema_version": None}, "schema_version"),
         ({"architecture": "sfot"}, "soft"),
-        ({"model": {"channel": 8}}, "channels"),
         ({"model": {"queries": 4, "answers": 3, "channels": -1}}, "channels"),
         ({"quereis": []}, "queries"),
         ({"queries": ["1", "2"]}, "2 queries, .* 4"),
-        ({"answers": [1, 2, 3]}, "answers"),
         ({"preprocessing": {"size": [0, 3]}}, "size"),
     ],
 )

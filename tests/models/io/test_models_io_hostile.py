@@ -18,7 +18,7 @@ from saccade.files import MAX_FILE
 from saccade.models import folder as model_folder
 from saccade.models.folder import SPARE, load_model
 from saccade.models.soft import SoftModel
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import edit_config, save_tiny, tiny_facts
 
 SETTINGS = {"queries": 4, "answers": 3}
 
@@ -42,11 +42,6 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(torch, "empty", counted)
     return sizes
-
-
-def edit_config(folder: Path, **changes: object) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def header_of(**entries: list[int]) -> bytes:
@@ -127,13 +122,8 @@ def test_a_large_file_is_refused_unread(folder: Path, monkeypatch: pytest.Monkey
     "changes",
     [
         {"name": "a\0b"},
-        {"name": "\ud800"},
         {"seed": 2**63},
-        {"seed": 1e400},
-        {"parameters": 10**400},
-        {"recipe": {"a\0": 1}},
         {"architecture": "\udfff"},
-        {"schema_version": 2**70},
         {"training": {"deep": json.loads("[" * 80 + "]" * 80)}},
         {"base": {"backbone": "timm:\0", "sha256": ""}},
         {"family": ["question"]},

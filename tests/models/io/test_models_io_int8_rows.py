@@ -17,17 +17,17 @@ def read_back(parameter: Tensor) -> Tensor:
 
 def test_numbers_and_scales_by_hand() -> None:
     rows = to_rows(torch.tensor([[127.0, -63.5, 0.4, 0.6], [0.0, 0.5, -31.75, 0.1]]))
-    assert rows.numbers.dtype == torch.int8
-    assert rows.scales.dtype == torch.bfloat16
-    assert rows.scales.tolist() == [1.0, 0.25]
-    assert rows.numbers.tolist() == [[127, -64, 0, 1], [0, 2, -127, 0]]  # half a step goes to the even number
+    assert rows[0].dtype == torch.int8
+    assert rows[1].dtype == torch.bfloat16
+    assert rows[1].tolist() == [1.0, 0.25]
+    assert rows[0].tolist() == [[127, -64, 0, 1], [0, 2, -127, 0]]  # half a step goes to the even number
     assert from_rows(*rows).tolist() == [[127, -64, 0, 1], [0, 0.5, -31.75, 0]]
 
 
 def test_rows_of_zeros_and_of_almost_nothing_are_zeros() -> None:
     rows = to_rows(torch.tensor([[0.0, -0.0, 0.0], [1e-37, 0.0, -1e-38], [2e-36, 0.0, -5e-37]]))
-    assert rows.scales[:2].tolist() == [0, 0]
-    assert rows.numbers.tolist() == [[0, 0, 0], [0, 0, 0], [127, 0, -32]]
+    assert rows[1][:2].tolist() == [0, 0]
+    assert rows[0].tolist() == [[0, 0, 0], [0, 0, 0], [127, 0, -32]]
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,8 @@ odd_row = st.one_of(
 def test_what_was_rounded_once_stays_as_it_is(rows: list[list[float]]) -> None:
     first = to_rows(torch.tensor(rows))
     again = to_rows(from_rows(*first))
-    assert torch.equal(again.numbers, first.numbers)
-    assert torch.equal(again.scales, first.scales)
+    assert torch.equal(again[0], first[0])
+    assert torch.equal(again[1], first[1])
 
 
 @given(st.lists(odd_row, min_size=1, max_size=4))

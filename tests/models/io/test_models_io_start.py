@@ -34,5 +34,5 @@ def test_other_kinds_share_a_backbone() -> None:
 
 def test_nothing_fits() -> None:
     other = {"tower.weight": torch.zeros(3), "head.norm.num_batches_tracked": torch.tensor(5)}
-    with pytest.raises(ConfigError, match=r"start: nothing of elsewhere fits this model, which has .* tower.weight"):
+    with pytest.raises(ConfigError, match="nothing of elsewhere fits this model"):
         load_matching(built(), other, "elsewhere")

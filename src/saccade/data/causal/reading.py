@@ -200,16 +200,13 @@ def _check(row: Any) -> None:
         and all(isinstance(each[key], str) for each in asked for key in ("query", "answer")),
         "twins": len(row["twins"]) == len(TWINS) and all(len(twin["answers"]) == 2 for twin in shown[1:]),
         "image or mask, which leads out of the folder": not any(
-            _leads_out(each[key]) for each in shown for key in ("image", "mask")
+            (named := PurePosixPath(each[key])).is_absolute() or ".." in named.parts or "\\" in each[key]
+            for each in shown
+            for key in ("image", "mask")
         ),
     }
     if wrong := [what for what, holds in right.items() if not holds]:
         raise ValueError(wrong[0])
-
-
-def _leads_out(path: str) -> bool:
-    named = PurePosixPath(path)
-    return named.is_absolute() or ".." in named.parts or "\\" in path
 
 
 def _decoded(path: Path, mode: str, size: int) -> Pixels:

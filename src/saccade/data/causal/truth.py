@@ -32,8 +32,7 @@ import numpy.typing as npt
 from saccade.config import from_dict
 from saccade.errors import DataError
 
-SCENE = "scene"
-"""Stands for the scene itself among the names of its twins."""
+SCENE = "scene"  # Stands for the scene itself among the names of its twins
 TWINS = (
     "target_recoloured",
     "target_moved",
@@ -43,12 +42,11 @@ TWINS = (
     "other_removed",
     "background_changed",
 )
+# Pictures with a mask of their own; the others have that of the scene.
 MASKED = (SCENE, "target_moved", "target_removed", "other_moved", "other_removed")
-"""Pictures with a mask of their own; the others have that of the scene."""
 Pixels = npt.NDArray[np.uint8]
 Row = dict[str, Any]
-SEPARATOR = "__"
-"""Between the picture and the query in the name of a map."""
+SEPARATOR = "__"  # Between the picture and the query in the name of a map
 
 
 def picture_name(scene: str, picture: str) -> str:
@@ -84,8 +82,7 @@ def scene_digest(row: Mapping[str, object], images: Mapping[str, Pixels], masks:
 FACTS = "causal.json"
 ROWS = "truth.jsonl"
 CARD = "README.md"
-FORMAT = 1
-"""Version of the folder's layout."""
+FORMAT = 1  # Version of the folder's layout
 
 V1 = "causal-v1"
 V1_COUNT = 10_000
@@ -97,11 +94,11 @@ V1_SETTINGS = {
     "glyphs": "pack-test-600",
     "drawing": "blend",
 }
+# Number of scenes from the first on → digest.
 V1_DIGESTS = {
     32: "54f8f645900b60b59364ae1ffac568a9751a50777c5084af800d5a642ccb518f",
     V1_COUNT: "f69133d299b71eb1c1f89849e0db2cd1c4a1b2d2a2847aa5f2afd39e40c24cdc",
 }
-"""Number of scenes from the first on → digest."""
 
 
 @dataclass(frozen=True)

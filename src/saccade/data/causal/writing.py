@@ -55,8 +55,7 @@ from saccade.data.scenes.twins import (
 )
 from saccade.files import folder_in_place, make_folder
 
-AT_ONCE = 128
-"""Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it."""
+AT_ONCE = 128  # Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it.
 
 _TARGET = 106  # a draw on top of those that make a scene and its twins
 

@@ -27,15 +27,12 @@ from saccade.files import MAX_PIXELS, open_regular
 Array = npt.NDArray[Any]
 PICTURES = frozenset({".png", ".tif", ".tiff"})
 H5 = frozenset({".h5", ".hdf5"})
-SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5
-"""Suffixes of files that hold maps or masks."""
+SUFFIXES = frozenset({".npy", ".npz"}) | PICTURES | H5  # Suffixes of files that hold maps or masks
 ARCHIVES = (".zip", ".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
-SEPARATOR = "__"
-"""Between the picture and the question in the name of a map."""
-MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)
-"""Largest file, and largest array in it."""
+SEPARATOR = "__"  # Between the picture and the question in the name of a map
+MAX_BYTES = 8 * MAX_PIXELS + (1 << 20)  # Largest file, and largest array in it
+# Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels.
 MAX_SIDE = 1 << 14
-"""Of a map. What lays a map over a picture has a number for each pair of a side's cells and a side's pixels."""
 
 
 class Members(NamedTuple):
@@ -48,8 +45,7 @@ class Members(NamedTuple):
     ignored: int = 0  # files that hold no arrays
 
 
-Opened = tuple[Callable[[], IO[bytes]], int]
-"""Opens a member, which has so many bytes."""
+Opened = tuple[Callable[[], IO[bytes]], int]  # Opens a member, which has so many bytes
 
 
 def open_members(path: Path, suffixes: Collection[str]) -> Members:
@@ -62,11 +58,7 @@ def open_members(path: Path, suffixes: Collection[str]) -> Members:
             paths = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir())
             return _files(where, paths, suffixes, lambda file: (partial(open_regular, path / file, MAX_BYTES), -1))
         if name.endswith(".zip"):
-            packed = zipfile.ZipFile(path)
-            infos = {info.filename: info for info in packed.infolist() if not info.is_dir()}
-            return _files(
-                where, infos, suffixes, lambda file: (partial(packed.open, infos[file]), infos[file].file_size)
-            )
+            return _zipped(where, path, suffixes)
         if name.endswith(ARCHIVES[1:]):
             archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
             members = {info.name.removeprefix("./"): info for info in archive if info.isreg()}
@@ -93,8 +85,8 @@ def _files(where: str, files: Iterable[str], suffixes: Collection[str], opened: 
         raise DataError(f"{where}: {times} files are called '{name}' ({same}); keep one of them")
 
     def read(name: str, key: str | None, grey: bool) -> Array:
-        file = file_of[name]
-        data, suffix = _bytes(f"{where}: {file}", *opened(file)), PurePosixPath(file).suffix.lower()
+        file, suffix = f"{where}: {file_of[name]}", PurePosixPath(file_of[name]).suffix.lower()
+        data = _bytes(file, *opened(file_of[name]))
         if suffix == ".npy":
             return npy_array(data, file)
         if suffix in PICTURES:
@@ -105,6 +97,13 @@ def _files(where: str, files: Iterable[str], suffixes: Collection[str], opened: 
         return read_one(names[0] if key is None else key)
 
     return Members(where, list(file_of), read, len(shown) - len(fitting))
+
+
+def _zipped(where: str, file: Path | BinaryIO, suffixes: Collection[str]) -> Members:
+    """The files of a zip archive; an .npz is one of .npy files."""
+    packed = zipfile.ZipFile(file)
+    infos = {info.filename: info for info in packed.infolist() if not info.is_dir()}
+    return _files(where, infos, suffixes, lambda name: (partial(packed.open, infos[name]), infos[name].file_size))
 
 
 def _bytes(name: str, opened: Callable[[], IO[bytes]], size: int) -> bytes:
@@ -187,8 +186,13 @@ def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int,
 
 def _open_arrays(file: BinaryIO, suffix: str, name: str) -> tuple[list[str], Callable[[str], Array]]:
     """A file that can hold several arrays: their names, and how one of them is read."""
+    read: Callable[[str], Array]
     with sound(name):
-        names, read = _npz(file, name) if suffix == ".npz" else _hdf(file, name)
+        if suffix == ".npz":
+            members = _zipped(name, file, {".npy"})
+            names, read = members.names, lambda key: members.read(key, None, False)
+        else:
+            names, read = _hdf(file, name)
 
     def known(key: str) -> Array:
         if key.strip("/") not in names:  # links to other HDF5 files are not among them
@@ -197,17 +201,6 @@ def _open_arrays(file: BinaryIO, suffix: str, name: str) -> tuple[list[str], Cal
             return read(key)
 
     return names, known
-
-
-def _npz(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
-    packed = zipfile.ZipFile(file)
-    members = {info.filename.removesuffix(".npy"): info for info in packed.infolist() if info.filename.endswith(".npy")}
-
-    def read(key: str) -> Array:
-        data = _bytes(f"{name}: {key}.npy", partial(packed.open, members[key]), members[key].file_size)
-        return npy_array(data, f"{name}[{key}]")
-
-    return list(members), read
 
 
 def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
@@ -220,11 +213,10 @@ def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
 
     def read(key: str) -> Array:
         dataset = held[key]
-        if dataset.external or dataset.is_virtual:
-            raise DataError(f"{name}[{key}]: its values lie in another file; copy them into this one")
-        if dataset.dtype.kind not in "biuf" or dataset.size is None or dataset.size > MAX_PIXELS:
-            what = f"{dataset.shape} of {dataset.dtype}"
-            raise DataError(f"{name}[{key}]: expected at most {MAX_PIXELS:,} numbers, found {what}")
+        is_here = not (dataset.external or dataset.is_virtual)
+        if not is_here or dataset.dtype.kind not in "biuf" or dataset.size is None or dataset.size > MAX_PIXELS:
+            what = f"{dataset.shape} of {dataset.dtype}{'' if is_here else ' in another file'}"
+            raise DataError(f"{name}[{key}]: expected at most {MAX_PIXELS:,} numbers in this file, found {what}")
         return np.asarray(dataset[()])
 
     # a file that is open when the interpreter ends takes the process down with it

@@ -9,6 +9,7 @@ those of the picture; without them, coordinates are in pixels of the map.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from math import ceil, floor
 from pathlib import Path
@@ -32,13 +33,12 @@ _LABELS = ("label", "asked", "category", "class")
 class PictureMarks:
     """What is marked in one picture."""
 
-    size: Size | None = None
-    """(H, W), where it is known."""
+    size: Size | None = None  # (H, W), where it is known
+    # Boxes xyxy or points (x, y), in pixels of the picture.
     places: list[tuple[float, ...]] = field(default_factory=list)
-    """Boxes xyxy or points (x, y), in pixels of the picture."""
     labels: list[str | None] = field(default_factory=list)
+    # For COCO: the segmentation of each place; None where it has only a box.
     segments: list[Any] = field(default_factory=list)
-    """For COCO: the segmentation of each place; None where it has only a box."""
 
     def of(self, label: str | None) -> list[int]:
         """The numbers of the places with that label; None: of all."""
@@ -52,8 +52,7 @@ class MarkTable:
     where: str
     kind: Kind
     pictures: dict[str, PictureMarks] = field(default_factory=dict)
-    unusable: list[str] = field(default_factory=list)
-    """Rows that could not be read, with the reason."""
+    unusable: list[str] = field(default_factory=list)  # Rows that could not be read, with the reason
 
     def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: object) -> None:
         """Add a mark."""
@@ -69,24 +68,22 @@ class MarkTable:
 def read_marks(path: Path) -> MarkTable:
     """The table in a CSV, JSON or JSON lines file."""
     suffix = path.suffix.lower()
+    unusable: list[str] = []
     if suffix == ".csv":
-        return _table(path, csv_rows(path, ["image"]))
+        return _table(path, csv_rows(path, ["image"]), unusable)
     if suffix == ".jsonl":
-        wrong: list[str] = []
-        table = _table(path, jsonl_rows(path, wrong))
-        table.unusable += wrong
-        return table
+        return _table(path, jsonl_rows(path, unusable), unusable)
     values = json_in(path)
-    if isinstance(values, dict) and {"images", "annotations"} <= values.keys():
-        return _coco(path, values)
     if isinstance(values, dict):
-        return _table(path, enumerate(_spread(path, values), start=1))
+        if {"images", "annotations"} <= values.keys():
+            return _coco(path, values)
+        values = list(_spread(path, values))
     if not isinstance(values, list) or not all(isinstance(row, dict) for row in values):
         raise DataError(
             f"{path}: expected a list of rows with image and box or point, a mapping picture → boxes or points, or "
             "COCO annotations"
         )
-    return _table(path, enumerate(values, start=1))
+    return _table(path, enumerate(values, start=1), unusable)
 
 
 def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt.NDArray[np.bool_]:
@@ -107,9 +104,8 @@ def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt
     return inside
 
 
-def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, object]]]) -> MarkTable:
+def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, object]]], unusable: list[str]) -> MarkTable:
     table: MarkTable | None = None
-    unusable: list[str] = []
     for number, cells in rows:
         try:
             for kind, image, place, label, size in _marks(cells):
@@ -187,31 +183,26 @@ def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]
 
 def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
     """Annotations of COCO: a box and perhaps a segmentation each, with the category as the label."""
+    from saccade.data.tables.coco import UNREADABLE, coco_parts
+
     table = MarkTable(str(path), "boxes")
-    try:
-        names = {each["id"]: str(each["name"]).strip() for each in values.get("categories", [])}
-        images = {each["id"]: each for each in values["images"]}
-        for number, each in enumerate(values["annotations"], start=1):
-            try:
-                image = images[each["image_id"]]
-                size = _size(image)
-                segment = each.get("segmentation") or None
-                if size is None and segment is not None:
-                    raise UnusableRowError("a segmentation in a picture without width and height")
-                x, y, width, height = map(float, each["bbox"]) if each.get("bbox") else (0.0, 0.0, 0.0, 0.0)
-                if segment is None:
-                    box_in([x, y, x + width, y + height])
-                label = names.get(each.get("category_id"))
-                table.add(str(image["file_name"]), (x, y, x + width, y + height), label, size, segment)
-            except UnusableRowError as error:
-                table.unusable.append(error.at(f"annotation {number}"))
-            except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
-                table.unusable.append(f"unreadable annotation: annotation {number}, {error}")
-        for each in images.values():  # a picture without annotations has an empty mask
-            table.pictures.setdefault(stem_of(str(each["file_name"])), PictureMarks(_size(each)))
-    except (KeyError, TypeError, UnusableRowError) as error:
-        raise DataError(
-            f"{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, file_name, "
-            "width, height), categories (id, name) and annotations (image_id, category_id, bbox or segmentation)"
-        ) from error
+    images, names, annotations = coco_parts(path, values)
+    for number, (picture, annotation) in enumerate(annotations, start=1):
+        try:
+            image, segment = images[picture], annotation.get("segmentation") or None
+            size = _size(image)
+            if size is None and segment is not None:
+                raise UnusableRowError("a segmentation in a picture without width and height")
+            x, y, width, height = map(float, annotation["bbox"]) if annotation.get("bbox") else (0.0, 0.0, 0.0, 0.0)
+            if segment is None:
+                box_in([x, y, x + width, y + height])
+            label = names.get(annotation.get("category_id"))
+            table.add(str(image["file_name"]), (x, y, x + width, y + height), label, size, segment)
+        except UnusableRowError as error:
+            table.unusable.append(error.at(f"annotation {number}"))
+        except UNREADABLE as error:
+            table.unusable.append(f"unreadable annotation: annotation {number}, {error}")
+    for image in images.values():  # a picture without annotations has an empty mask
+        with suppress(KeyError, UnusableRowError):
+            table.pictures.setdefault(stem_of(str(image["file_name"])), PictureMarks(_size(image)))
     return table

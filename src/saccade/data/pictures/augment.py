@@ -30,11 +30,11 @@ _TURN, _SLANT, _INVERT, _BLUR = range(10, 14)
 _ERASE, _HOLE_AREA, _HOLE_ASPECT, _HOLE_X, _HOLE_Y = range(14, 19)
 _DRAWS = 19  # a new option takes the next numbers: those before it keep their draws
 
+# What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is a
+# third of a picture at most.
 HOLE_ASPECT = 3.0
-"""What is erased is at most this much wider than high, in shares of the picture's sides, or higher than wide; so it is
-a third of a picture at most."""
+# Largest area of a crop, in pictures: stretched by up to 2, no side shrinks by more than 2 and no pixel is skipped.
 MAX_AREA = 2.0
-"""Largest area of a crop, in pictures: stretched by up to 2, no side shrinks by more than 2 and no pixel is skipped."""
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,7 @@ def _coloured(images: Tensor, how: Augmentation, swing: Tensor) -> Tensor:
     return (spread * light[:, :, None, None]).clamp(0, 1)
 
 
-MEAN_COLOUR = (124, 116, 104)
-"""(0.485, 0.456, 0.406) as bytes: what the networks of this package subtract."""
+MEAN_COLOUR = (124, 116, 104)  # (0.485, 0.456, 0.406) as bytes: what the networks of this package subtract
 _SHIFT_X, _SHIFT_Y, _SHIFT_MIRROR = range(3)
 
 

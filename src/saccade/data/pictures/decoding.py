@@ -10,6 +10,7 @@ one other copy of the picture in memory.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import BinaryIO
 
@@ -33,18 +34,17 @@ _PLUGINS = {
     "PNG": PngImagePlugin, "JPEG": JpegImagePlugin, "WEBP": WebPImagePlugin, "BMP": BmpImagePlugin,
     "GIF": GifImagePlugin, "TIFF": TiffImagePlugin, "PPM": PpmImagePlugin, "AVIF": AvifImagePlugin,
 }  # imported here, or Pillow would import all its plugins at the first file that is none of these  # fmt: skip
+# What is read; AVIF and WebP where Pillow was built with them. JPEG includes MPO, a JPEG of two pictures.
 FORMATS = tuple(name for name, plugin in _PLUGINS.items() if getattr(plugin, "SUPPORTED", True))
-"""What is read; AVIF and WebP where Pillow was built with them. JPEG includes MPO, a JPEG of two pictures."""
 _SUFFIXES = {
     "PNG": (".png",), "JPEG": (".jpg", ".jpeg"), "WEBP": (".webp",), "BMP": (".bmp",), "GIF": (".gif",),
     "TIFF": (".tif", ".tiff"), "PPM": (".ppm", ".pgm", ".pbm"), "AVIF": (".avif",),
 }  # fmt: skip
+# Suffixes of the files that are searched in folders.
 SUFFIXES = frozenset(suffix for name in FORMATS for suffix in _SUFFIXES[name])
-"""Suffixes of the files that are searched in folders."""
+# Pixels. Pillow keeps a pointer for each row, so a picture 1 pixel wide takes three times the memory of its pixels.
 LONGEST_SIDE = 1_000_000
-"""Pixels. Pillow keeps a pointer for each row, so a picture 1 pixel wide takes three times the memory of its pixels."""
-STRIP = 1 << 22
-"""Pixels that are converted at a time."""
+STRIP = 1 << 22  # Pixels that are converted at a time
 
 _BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC", b"avif": "AVIF", b"avis": "AVIF"}
 
@@ -60,16 +60,8 @@ def decode(file: BinaryIO, name: str, pixels: int) -> tuple[Image.Image, tuple[s
     Raises:
         DataError: anything else that Pillow raises is one too.
     """
-    try:
-        start = file.tell()
-        head = file.read(16)
-        file.seek(start)
-    except (OSError, ValueError, AttributeError) as error:
-        raise DataError(
-            f"{name}: cannot be read from its start ({one_line(error)}); save it as a file first"
-        ) from error
-    if not isinstance(head, bytes):
-        raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
+    head = file.read(16)
+    file.seek(-len(head), os.SEEK_CUR)
     if not head:
         raise DataError(f"{name}: the file is empty (0 bytes); fetch or export it again")
     try:
@@ -79,16 +71,14 @@ def decode(file: BinaryIO, name: str, pixels: int) -> tuple[Image.Image, tuple[s
         check_size(image.size, name, pixels)
         notes = ("the first of several frames",) if getattr(image, "is_animated", False) else ()
         image.load()
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Image.DecompressionBombError as error:
-        limit = f"{pixels / 1_000_000:g} million"
-        raise DataError(f"{name}: far more pixels than the {limit} allowed; make it smaller") from error
+        raise DataError(f"{name}: more pixels than the {pixels / 1e6:g} million allowed; make it smaller") from error
     except UnidentifiedImageError as error:
-        listed = ", ".join(FORMATS)
-        raise DataError(f"{name}: {_kind(head)} in a format saccade reads ({listed}); convert it") from error
-    except MemoryError:
-        raise
+        brand = _BRANDS.get(head[8:12]) if head[4:8] == b"ftyp" else None
+        kind = f"{brand} file, not a picture" if brand else "not a picture"
+        raise DataError(f"{name}: {kind} in a format saccade reads ({', '.join(FORMATS)}); convert it") from error
     except Exception as error:  # a decoder may raise anything on damaged bytes
         raise damaged(name, error) from error
     return upright_rgb(image, name, notes)
@@ -111,11 +101,11 @@ def check_size(size: tuple[int, int], name: str, pixels: int) -> None:
     width, height = size
     if width < 1 or height < 1:
         raise DataError(f"{name}: a picture of {width}×{height} pixels has nothing to look at")
-    if width * height > pixels:
-        limit = f"{pixels / 1_000_000:g} million"
-        raise DataError(f"{name}: {width}×{height} pixels are more than the {limit} allowed; make it smaller")
-    if max(width, height) > LONGEST_SIDE:
-        raise DataError(f"{name}: {width}×{height} pixels; no side may be longer than {LONGEST_SIDE:,}; cut it")
+    if width * height > pixels or max(width, height) > LONGEST_SIDE:
+        raise DataError(
+            f"{name}: {width}×{height} pixels are more than the {pixels / 1e6:g} million allowed, or a side is longer "
+            f"than {LONGEST_SIDE:,}; make it smaller"
+        )
 
 
 def damaged(name: str, error: BaseException) -> DataError:
@@ -126,12 +116,6 @@ def damaged(name: str, error: BaseException) -> DataError:
 def one_line(error: BaseException) -> str:
     """The message of ``error`` in one line."""
     return " ".join(str(error).split()) or type(error).__name__
-
-
-def _kind(head: bytes) -> str:
-    """What a file that is not read seems to be, as in "a PSD file, not a picture"."""
-    kind = _BRANDS.get(head[8:12]) if head[4:8] == b"ftyp" else None
-    return "not a picture" if kind is None else f"{kind} file, not a picture"
 
 
 def _upright(image: Image.Image) -> tuple[Image.Image, tuple[str, ...]]:

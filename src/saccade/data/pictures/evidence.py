@@ -18,8 +18,8 @@ from saccade.data.pictures.prepared import ByteStore, PreparedPictures, prepared
 from saccade.data.tables.table import Row
 from saccade.geometry import Size, apply, apply_to_boxes, compose, invert, sample, touched
 
+# Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels.
 POINT_RADIUS = 1 / 14
-"""Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels."""
 _NO_BOX, _NO_POINT = (float("nan"),) * 4, (float("nan"),) * 2
 
 
@@ -27,14 +27,10 @@ _NO_BOX, _NO_POINT = (float("nan"),) * 4, (float("nan"),) * 2
 class Marks:
     """What marks the truth of a batch."""
 
-    size: Size
-    """(height, width) of the network input."""
-    box: Tensor
-    """(B,4) xyxy, NaN where there is none."""
-    point: Tensor
-    """(B,2) (x, y), NaN where there is none."""
-    mask: Tensor | None = None
-    """(B,H,W) bool, false everywhere for a row without one; None if no row has one."""
+    size: Size  # (height, width) of the network input
+    box: Tensor  # (B,4) xyxy, NaN where there is none
+    point: Tensor  # (B,2) (x, y), NaN where there is none
+    mask: Tensor | None = None  # (B,H,W) bool, false everywhere for a row without one; None if no row has one
 
     def evidence(self) -> Tensor:
         """(B,H,W) bool: the mask, else a disc round the point, else the pixels that the box touches, else nothing."""
@@ -80,8 +76,7 @@ class Evidence:
         limit: int,
         picture_of: Sequence[int],
     ) -> None:
-        self.size = pictures.size
-        """(height, width) of the network input."""
+        self.size = pictures.size  # (height, width) of the network input
         self._canvas, self._picture = pictures.canvas, torch.tensor(picture_of, device=device)
         readable = [picture not in pictures.unreadable for picture in picture_of]
         sizes = [(int(height), int(width)) for height, width in pictures.image_size.tolist()]
@@ -93,10 +88,10 @@ class Evidence:
             return prepared_mask(mask, sizes[picture_of[place]], self.size, grey)
 
         self._masks = ByteStore(len(held), decode, self.size, device, limit=limit)
+        # Number of the row → what is wrong with its evidence.
         self.wrong: dict[int, str] = {
             held[number]: f"unreadable mask: {why}" for number, why in self._masks.unreadable.items()
         }
-        """Number of the row → what is wrong with its evidence."""
         for place, row in enumerate(rows):
             if readable[place] and (what := _outside(row, sizes[picture_of[place]])):
                 self.wrong.setdefault(place, what)
@@ -111,8 +106,8 @@ class Evidence:
         box = torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4).clamp(min=0).minimum(most)  # NaN stays NaN
         self._box = box.to(device)
         self._point = torch.tensor(points, dtype=torch.float64, device=device).reshape(-1, 2)
+        # Whether any row has evidence.
         self.is_there = bool((at >= 0).any() or (~box.isnan()).any() or (~self._point.isnan()).any())
-        """Whether any row has evidence."""
 
     def marks(self, rows: Tensor, frames: Tensor | None = None, *, masks: bool = True) -> Marks:
         """The evidence of the ``rows`` (B,).
@@ -130,26 +125,10 @@ class Evidence:
         box, point = apply_to_boxes(to_input, self._box[rows]), apply(to_input, self._point[rows])
         return Marks(self.size, box.float(), point.float(), mask)
 
-    def take(self, rows: Tensor) -> Tensor:
-        """The evidence (B,H,W) bool of the ``rows`` (B,); nothing is marked where a row has none."""
-        return self.marks(rows).evidence()
-
-    def objects(self, rows: Tensor) -> Tensor:
-        """The whole object (B,H,W) bool; see :meth:`Marks.region`."""
-        return self.marks(rows).region()
-
-    def points(self, rows: Tensor) -> Tensor:
-        """The clicked points (B,2) as (x, y); NaN where there is none."""
-        return self.marks(rows, masks=False).point
-
-    def boxes(self, rows: Tensor) -> Tensor:
-        """The boxes (B,4) xyxy, of the evidence or of its object; NaN where there is none."""
-        return self.marks(rows, masks=False).box
-
     def boxes_of_objects(self, rows: Tensor) -> Tensor:
         """The box (B,4) xyxy of the object on which a mask or point lies; NaN where the box is the evidence itself."""
         finer = (self._at[rows] >= 0) | ~self._point[rows].isnan().any(1)  # (B,)
-        return torch.where(finer[:, None], self.boxes(rows), torch.nan)
+        return torch.where(finer[:, None], self.marks(rows, masks=False).box, torch.nan)
 
     def _mask(self, rows: Tensor) -> Tensor | None:
         """The masks (B,H,W) bool, nothing where a row has none; None where no row of the data has one."""

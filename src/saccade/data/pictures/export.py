@@ -15,12 +15,10 @@ from saccade.files import folder_in_place
 _BATCH = 256
 LINES = "scenes.jsonl"
 
-Progress = Callable[[int, int], None]
-"""Called with (pictures written, pictures in all)."""
+Progress = Callable[[int, int], None]  # Called with (pictures written, pictures in all)
 
 
-Written = tuple[Tensor, list[dict[str, object]]]
-"""Pictures (B,3,H,W) uint8, and what the line of each says."""
+Written = tuple[Tensor, list[dict[str, object]]]  # Pictures (B,3,H,W) uint8, and what the line of each says
 
 
 def check_request(count: int, start: int, out_dir: Path) -> None:

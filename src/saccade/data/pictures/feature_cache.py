@@ -18,27 +18,25 @@ import os
 import shutil
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import ConfigError, DataError
 from saccade.files import make_folder, write_bytes, write_json, writing
 
-FEATURES_MB = 32_768
-"""What all caches together may take, unless a setting says otherwise."""
-SHARD_BYTES = 32 << 20
-"""Features of a shard at most; at least one is in it."""
+FEATURES_MB = 32_768  # What all caches together may take, unless a setting says otherwise
+SHARD_BYTES = 32 << 20  # Features of a shard at most; at least one is in it
 
 _FACTS = "facts.json"
 _SCHEMA = 2  # of schema 1 the key held names and times of pictures in place of their contents
 _DIGEST_BYTES = 32
 _LARGEST = float(torch.finfo(torch.float16).max)
 
-Compute = Callable[[Tensor], Tensor]
-"""Numbers (b,) → features ``(b, *shape)`` of any float type, on any device."""
+Compute = Callable[[Tensor], Tensor]  # Numbers (b,) → features ``(b, *shape)`` of any float type, on any device
 
 
 def feature_key(*, pictures: str, backbone: str, weights: str, stage: str, size: tuple[int, int]) -> str:
@@ -81,12 +79,9 @@ class FeatureCache:
     def __init__(self, folder: Path | str, *, shape: tuple[int, ...], count: int, key: str, limit_bytes: int) -> None:
         self.shape, self.count, self.key = tuple(shape), count, key
         self._each = 2 * math.prod(shape)  # bytes
-        self.per_shard = max(1, SHARD_BYTES // self._each)
-        """Features in a shard."""
-        self.shards = -(-count // self.per_shard)
-        """Number of shards."""
-        self.nbytes = count * self._each + self.shards * _DIGEST_BYTES
-        """What the shards take when all are there."""
+        self.per_shard = max(1, SHARD_BYTES // self._each)  # Features in a shard
+        self.shards = -(-count // self.per_shard)  # Number of shards
+        self.nbytes = count * self._each + self.shards * _DIGEST_BYTES  # What the shards take when all are there
         if self.nbytes > limit_bytes:
             raise ConfigError(
                 f"features: {count:,} of shape {self.shape} need {_megabytes(self.nbytes)} on disk, more than the "
@@ -95,15 +90,11 @@ class FeatureCache:
             )
         facts = {"schema_version": _SCHEMA, "key": key, "shape": list(self.shape), "count": count}
         name = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]
-        self.folder = make_folder(Path(folder)) / name
-        """The folder of this cache."""
+        self.folder = make_folder(Path(folder)) / name  # The folder of this cache
         _make_room(self.folder, limit_bytes - self.nbytes)
         self._open(facts)
         self._mapped: dict[int, np.ndarray] = {}
         self._map_what_is_there()
-
-    def __len__(self) -> int:
-        return self.count
 
     @property
     def is_complete(self) -> bool:
@@ -113,8 +104,8 @@ class FeatureCache:
     @property
     def missing(self) -> tuple[int, ...]:
         """Numbers of the features that are not there yet."""
-        absent = (self._numbers(shard) for shard in range(self.shards) if shard not in self._mapped)
-        return tuple(number for numbers in absent for number in numbers)
+        absent = [shard for shard in range(self.shards) if shard not in self._mapped]
+        return tuple(number for shard in absent for number in self._numbers(shard))
 
     def fill(
         self,
@@ -137,17 +128,15 @@ class FeatureCache:
 
         Raises:
             DataError: a feature is not finite, or too large for half precision.
-            ShapeError: the features have another shape.
             OutputError: the disk is full, or cannot be written to.
         """
-        self._map_what_is_there()  # another process may have filled some
         first_shard, done = int(begin * self.shards), self.count - len(self.missing)
         for place in range(self.shards):
             shard = (first_shard + place) % self.shards
             if shard in self._mapped:
                 continue
             numbers = self._numbers(shard)
-            if not (self._path(shard).is_file() and self._map(shard)):  # else another process wrote it meanwhile
+            if not self._map(shard):  # else another process wrote it meanwhile
                 features = np.empty((len(numbers), *self.shape), np.float16)
                 for first in range(0, len(numbers), batch_size):
                     batch = numbers[first : first + batch_size]
@@ -160,34 +149,25 @@ class FeatureCache:
             done += len(numbers)
 
     def take(self, numbers: Tensor) -> Tensor:
-        """The features ``numbers`` (B,), in that order, repeats allowed: ``(B, *shape)`` float16 in main memory.
-
-        Raises:
-            DataError: a number that does not exist, or a feature that is not there yet.
-        """
+        """The features ``numbers`` (B,), filled before, repeats allowed: ``(B, *shape)`` float16 in main memory."""
         numbers = numbers.long().cpu()
         taken = np.empty((len(numbers), *self.shape), np.float16)
         shard_of, row = numbers.numpy() // self.per_shard, numbers.numpy() % self.per_shard
         for shard in np.unique(shard_of).tolist():
-            if shard not in self._mapped:
-                raise DataError(f"feature {shard * self.per_shard} and others are not computed yet; call fill first")
             here = shard_of == shard
             taken[here] = self._mapped[shard][row[here]]
         return torch.from_numpy(taken)
 
     def _open(self, facts: dict[str, object]) -> None:
         """Make the folder if it is not there; one that holds something else is made anew."""
-        path = self.folder / _FACTS
-        try:
-            found = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            found = None
-        except (OSError, ValueError):
-            found = {}
-        if found != facts:
-            if found is not None:
+        path, same = self.folder / _FACTS, False
+        if path.exists():
+            with suppress(OSError, ValueError):
+                same = json.loads(path.read_text(encoding="utf-8")) == facts
+            if not same:
                 warnings.warn(f"{self.folder}: not what it should be; its features are computed again", stacklevel=3)
                 shutil.rmtree(self.folder, ignore_errors=True)
+        if not same:
             write_json(path, facts)
         with writing(path):
             os.utime(path)  # when it was opened last
@@ -208,10 +188,7 @@ class FeatureCache:
             mapped = np.memmap(self._path(shard), np.uint8, "r")
         except (OSError, ValueError):  # gone, or empty
             return False
-        if (
-            len(mapped) != size + _DIGEST_BYTES
-            or hashlib.sha256(mapped[:size].data).digest() != mapped[size:].tobytes()
-        ):
+        if hashlib.sha256(mapped[:size].data).digest() != mapped[size:].tobytes():  # cut short, too: no digest is left
             return False
         self._mapped[shard] = mapped[:size].view(np.float16).reshape(-1, *self.shape)
         return True
@@ -223,47 +200,30 @@ class FeatureCache:
         return self.folder / f"{shard:06d}.f16"
 
     def _checked(self, features: Tensor, numbers: range) -> np.ndarray:
-        if tuple(features.shape) != (len(numbers), *self.shape):
-            raise ShapeError("features", str((len(numbers), *self.shape)), features.shape)
         largest = features.detach().abs().amax(dim=tuple(range(1, features.dim()))).cpu()  # (b,)
         wrong = (~(largest <= _LARGEST)).nonzero().squeeze(1).tolist()  # NaN is not ≤
         if wrong:
-            found, limit = f"{float(largest[wrong[0]]):g}", f"{_LARGEST:g}"
             raise DataError(
-                f"feature {numbers[wrong[0]]} reaches {found}: half precision holds up to {limit}; "
-                "normalise the features, or keep none (features_mb: 0)"
+                f"feature {numbers[wrong[0]]} reaches {float(largest[wrong[0]]):g}: half precision holds up to "
+                f"{_LARGEST:g}; normalise the features, or keep none (features_mb: 0)"
             )
         return features.detach().to("cpu", torch.float16).numpy()
 
 
 def _make_room(own: Path, for_others: int) -> None:
     """Remove the caches beside ``own`` that were opened longest ago, until the others take ``for_others`` at most."""
-    others = [path.parent for path in own.parent.glob(f"*/{_FACTS}") if path.parent != own]
-    by_use = sorted(others, key=lambda cache: (_opened(cache), cache.name))
-    taken = {cache: _bytes_in(cache) for cache in by_use}
-    total = sum(taken.values())
-    for cache in by_use:
+    others = []
+    for facts in own.parent.glob(f"*/{_FACTS}"):
+        with suppress(OSError):  # another process is removing it
+            size = sum(file.stat().st_size for file in facts.parent.iterdir())
+            others += [(facts.stat().st_mtime, facts.parent, size)] if facts.parent != own else []
+    others.sort()
+    total = sum(size for *_, size in others)
+    for _, cache, size in others:
         if total <= for_others:
             return
         shutil.rmtree(cache, ignore_errors=True)
-        total -= taken[cache]
-
-
-def _opened(cache: Path) -> float:
-    try:
-        return (cache / _FACTS).stat().st_mtime
-    except OSError:  # another process is removing it
-        return 0.0
-
-
-def _bytes_in(cache: Path) -> int:
-    total = 0
-    for file in cache.glob("*"):
-        try:
-            total += file.stat().st_size
-        except OSError:
-            continue
-    return total
+        total -= size
 
 
 def _megabytes(count: int) -> str:

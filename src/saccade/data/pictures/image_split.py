@@ -69,10 +69,10 @@ class ImageSplit:
         places = dict.fromkeys((row.image, row.crop) for row in rows)  # each picture once
         number_of = {place: number for number, place in enumerate(places)}
         limit, crops = cache_mb << 20, [crop for _, crop in places]
+        # The pictures of the split; a row's ``picture`` is the number of one.
         self.pictures = PreparedPictures(
             [image for image, _ in places], size, self.device, limit=limit, crops=crops, progress=progress
         )
-        """The pictures of the split; a row's ``picture`` is the number of one."""
         pictures = [number_of[row.image, row.crop] for row in rows]
         self._evidence = Evidence(rows, self.pictures, self.device, limit=limit, picture_of=pictures)
         usable = []
@@ -83,13 +83,12 @@ class ImageSplit:
                 skipped.append(self._evidence.wrong[place])
             else:
                 usable.append(place)
-        self.rows: tuple[Row, ...] = tuple(rows[place] for place in usable)
-        """By number."""
+        self.rows: tuple[Row, ...] = tuple(rows[place] for place in usable)  # By number
+        # What was left out here, each with its reason; what the reader left out is in ``table.skipped``.
         self.skipped: tuple[str, ...] = ()
-        """What was left out here, each with its reason; what the reader left out is in ``table.skipped``."""
         self._place = torch.tensor(usable, dtype=torch.long, device=self.device)  # (N,)
+        # (N,) the number of each row's picture; several rows may share one.
         self.picture = torch.tensor([pictures[place] for place in usable], dtype=torch.long, device=self.device)
-        """(N,) the number of each row's picture; several rows may share one."""
         self.leave_out(skipped, len(self.rows), table.columns.thing)
 
     @property

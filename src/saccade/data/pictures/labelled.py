@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
+from saccade.config import Seed
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.export import Written, write_pictures
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -24,20 +25,17 @@ from saccade.data.tables.sampling import first_numbers, to_device
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.geometry import Size
 
+# Pictures of each split; training never ends.
 SIZES: dict[Split, int | None] = {"train": None, "val": 1_000, "test": 2_000}
-"""Pictures of each split; training never ends."""
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledBatch:
     """Pictures, their labels, and where these can be seen."""
 
-    images: Tensor
-    """(B,3,H,W) float in 0..1, or bytes."""
-    label: Tensor
-    """(B,) number of the right answer."""
-    evidence: Tensor | None = None
-    """(B,H,W) bool: the pixels that show it; None if not known."""
+    images: Tensor  # (B,3,H,W) float in 0..1, or bytes
+    label: Tensor  # (B,) number of the right answer
+    evidence: Tensor | None = None  # (B,H,W) bool: the pixels that show it; None if not known
 
     def __len__(self) -> int:
         return len(self.label)
@@ -53,7 +51,7 @@ class DrawnPictures(ABC):
 
     name: str
     """Name of the generator, as users type it."""
-    seed: int = 0
+    seed: Seed = 0
     side: int = 64
     """Side of a picture, in pixels."""
 
@@ -62,8 +60,6 @@ class DrawnPictures(ABC):
     is_generated: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not 0 <= self.seed < 1 << 63:
-            raise ValueError(f"seed must lie in 0 .. 2^63 - 1, found {self.seed}")
         if not 1 <= self.side <= SIDE_LIMIT:
             raise ValueError(f"side must lie in 1 .. {SIDE_LIMIT}, found {self.side}")
 
@@ -83,10 +79,8 @@ class DrawnSplit:
     def __init__(self, pictures: DrawnPictures, split: Split, device: torch.device | str = "cpu") -> None:
         self.pictures, self.split, self.device = pictures, split, torch.device(device)
         self.size = SIZES[split]
-        self.stream = derive_seed(pictures.seed, SPLITS.index(split))
-        """The seed from which its pictures are drawn."""
-        self.answers = pictures.answers
-        """What the labels are called, by number."""
+        self.stream = derive_seed(pictures.seed, SPLITS.index(split))  # The seed from which its pictures are drawn
+        self.answers = pictures.answers  # What the labels are called, by number
 
     def sampled(self, limit: int | None) -> Tensor:
         """Numbers of the first ``limit`` pictures; None or 0: of all."""
@@ -123,15 +117,15 @@ class DrawnSplit:
 def label_examples(data: Any, count: int) -> list[Example]:
     """The first ``count`` pictures of a split with their labels."""
     batch = data.take(torch.arange(count if data.size is None else min(count, data.size))).in_float()
-    masks = [()] * len(batch) if batch.evidence is None else [seen_masks(mask[None]) for mask in batch.evidence]
-    truths = [data.answers[label] for label in batch.label.tolist()]
-    return [Example(*example) for example in zip(batch.images, truths, masks)]
+    return [
+        Example(image, data.answers[label], () if batch.evidence is None else seen_masks(batch.evidence[at][None]))
+        for at, (image, label) in enumerate(zip(batch.images, batch.label.tolist()))
+    ]
 
 
 def _box(mask: Tensor) -> list[int] | None:
     """[x0, y0, x1, y1] around a mask (H,W); None where it shows nothing."""
     if not bool(mask.any()):
         return None
-    ends = [axis.nonzero().flatten()[[0, -1]].tolist() for axis in (mask.any(0), mask.any(1))]  # of x, of y
-    (left, right), (top, bottom) = ends
-    return [left, top, right + 1, bottom + 1]
+    rows, columns = mask.any(1).nonzero(), mask.any(0).nonzero()
+    return [int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1]

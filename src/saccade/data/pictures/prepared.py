@@ -56,12 +56,9 @@ class PreparedPictures:
             return pixels.mul(255).round().to(torch.uint8)  # (3,H,W)
 
         self._bytes = ByteStore(len(paths), decode, (3, *size), device, limit=limit, progress=progress)
-        self.unreadable = self._bytes.unreadable
-        """Number → what is wrong with the file."""
-        self.canvas = canvas.to(device)
-        """(n, 2, 3) network input → original picture."""
-        self.image_size = image_size.to(device)
-        """(n, 2) height and width of the original picture."""
+        self.unreadable = self._bytes.unreadable  # Number → what is wrong with the file
+        self.canvas = canvas.to(device)  # (n, 2, 3) network input → original picture
+        self.image_size = image_size.to(device)  # (n, 2) height and width of the original picture
 
     def take(self, numbers: Tensor) -> Tensor:
         """The pictures ``numbers`` (B,): (B, 3, H, W) float32 in 0..1."""
@@ -101,10 +98,9 @@ def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None =
         raise DataError(f"{path}: {found_width}×{found_height} pixels for a picture of {width}×{height}; redraw it")
     pixels = np.asarray(mask.image)  # (H,W,3)
     marked = pixels.any(axis=-1) if grey is None else (pixels == grey).all(axis=-1)  # (H,W) bool
-    if not marked.any() and grey is not None:
-        raise DataError(f"{path}: no pixel of the grey value {grey}, which marks the evidence; make it again")
     if not marked.any():
-        raise DataError(f"{path}: black all over, so it marks nothing; leave the cell empty where there is no evidence")
+        what = "black all over" if grey is None else f"no pixel of the grey value {grey}"
+        raise DataError(f"{path}: {what}, so it marks nothing; leave the cell empty where there is no evidence")
     share = prepare(Picture(Image.fromarray(marked).convert("RGB"), mask.name), size)[0][0]  # (h,w) in 0..1
     half = share >= 0.5
     return (half if bool(half.any()) else share > 0).to(torch.uint8)
@@ -137,8 +133,8 @@ class ByteStore:
         progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self._decode = decode
+        # Number → what is wrong with it. Asking for one of these is the caller's mistake.
         self.unreadable: dict[int, str] = {}
-        """Number → what is wrong with it. Asking for one of these is the caller's mistake."""
         kept = min(count, limit // max(1, math.prod(shape)))
         self._kept = torch.zeros((kept, *shape), dtype=torch.uint8, device=device)
         self._all_kept = kept == count

@@ -30,17 +30,15 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.data.files import find_files, local_path
-from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, one_line, strips, upright_rgb
+from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, strips, upright_rgb
 from saccade.errors import DataError, ShapeError
 from saccade.files import MAX_PIXELS, open_regular
 from saccade.geometry import Size, fit_inside
 
+# More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more.
 PIXEL_LIMIT = MAX_PIXELS
-"""More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more."""
-SIDE_LIMIT = 4096
-"""No network input is higher or wider: a slip in a size must not run out of memory."""
-THREADS = min(4, os.cpu_count() or 1)
-"""That decode side by side; Pillow lets the others run meanwhile."""
+SIDE_LIMIT = 4096  # No network input is higher or wider: a slip in a size must not run out of memory
+THREADS = min(4, os.cpu_count() or 1)  # That decode side by side; Pillow lets the others run meanwhile
 _MOST_BYTES = 1 << 30  # of a file
 _MOST_SCANS = 100  # of a JPEG; encoders write about ten, and each may touch every pixel
 _MOST_COMMENTS, _MOST_TEXT = 100, 16 << 20  # of a PNM in text, which Python parses
@@ -50,12 +48,9 @@ _MOST_COMMENTS, _MOST_TEXT = 100, 16 << 20  # of a PNM in text, which Python par
 class Picture:
     """A picture as a viewer shows it."""
 
-    image: Image.Image
-    """Upright, RGB, 8 bits a channel."""
-    name: str
-    """Its path, or what kind of thing it was."""
-    notes: tuple[str, ...] = ()
-    """What was done to it on the way in."""
+    image: Image.Image  # Upright, RGB, 8 bits a channel
+    name: str  # Its path, or what kind of thing it was
+    notes: tuple[str, ...] = ()  # What was done to it on the way in
 
     @property
     def size(self) -> Size:
@@ -94,7 +89,10 @@ def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL
     if isinstance(source, np.ndarray):
         return _from_array(source, name or "array")
     if hasattr(source, "read"):
-        return _from_file(source, name or str(getattr(source, "name", "picture")), pixels)
+        name, data = name or str(getattr(source, "name", "picture")), source.read(_MOST_BYTES + 1)
+        if not isinstance(data, bytes):
+            raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
+        return _from_bytes(data, name, pixels)
     raise DataError(f"a picture is a path, bytes, a PIL image, an array or a tensor; found {type(source).__name__}")
 
 
@@ -155,12 +153,6 @@ def stream_pictures(
     """
     if batch < 1:
         raise DataError(f"a batch holds 1 picture or more, found {batch}")
-    return _batches(sources, batch, on_bad)
-
-
-def _batches(
-    sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None
-) -> Iterator[list[Picture]]:
     ahead = batch + THREADS if isinstance(sources, Sequence) else 0
     coming = iter(sources)
     threads = ThreadPoolExecutor(THREADS, thread_name_prefix="saccade-decoding")
@@ -170,7 +162,7 @@ def _batches(
     try:
         while True:
             wanted = max(batch - len(gathered), ahead)
-            while len(begun) < wanted and pixels_waiting(job for _, job in begun) < PIXEL_LIMIT // 2:
+            while len(begun) < wanted and _pixels_waiting(job for _, job in begun) < PIXEL_LIMIT // 2:
                 if not (more := list(islice(coming, 1))):
                     break
                 is_file = isinstance(more[0], (str, os.PathLike, bytes, bytearray, memoryview))
@@ -196,7 +188,7 @@ def _batches(
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-def pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
+def _pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
     """Decoded pixels of pictures that nobody has taken yet."""
     done = (job.result().size for job in begun if job is not None and job.done() and job.exception() is None)
     return sum(height * width for height, width in done)
@@ -210,21 +202,6 @@ def _from_path(path: Path, name: str, pixels: int) -> Picture:
         raise DataError(f"{path}: no such file; check the path") from error
     except OSError as error:
         raise DataError(f"{str(path)!r}: cannot be opened as a picture ({error.strerror or error})") from error
-    return _from_bytes(data, name, pixels)
-
-
-def _from_file(file: BinaryIO, name: str, pixels: int) -> Picture:
-    """From an open file, where it stands."""
-    try:
-        start = file.tell()
-        data = file.read(_MOST_BYTES + 1)
-        file.seek(start)
-    except (OSError, ValueError, AttributeError) as error:
-        raise DataError(
-            f"{name}: cannot be read from its start ({one_line(error)}); save it as a file first"
-        ) from error
-    if not isinstance(data, bytes):
-        raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
     return _from_bytes(data, name, pixels)
 
 
@@ -256,11 +233,8 @@ def is_laborious(data: bytes) -> bool:
 
 def _from_pil(image: Image.Image, name: str) -> Picture:
     check_size(image.size, name, PIXEL_LIMIT)
-    try:
-        found, notes = upright_rgb(image, name)
-    except MemoryError as error:
-        raise DataError(f"{name}: there is not enough memory to convert it; make it smaller") from error
-    return Picture(found.copy() if found is image else found, name, notes)
+    upright, notes = upright_rgb(image, name)
+    return Picture(upright.copy() if upright is image else upright, name, notes)
 
 
 def _channels_last(tensor: Tensor) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import COLOURS, Drawing, check_drawing, drawn_as_authors, painted, rgb
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, drawn_as_authors, painted, resized, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import (
     distinct_below,
@@ -27,10 +27,9 @@ from saccade.data.scenes.hashing import (
 )
 from saccade.data.scenes.kernels import try_kernel
 from saccade.data.scenes.render import divided_by_255
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH, resized
 
+# First stream of draws within a scene that belongs to its background; those below make the digits.
 BACKGROUND_DRAWS = 50
-"""First stream of draws within a scene that belongs to its background; those below make the digits."""
 
 
 class Background(Protocol):
@@ -84,9 +83,6 @@ class Distractors:
     drawing: Drawing = "blend"
     """How crops are coloured and added, see ``drawing.py``."""
 
-    def __post_init__(self) -> None:
-        check_drawing(self.drawing)
-
     @property
     def name(self) -> str:
         """Their number, as in ``distractors-17``."""
@@ -106,7 +102,9 @@ class Distractors:
         largest = (high - 1) >> FRACTION_BITS
         colour = rgb(uniform_below(for_colour, len(COLOURS)), rounded_normal(for_noise, self.noise))  # (B, K, 3)
         x, y = uniform_pair_below(for_place, size + 1 - side)
-        corner = self._corners(uniform_below(for_glyph, len(glyphs)), for_offset)  # (B, K)
+        left, top = uniform_pair_below(for_offset, GLYPH - self.crop)  # as the authors draw it: 0 … 28 − crop − 1
+        # Where the crop of each glyph begins in the flattened glyphs.
+        corner = (uniform_below(for_glyph, len(glyphs)) * GLYPH + top) * GLYPH + left  # (B, K)
         as_authors = drawn_as_authors(self.drawing, indices)  # (B,) or None
 
         def by_one_kernel() -> Tensor:
@@ -118,23 +116,12 @@ class Distractors:
 
         images = try_kernel(by_one_kernel, indices.device, size)
         if images is None:
-            ink = resized(self._crops(glyphs, corner), side.flatten(), largest).int()  # (B·K, p, p)
+            along = torch.arange(self.crop, device=indices.device)
+            inside = along[:, None] * GLYPH + along  # (crop, crop)
+            crops = glyphs.images.flatten()[corner.flatten()[:, None, None] + inside]  # (B·K, crop, crop) uint8
+            ink = resized(crops, side.flatten(), largest).int()  # (B·K, p, p)
             images = _added(ink.view(*side.shape, largest, largest), colour.int(), x, y, size, as_authors)
         return images
-
-    def _corners(self, glyph: Tensor, for_offset: Tensor) -> Tensor:
-        """Where the crop of each glyph (B, K) begins in the flattened glyphs.
-
-        Its offset is uniform in 0 … 28 − crop − 1, as the authors draw it.
-        """
-        left, top = uniform_pair_below(for_offset, GLYPH - self.crop)
-        return (glyph * GLYPH + top) * GLYPH + left  # (B, K)
-
-    def _crops(self, glyphs: GlyphSet, corner: Tensor) -> Tensor:
-        """The crops that begin at ``corner`` (B, K): (B·K, crop, crop) uint8."""
-        along = torch.arange(self.crop, device=corner.device)
-        inside = along[:, None] * GLYPH + along  # (crop, crop)
-        return glyphs.images.flatten()[corner.flatten()[:, None, None] + inside]
 
 
 def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_authors: Tensor | None) -> Tensor:
@@ -171,8 +158,7 @@ def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_auth
 
 
 _CUT_FROM, _CELL = range(BACKGROUND_DRAWS, BACKGROUND_DRAWS + 2)
-PATCHES = 8
-"""Patches in a picture, as in the released generator."""
+PATCHES = 8  # Patches in a picture, as in the released generator
 
 
 def patch_side(size: int) -> int:
@@ -221,8 +207,7 @@ def strewn(glyphs: GlyphSet, seed: int, indices: Tensor, size: int, *, count: in
     return canvas
 
 
-SIDE = 12
-"""Side of the patch, in pixels."""
+SIDE = 12  # Side of the patch, in pixels
 _CORNER_COLOUR = BACKGROUND_DRAWS + 40  # after the draws of every background that may lie behind it
 
 
@@ -230,10 +215,8 @@ _CORNER_COLOUR = BACKGROUND_DRAWS + 40  # after the draws of every background th
 class Cornered:
     """A background with the patch in its upper left corner."""
 
-    behind: Background
-    """What lies behind the patch."""
-    step: int = 0
-    """How many colours further than the scene's own."""
+    behind: Background  # What lies behind the patch
+    step: int = 0  # How many colours further than the scene's own
 
     @property
     def name(self) -> str:

@@ -103,7 +103,9 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
         DataError: MNIST is needed and not there, or its files are damaged.
     """
     if policy == "pack":
-        return _pack_share(split)
+        pack, (first, last) = load_pack(), _PACK_SHARE[split]  # the same share of every class
+        ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
+        return GlyphSet(pack.images[ids], pack.labels[ids], f"pack-{split}-{len(ids)}")
     if policy == "merged":
         train, test = load_mnist("train", folder), load_mnist("test", folder)
         return GlyphSet(
@@ -146,28 +148,20 @@ def mnist_folder() -> Path:
 def has_mnist(folder: Path | None = None) -> bool:
     """Whether all four idx files are in ``folder`` (the cache if not given)."""
     base = folder or mnist_folder()
-    return all(
-        _find_idx(base, f"{part}-{kind}") is not None
-        for part in ("train", "t10k")
-        for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")
-    )
+    return len(_idx_files(base, "train") + _idx_files(base, "test")) == 4
 
 
 def load_mnist(part: Literal["train", "test"], folder: Path | None = None) -> GlyphSet:
     """All glyphs of MNIST's own train or test part, in their order."""
     base = (folder or mnist_folder()).resolve()
-    stem = "train" if part == "train" else "t10k"
-    paths = [_find_idx(base, f"{stem}-{kind}") for kind in ("images-idx3-ubyte", "labels-idx1-ubyte")]
-    if None in paths:
+    paths = _idx_files(base, part)
+    if len(paths) < 2:
         raise DataError(
             f"MNIST's {part} files are not in {base}: run `saccade data get mnist`, or put the four idx files there "
             "(gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
         )
-    images, labels = (
-        _read_once(path, path.stat().st_mtime_ns, base == mnist_folder().resolve())
-        for path in paths
-        if path is not None
-    )
+    is_mnist = base == mnist_folder().resolve()
+    images, labels = (_read_once(path, path.stat().st_mtime_ns, is_mnist) for path in paths)
     return GlyphSet(torch.from_numpy(images), torch.from_numpy(labels).long(), f"mnist-{part}-{len(labels)}")
 
 
@@ -201,30 +195,19 @@ def read_idx(path: Path, digests: Collection[str] | None = None) -> np.ndarray:
     return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
 
 
-def _find_idx(base: Path, name: str) -> Path | None:
-    """The file of that name, in either spelling (``-idx3`` or ``.idx3``), plain or gzipped."""
-    spellings = (name, name.replace("-idx", ".idx"))
-    for candidate in (base / f"{spelling}{ending}" for spelling in spellings for ending in ("", ".gz")):
-        if candidate.is_file():
-            return candidate
-    return None
-
-
-@lru_cache
-def _pack_share(split: str) -> GlyphSet:
-    """The pack's glyphs of one split: the same share of every class."""
-    pack = load_pack()
-    first, last = _PACK_SHARE[split]
-    ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
-    return GlyphSet(pack.images[ids], pack.labels[ids], f"pack-{split}-{len(ids)}")
+def _idx_files(base: Path, part: str) -> list[Path]:
+    """The images and labels of a part that are there, in either spelling (-idx3 or .idx3), plain or gzipped."""
+    stem, files = "train" if part == "train" else "t10k", []
+    for kind, axes in (("images", 3), ("labels", 1)):
+        names = [f"{stem}-{kind}{dash}idx{axes}-ubyte{ending}" for dash in "-." for ending in ("", ".gz")]
+        files += [base / name for name in names if (base / name).is_file()][:1]
+    return files
 
 
 PACK_NAME = "mnist-test-pack-2000"
 FOLDER = Path(__file__).parent / "packs"
-COLUMNS = 50
-"""Glyphs in a row of the sheet."""
-SIDE = 28
-"""Pixels of a glyph, each way."""
+COLUMNS = 50  # Glyphs in a row of the sheet
+SIDE = 28  # Pixels of a glyph, each way
 
 
 @lru_cache

@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
-
 _MASK = 0xFFFFFFFF
 _FIRST_MULTIPLIER = 0x7FEB352D
 _SECOND_MULTIPLIER = 0x846CA68B - (1 << 32)  # the same residue mod 2³², small enough for an exact int64 product
@@ -41,8 +39,6 @@ def hash_state(seed: int, *counters: int | Tensor) -> State:
     Counters broadcast against each other as they come, so a prefix shared by many draws is computed once. The seed, and
     numbers that come before any tensor, cost a device nothing: they are taken in before it is asked.
     """
-    if not 0 <= seed < 1 << 63:
-        raise DataError(f"a seed must lie in 0 .. 2^63 - 1, found {seed}")
     a, b = _absorb(_START, seed, *counters)
     return torch.as_tensor(a), torch.as_tensor(b)
 

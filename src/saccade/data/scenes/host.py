@@ -22,8 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from saccade.data.scenes.drawing import FRACTION_BITS, GLYPH, coefficients_of
 from saccade.data.scenes.hashing import State
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH, coefficients_of
 
 _WORD = 64  # columns in a word of occupied pixels
 _CACHED = 64  # pictures whose rows are joined while they are in the processor's cache
@@ -230,8 +230,8 @@ def _columns_left_of(size: int) -> Array:
 
 _TOGETHER = 1 << 16  # pixels of a resized glyph at a time
 
+# Number of the object, position in the flattened batch of pictures, and ink 1 .. 255: (m,) int64, int64, uint16.
 Pixels = tuple[Array, Array, Array]
-"""Number of the object, position in the flattened batch of pictures, and ink 1 .. 255: (m,) int64, int64, uint16."""
 
 
 def inked_on_host(
@@ -308,8 +308,7 @@ def _offsets(length: int, size: int) -> Array:
     return (along[:, None] * size + along).reshape(-1)
 
 
-HALF = np.float32(0.5)
-"""What is added before a number is cut to a whole one; from here on a pixel has ink."""
+HALF = np.float32(0.5)  # What is added before a number is cut to a whole one; from here on a pixel has ink
 
 
 def mixed_alike(glyphs: Array, size: int) -> Array:

@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.drawing import COLOURS, Drawing, check_drawing, rgb
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.render import inked_pixels
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH
 from saccade.errors import ConfigError, DataError
 
 
@@ -41,22 +40,15 @@ class GlyphLayout:
     spec: PictureSpec
     glyphs: GlyphSet
     seed: int
-    index: Tensor
-    """(B,) number of the scene in its stream."""
-    classes: Tensor
-    """(B, N) digit."""
-    glyph: Tensor
-    """(B, N) id in ``glyphs``."""
-    extent: Tensor
-    """(B, N) 28 · scale in 2⁻¹⁶ px."""
-    x: Tensor
-    """(B, N) left edge of the box."""
-    y: Tensor
-    """(B, N) top edge."""
-    present: Tensor
-    """(B, N) bool."""
+    index: Tensor  # (B,) number of the scene in its stream
+    classes: Tensor  # (B, N) digit
+    glyph: Tensor  # (B, N) id in ``glyphs``
+    extent: Tensor  # (B, N) 28 · scale in 2⁻¹⁶ px
+    x: Tensor  # (B, N) left edge of the box
+    y: Tensor  # (B, N) top edge
+    present: Tensor  # (B, N) bool
+    # True after a move: sampled objects never share a pixel, moved ones may; the later slot is in front.
     may_overlap: bool = False
-    """True after a move: sampled objects never share a pixel, moved ones may; the later slot is in front."""
 
     def __len__(self) -> int:
         return len(self.index)
@@ -113,11 +105,6 @@ class GlyphLayout:
     def __getitem__(self, rows: Tensor | slice) -> Self:
         """The scenes ``rows``, in that order, repeats allowed."""
         return replace(self, **{name: value[rows] for name, value in self.tensors().items()})
-
-    def to(self, device: torch.device | str) -> Self:
-        """The same scenes on another device."""
-        moved = {name: value.to(device) for name, value in self.tensors().items()}
-        return replace(self, glyphs=self.glyphs.to(device), **moved)
 
     def remove(self, obj: Tensor) -> Self:
         """Take object ``obj`` (B,) out of each scene."""
@@ -176,7 +163,6 @@ class SceneSpec:
     """How digits are laid on it, see ``drawing.py``; distractors have a setting of the same name."""
 
     def __post_init__(self) -> None:
-        check_drawing(self.drawing)
         if not 1 <= self.count[0] <= self.count[1] <= 10:
             raise ConfigError(f"count: digits are distinct, so 1 ≤ fewest ≤ most ≤ 10, found {self.count}")
         if not 0 < self.scale[0] < self.scale[1] or int(GLYPH * self.scale[0]) < 1 or self.largest > self.size:
@@ -208,10 +194,8 @@ class SceneLayout(GlyphLayout):
     """Scenes of digits that are distinct and have colours."""
 
     spec: SceneSpec
-    colour: Tensor
-    """(B, N) id in ``COLOURS``."""
-    noise: Tensor
-    """(B, N) added to all channels of the colour."""
+    colour: Tensor  # (B, N) id in ``COLOURS``
+    noise: Tensor  # (B, N) added to all channels of the colour
 
     @property
     def rgb(self) -> Tensor:

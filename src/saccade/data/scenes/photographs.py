@@ -38,21 +38,20 @@ from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
 from saccade.data.scenes.kernels import try_kernel
+from saccade.data.tables.doubts import first_few
 from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import ConfigError, DataError
 from saccade.files import cache_home
 
-SHIPPED = Path(__file__).parent / "packs" / "backgrounds"
-"""Nine photographs, with ``attribution.json`` beside them."""
+SHIPPED = Path(__file__).parent / "packs" / "backgrounds"  # Nine photographs, with ``attribution.json`` beside them
 
+# Digest of the photographs of a split → what the set is called.
 KNOWN = {
     **dict.fromkeys(("e3972d19", "c4077eee", "ee467d42"), "bsds500"),
     **dict.fromkeys(("3b287d7b", "fef84052", "c8aec02d"), "shipped"),
 }
-"""Digest of the photographs of a split → what the set is called."""
 
-LIMIT = 2_000
-"""Photographs kept of a split at most, the first in the order of the hash; some 450 MB."""
+LIMIT = 2_000  # Photographs kept of a split at most, the first in the order of the hash; some 450 MB
 
 _SHORT_SIDES = (110, 130, 150)  # scales kept of each photograph; a scene of 100 px shows 67 to 91 % of the short side
 _LONGEST = 2  # a panorama is cut to this many times its short side
@@ -76,8 +75,7 @@ class Photographs:
         pixels = torch.cat([plane.flatten() for plane in planes])
         height, width = (torch.tensor([plane.shape[axis] for plane in planes]) for axis in (1, 2))
         start = (3 * height * width).cumsum(0) - 3 * height * width
-        self._pixels = {pixels.device: pixels}
-        self._places = {pixels.device: torch.stack([start, height, width])}  # (3, scales · n)
+        self._copies = {pixels.device: (pixels, torch.stack([start, height, width]))}  # by device; (3, scales · n)
         self._count = len(planes) // len(_SHORT_SIDES)
         digest = hashlib.sha256(pixels.numpy().data).hexdigest()[:8]
         folder, _, split = label.rpartition("-")
@@ -91,7 +89,11 @@ class Photographs:
         """A cut of some photograph for each scene."""
         if size > _SHORT_SIDES[0]:
             raise ConfigError(f"size: photographs are kept for scenes up to {_SHORT_SIDES[0]} px, asked for {size}")
-        pixels, places = (_on(indices.device, copies) for copies in (self._pixels, self._places))
+        device = indices.device
+        if device not in self._copies:
+            pixels, places = self._copies[torch.device("cpu")]
+            self._copies[device] = (pixels.to(device), places.to(device))
+        pixels, places = self._copies[device]
         scene = hash_state(seed, indices)  # lanes (B,)
         for_source, for_mirror = hash_words(scene, _SOURCE)
         for_x, for_y = hash_words(scene, _PLACE)
@@ -137,18 +139,14 @@ def photographs_for(split: Split, folder: str | Path | None = None) -> Photograp
             "replace them, or name another folder"
         ) from error
     if unreadable:
-        listed = "; ".join(unreadable[:_NAMED]) + (" …" if len(unreadable) > _NAMED else "")
-        warnings.warn(
-            f"{base}: left out {len(unreadable)} of {len(files)} pictures for {split}, which cannot be read: {listed}",
-            stacklevel=2,
-        )
+        count, listed = f"{len(unreadable)} of {len(files)} pictures", first_few(unreadable, _NAMED)
+        warnings.warn(f"{base}: left out {count} for {split}, which cannot be read: {listed}", stacklevel=2)
     return photographs
 
 
 def photograph_files(split: Split, folder: str | Path | None = None) -> list[Path]:
     """The files of :func:`photographs_for`, in their order, whether they can be read or not."""
-    base, _ = _folder(folder)
-    return _share(base, split)
+    return _share(_folder(folder)[0], split)
 
 
 def _folder(named: str | Path | None) -> tuple[Path, str]:
@@ -179,11 +177,8 @@ def _share(base: Path, split: Split) -> list[Path]:
 
 def _in_hash_order(folder: Path) -> list[Path]:
     """All pictures of a folder, in an order that has nothing to do with what they show."""
-
-    def order(file: Path) -> bytes:
-        return hashlib.sha256(file.relative_to(folder).as_posix().encode()).digest()
-
-    return sorted(find_pictures([folder]), key=order)
+    names = {file: file.relative_to(folder).as_posix() for file in find_pictures([folder])}
+    return sorted(names, key=lambda file: hashlib.sha256(names[file].encode()).digest())
 
 
 def _cut(files: list[Path], splits: Sequence[Split], split: Split, where: Path) -> list[Path]:
@@ -199,17 +194,16 @@ def _cut(files: list[Path], splits: Sequence[Split], split: Split, where: Path) 
 
 def _readable(files: Sequence[Path], unreadable: list[str]) -> Iterator[Image.Image]:
     """The first ``LIMIT`` pictures that can be read; what is wrong with the others is added to ``unreadable``."""
-    found = 0
+    read = 0
     for file in files:
-        if found == LIMIT:
-            return
         try:
-            image = read_picture(file).image
+            yield read_picture(file).image
         except DataError as error:
             unreadable.append(str(error))
             continue
-        found += 1
-        yield image
+        read += 1
+        if read == LIMIT:
+            return
 
 
 def _scaled(image: Image.Image, short_side: int) -> Tensor:
@@ -220,10 +214,3 @@ def _scaled(image: Image.Image, short_side: int) -> Tensor:
     target = round(width * short_side / short), round(height * short_side / short)
     resized = image.resize(target, Image.Resampling.BICUBIC, box=(left, top, left + width, top + height))
     return torch.from_numpy(np.array(resized)).permute(2, 0, 1)
-
-
-def _on(device: torch.device, copies: dict[torch.device, Tensor]) -> Tensor:
-    """The copy on ``device``, made when first asked for."""
-    if device not in copies:
-        copies[device] = copies[torch.device("cpu")].to(device)
-    return copies[device]

@@ -30,10 +30,9 @@ from saccade.data.scenes.hashing import derive_seed, hash_more, hash_state, hash
 from saccade.data.scenes.layout import SceneLayout
 from saccade.errors import DataError
 
-CELL = 16
-"""Pixels from a cell to the next in the coarsest grid of the models (4 × 4 cells on 100 × 100 pixels)."""
+CELL = 16  # Pixels from a cell to the next in the coarsest grid of the models (4 × 4 cells on 100 × 100 pixels)
+# Places tried for an object that is moved. Of objects that have a free place, about one in thirty is missed.
 TRIES = 256
-"""Places tried for an object that is moved. Of objects that have a free place, about one in thirty is missed."""
 OTHER, OTHER_COLOUR, TARGET_COLOUR, PLACE, BACKGROUND = range(101, 106)  # draws on top of those that make a scene
 
 

@@ -28,14 +28,17 @@ from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, cache_home, file_digest
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
+# What a segmentation that is none raises; OverflowError: infinity.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, OverflowError)
-"""What a segmentation that is none raises; OverflowError: infinity."""
 _BITS = 60  # of a run length
 
 
 def coco_annotations(path: Path) -> CellRows:
     """The pictures of one category in a file of COCO annotations."""
-    images, labels, marked = _read(path)
+    images, labels, annotated = coco_parts(path, json_in(path))
+    marked: dict[int, list[Any]] = defaultdict(list)
+    for number, annotation in annotated:
+        marked[number].append(annotation)
     folders = _folders(path)
     split = next((name for name in ("train", "val", "test") if re.search(rf"(^|[_-]){name}", path.stem)), None)
     masks = cache_home() / "coco-masks" / file_digest(path)[:16]
@@ -43,12 +46,10 @@ def coco_annotations(path: Path) -> CellRows:
     skipped: list[str] = []
     for number, image in images.items():
         name = str(image.get("file_name", ""))
-        annotations = marked.get(number, [])
+        annotations = marked[number]
         kinds = {str(labels.get(annotation.get("category_id"))) for annotation in annotations}
         if len(kinds) != 1 or kinds == {"None"}:
-            why = (
-                "no annotation" if not annotations else "unknown category" if "None" in kinds else "several categories"
-            )
+            why = "several categories" if len(kinds) > 1 else "unknown category" if kinds else "no annotation"
             skipped.append(f"{why}: {name or number}")
             continue
         cells: dict[str, object] = {"image": _place(name, folders), "label": kinds.pop(), "box": _box(annotations)}
@@ -72,21 +73,18 @@ def is_coco(path: Path) -> bool:
         return bool(re.search(r'"(images|annotations|categories)"\s*:\s*\[', file.read(100_000)))
 
 
-def _read(path: Path) -> tuple[dict[int, Any], dict[Any, str], dict[int, list[Any]]]:
-    """Pictures by id, names of categories by id, annotations by the id of their picture."""
+def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], dict[Any, str], list[tuple[int, Any]]]:
+    """Pictures by id, names of categories by id, and annotations with the id of their picture."""
     try:
-        content = json_in(path)
         images = {int(image["id"]): image for image in content["images"]}
-        labels = {category["id"]: str(category["name"]).strip() for category in content["categories"]}
-        marked: dict[int, list[object]] = defaultdict(list)
-        for annotation in content["annotations"]:
-            marked[int(annotation["image_id"])].append(annotation)
+        names = {category["id"]: str(category["name"]).strip() for category in content.get("categories", [])}
+        annotations = [(int(annotation["image_id"]), annotation) for annotation in content["annotations"]]
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DataError(
-            f"coco:{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, "
-            "file_name), categories (id, name) and annotations (image_id, category_id, bbox or segmentation)"
+            f"{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, file_name, "
+            "width, height), categories (id, name) and annotations (image_id, category_id, bbox or segmentation)"
         ) from error
-    return images, labels, marked
+    return images, names, annotations
 
 
 def _folders(path: Path) -> list[Path]:
@@ -116,37 +114,29 @@ def _box(annotations: Sequence[Mapping[str, Any]]) -> list[float] | None:
 
 def _mask(annotations: Sequence[Mapping[str, Any]], image: Mapping[str, Any]) -> Mask | None:
     """All segmentations of a picture in one (H,W); None where there is none."""
-    drawn: Mask | None = None
-    for annotation in annotations:
-        if parts := annotation.get("segmentation"):
-            is_runs = isinstance(parts, dict)
-            mask = _runs(parts) if is_runs else _polygons(parts, (int(image["height"]), int(image["width"])))
-            drawn = mask if drawn is None else drawn | mask
-    return drawn
+    parts = [annotation["segmentation"] for annotation in annotations if annotation.get("segmentation")]
+    masks = [segmentation(part, (int(image["height"]), int(image["width"]))) for part in parts]
+    return np.logical_or.reduce(masks) if masks else None
 
 
 def segmentation(parts: Any, size: tuple[int, int]) -> Mask:
-    """One segmentation, polygons or run lengths, as a mask of a picture of ``size`` (H, W)."""
-    mask = _runs(parts) if isinstance(parts, dict) else _polygons(parts, size)
-    if mask.shape != size:
-        raise ValueError(f"run lengths of {mask.shape[0]} × {mask.shape[1]}, in a picture of {size[0]} × {size[1]}")
-    return mask
-
-
-def _polygons(polygons: Sequence[Sequence[float]], size: tuple[int, int]) -> Mask:
-    """What lies inside any of the polygons, each a list x y x y and so on."""
-    _check(size)
+    """One segmentation, run lengths or polygons (each a list x y x y …), as a mask of a picture of ``size`` (H, W)."""
+    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
+        raise ValueError(f"a size of {size[0]} × {size[1]}")
+    if isinstance(parts, dict):
+        return _runs(parts, size)
     canvas = Image.new("1", (size[1], size[0]))
-    for polygon in polygons:
+    for polygon in parts:
         points = [float(number) for number in polygon]
         ImageDraw.Draw(canvas).polygon(list(zip(points[::2], points[1::2])), fill=1)
     return np.asarray(canvas, dtype=bool)
 
 
-def _runs(runs: Mapping[str, Any]) -> Mask:
+def _runs(runs: Mapping[str, Any], size: tuple[int, int]) -> Mask:
     """Run lengths down the columns, of zeros first: as numbers, or in COCO's string of six-bit characters."""
     height, width = (int(side) for side in runs["size"])
-    _check((height, width))
+    if (height, width) != size:
+        raise ValueError(f"run lengths of a size of {height} × {width}, in a picture of {size[0]} × {size[1]}")
     counts = runs["counts"]
     lengths = _counts(counts) if isinstance(counts, str) else [int(count) for count in counts]
     if min(lengths, default=0) < 0 or sum(lengths) != height * width:  # of whole numbers that do not wrap
@@ -172,8 +162,3 @@ def _counts(text: str) -> list[int]:
             value |= -1 << shift  # negative
         counts.append(value + counts[-2] if len(counts) > 2 else value)
     return counts
-
-
-def _check(size: tuple[int, int]) -> None:
-    if min(size) < 1 or size[0] * size[1] > MAX_PIXELS:
-        raise ValueError(f"a size of {size[0]} × {size[1]}")

@@ -19,8 +19,8 @@ byte for byte.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from saccade.data.pictures.content_digest import torn_copies
 from saccade.data.pictures.decoding import SUFFIXES
@@ -30,19 +30,12 @@ from saccade.data.tables.splits import SPLITS, hashed_share, split_of
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError
 
+# What the folders of splits are called.
 SPLIT_FOLDERS = {"train": "train", "training": "train", "val": "val", "valid": "val", "validation": "val",
                  "dev": "val", "test": "test", "testing": "test"}  # fmt: skip
-"""What the folders of splits are called."""
 _HELD_OUT = 0.15  # of train, where there is no val
 _NAMED = 5
 _METADATA = ("metadata.csv", "metadata.jsonl")
-
-
-class _Picture(NamedTuple):
-    where: str  # from the top folder
-    file: Path
-    label: str
-    split: str
 
 
 def class_folders(path: Path) -> CellRows:
@@ -57,25 +50,35 @@ def class_folders(path: Path) -> CellRows:
             f"folder:{path}: {first_few(others, _NAMED)} beside {', '.join(folder.name for folder in splits.values())}"
             "; put classes either into folders train, val and test or right into the folder"
         )
-    pictures: list[_Picture] = []
+    cells_of: dict[Path, dict[str, str]] = {}
     for split in [split for split in SPLITS if split in splits] if splits else [""]:
         for folder in _folders(splits[split]) if split else top:
             if folder.is_symlink() and path.resolve().is_relative_to(folder.resolve()):
                 skipped.append(f"link that leads back: {folder.relative_to(path).as_posix()}")
-            else:
-                pictures += _of_class(folder, path, split, skipped)
+                continue
+            before = len(cells_of)
+            for file in _files(folder):
+                where = file.relative_to(path).as_posix()
+                if file.suffix.lower() in SUFFIXES:
+                    cells_of[file] = {"image": where, "label": folder.name, "split": split or split_of(where)}
+                else:
+                    skipped.append(f"no picture by its name: {where}")
+            if len(cells_of) == before:
+                skipped.append(f"class without pictures: {folder.relative_to(path).as_posix()}")
     if "train" in splits and "val" not in splits:
-        pictures = [picture._replace(split=_val_or_train(picture)) for picture in pictures]
-    if not pictures and not skipped:
+        for cells in cells_of.values():
+            if cells["split"] == "train" and hashed_share(cells["image"]) >= 1 - _HELD_OUT:
+                cells["split"] = "val"
+    if not cells_of and not skipped:
         raise DataError(f"folder:{path}: no folder of a class in it; expected {path.name}/CLASS/PICTURE.jpg")
-    twin_of = _in_two_classes(pictures)
-    rows: list[tuple[str, Cells]] = []
-    for where, file, label, split in pictures:
-        if twin := twin_of.get(file):
-            skipped.append(f"same picture in two classes: {where} = {twin.parent.name}/{twin.name}")
-        else:
-            rows.append((where, {"image": where, "label": label, "split": split}))
-    return CellRows(rows, path, skipped)
+    label_of = {file: cells["label"] for file, cells in cells_of.items()}
+    for same in torn_copies(label_of):
+        for file in same:
+            twin = next(other for other in same if label_of[other] != label_of[file])
+            skipped.append(f"same picture in two classes: {cells_of[file]['image']} = {twin.parent.name}/{twin.name}")
+        for file in same:
+            del cells_of[file]
+    return CellRows([(cells["image"], cells) for cells in cells_of.values()], path, skipped)
 
 
 def _folders(path: Path) -> list[Path]:
@@ -83,37 +86,11 @@ def _folders(path: Path) -> list[Path]:
     return sorted(entry for entry in path.iterdir() if not entry.name.startswith(".") and entry.is_dir())
 
 
-def _of_class(folder: Path, top: Path, split: str, skipped: list[str]) -> list[_Picture]:
-    """The pictures of one class; without a ``split`` a hash of the path says it."""
-    pictures = []
+def _files(folder: Path) -> Iterator[Path]:
+    """The files of a class, those of its own first; hidden ones do not count."""
     for place, inside, names in os.walk(folder):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
-        for name in sorted(name for name in names if not name.startswith(".")):
-            file = Path(place) / name
-            where = file.relative_to(top).as_posix()
-            if file.suffix.lower() in SUFFIXES:
-                pictures.append(_Picture(where, file, folder.name, split or split_of(where)))
-            else:
-                skipped.append(f"no picture by its name: {where}")
-    if not pictures:
-        skipped.append(f"class without pictures: {folder.relative_to(top).as_posix()}")
-    return pictures
-
-
-def _val_or_train(picture: _Picture) -> str:
-    """The split of a picture where there is no val: some of train, by the hash of the path."""
-    is_val = picture.split == "train" and hashed_share(picture.where) >= 1 - _HELD_OUT
-    return "val" if is_val else picture.split
-
-
-def _in_two_classes(pictures: list[_Picture]) -> dict[Path, Path]:
-    """Pictures with the bytes of one in another class, and that one."""
-    label_of = {picture.file: picture.label for picture in pictures}
-    return {
-        path: next(other for other in same if label_of[other] != label_of[path])
-        for same in torn_copies(label_of)
-        for path in same
-    }
+        yield from (Path(place) / name for name in sorted(names) if not name.startswith("."))
 
 
 def metadata_in(folder: Path) -> list[tuple[Path, str]]:

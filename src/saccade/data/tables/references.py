@@ -31,10 +31,8 @@ from saccade.errors import ConfigError, DataError, nearest
 class Reader:
     """How one kind of file or folder is read."""
 
-    read: Callable[[Path, Any], Table]
-    """(path, options) → table."""
-    options: type = TableOptions
-    """The dataclass of its options."""
+    read: Callable[[Path, Any], Table]  # (path, options) → table
+    options: type = TableOptions  # The dataclass of its options
 
 
 def _csv(path: Path, columns: Columns) -> CellRows:
@@ -46,6 +44,7 @@ def _jsonl(path: Path) -> CellRows:
     return CellRows([(f"line {line}", cells) for line, cells in jsonl_rows(path, skipped)], path.parent, skipped)
 
 
+# Tables and folders of one's own, which every family reads by its columns.
 OWN: dict[str, Callable[[Path, Columns], CellRows]] = {
     "csv": _csv,
     "jsonl": lambda path, columns: _jsonl(path),
@@ -54,7 +53,6 @@ OWN: dict[str, Callable[[Path, Columns], CellRows]] = {
     "parquet": lambda path, columns: parquet_rows(path),
     "coco": lambda path, columns: coco_annotations(path),
 }
-"""Tables and folders of one's own, which every family reads by its columns."""
 
 
 def columns_of(reader: str, path: Path) -> frozenset[str]:

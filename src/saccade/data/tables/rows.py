@@ -15,7 +15,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
 from pathlib import Path
 from textwrap import shorten
 from typing import Any, TextIO
@@ -24,14 +23,11 @@ from saccade.data.tables.splits import SPLITS, split_of
 from saccade.errors import DataError
 from saccade.files import check_text, read_regular
 
-Cells = Mapping[str, Any]
-"""One row by column: text from a CSV, any JSON value from JSON lines."""
-Rows = Iterator[tuple[int, Cells]]
-"""Rows with the number of their line; of a long table only one is in memory."""
+Cells = Mapping[str, Any]  # One row by column: text from a CSV, any JSON value from JSON lines
+Rows = Iterator[tuple[int, Cells]]  # Rows with the number of their line; of a long table only one is in memory
 _FARTHEST = 1e9  # pixels from the corner of a picture
 _SHOWN = 40  # characters of a cell in a message
-Box = tuple[float, float, float, float]
-"""xyxy."""
+Box = tuple[float, float, float, float]  # xyxy
 
 
 class UnusableRowError(Exception):
@@ -122,24 +118,13 @@ def _checked_header(path: Path, header: Sequence[str], needed: Sequence[str]) ->
     return columns
 
 
-class FilesFrom:
-    """Files named from a folder; whether each is there is asked once."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.find = lru_cache(maxsize=None)(self._find)
-
-    def file(self, name: str, what: str) -> Path:
-        """The file of that name; one that is not there is called ``what``."""
-        path = self.find(name)
-        if path is None:
-            searched = "" if os.path.isabs(name) else f" in {self.folder.absolute()}"
-            raise UnusableRowError(f"no such {what}{searched}", name[:200])
-        return path
-
-    def _find(self, name: str) -> Path | None:
-        path = os.path.join(self.folder, name)
-        return Path(path) if os.path.isfile(path) else None
+def file_in(folder: Path, name: str, what: str) -> Path:
+    """The file of that name in a folder; one that is not there is called ``what``."""
+    path = os.path.join(folder, name)
+    if not os.path.isfile(path):
+        searched = "" if os.path.isabs(name) else f" in {folder.absolute()}"
+        raise UnusableRowError(f"no such {what}{searched}", name[:200])
+    return Path(path)
 
 
 def text_in(cells: Cells, column: str) -> str:

@@ -34,9 +34,9 @@ from saccade.data.tables.doubts import check_splits, check_usable, contradiction
 from saccade.data.tables.rows import (
     Box,
     Cells,
-    FilesFrom,
     UnusableRowError,
     box_in,
+    file_in,
     group_and_split,
     is_blank,
     numbers_in,
@@ -45,8 +45,7 @@ from saccade.data.tables.rows import (
 )
 from saccade.data.tables.splits import SPLITS, split_sizes
 
-ONE_QUESTION = "what is it?"
-"""What is asked about pictures that have labels and no questions."""
+ONE_QUESTION = "what is it?"  # What is asked about pictures that have labels and no questions
 UNSEEN = "never seen in train"
 _NAMED = 5  # classes that a doubt names
 _EVIDENCE = ("box", "point", "mask")
@@ -61,26 +60,16 @@ class Row:
     """
 
     image: Path
-    labels: tuple[str, ...]
-    """A label, an answer or several, all that is on the picture, or its captions."""
-    split: str
-    """train, val or test."""
-    query: str = ""
-    """What is asked about the picture; empty: nothing, the label says what it shows."""
-    box: Box | None = None
-    """xyxy."""
-    point: tuple[float, float] | None = None
-    """(x, y)."""
-    mask: Path | None = None
-    """A picture of the same size; what is not black is evidence."""
-    mask_grey: int | None = None
-    """Where a mask has several objects: the grey value of the one that is evidence."""
-    boxes: tuple[Box | None, ...] = ()
-    """One for each label; or none at all."""
-    crop: Box | None = None
-    """The part of the picture to look at, all of it if not given."""
-    group: str = ""
-    """What must not be torn apart by a split: a patient, a species; empty: the picture alone."""
+    labels: tuple[str, ...]  # A label, an answer or several, all that is on the picture, or its captions
+    split: str  # train, val or test
+    query: str = ""  # What is asked about the picture; empty: nothing, the label says what it shows
+    box: Box | None = None  # xyxy
+    point: tuple[float, float] | None = None  # (x, y)
+    mask: Path | None = None  # A picture of the same size; what is not black is evidence
+    mask_grey: int | None = None  # Where a mask has several objects: the grey value of the one that is evidence
+    boxes: tuple[Box | None, ...] = ()  # One for each label; or none at all
+    crop: Box | None = None  # The part of the picture to look at, all of it if not given
+    group: str = ""  # What must not be torn apart by a split: a patient, a species; empty: the picture alone
 
     @property
     def label(self) -> str:
@@ -88,8 +77,7 @@ class Row:
         return self.labels[0]
 
 
-Found = tuple[str, Row]
-"""A row, and where it was found: a line, a file."""
+Found = tuple[str, Row]  # A row, and where it was found: a line, a file
 
 
 def one_label(cells: Cells) -> tuple[str, ...]:
@@ -112,30 +100,24 @@ def answers_in(cells: Cells) -> tuple[str, ...]:
 class Columns:
     """What a family reads of the rows of a table."""
 
-    needed: tuple[str, ...] = ("image", "label")
-    """Columns that must be there; ``label|labels`` asks for either."""
-    optional: frozenset[str] = frozenset({"box", "mask"})
-    """Of box, point and mask, those that count."""
-    labels: Callable[[Cells], tuple[str, ...]] = one_label
-    """What is true of a row, or an :class:`UnusableRowError`."""
+    needed: tuple[str, ...] = ("image", "label")  # Columns that must be there; ``label|labels`` asks for either
+    optional: frozenset[str] = frozenset({"box", "mask"})  # Of box, point and mask, those that count
+    labels: Callable[[Cells], tuple[str, ...]] = one_label  # What is true of a row, or an :class:`UnusableRowError`
+    # The boxes of so many labels, where each has its own.
     boxes: Callable[[Cells, int], tuple[Box | None, ...]] | None = None
-    """The boxes of so many labels, where each has its own."""
-    asks: bool = False
-    """Whether rows have a question."""
-    thing: str = "picture"
-    """What a row is, in messages."""
-    word: tuple[str, str] = ("class", "classes")
-    """What an answer is called, one and several."""
+    asks: bool = False  # Whether rows have a question
+    thing: str = "picture"  # What a row is, in messages
+    word: tuple[str, str] = ("class", "classes")  # What an answer is called, one and several
+    # What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
+    # nothing, labels are sentences.
     unknown: Literal["label", "row"] | None = "row"
-    """What goes with a label that is never seen in training: the label (and a row without any other), or its row. None:
-    nothing, labels are sentences."""
 
-    def row(self, cells: Cells, files: FilesFrom, has_split: bool) -> Row:
+    def row(self, cells: Cells, folder: Path, has_split: bool) -> Row:
         """One row, or the :class:`UnusableRowError` that says why it cannot be used."""
         if None in cells:  # where csv puts what it has no column for
             raise UnusableRowError("more cells than columns", "quote cells that hold commas")
         name = text_in(cells, "image")
-        image = files.file(name, "picture")
+        image = file_in(folder, name, "picture")
         group, split = group_and_split(cells, name, has_split)
         labels = self.labels(cells)
         box, point, mask = (cells.get(column) if column in self.optional else None for column in _EVIDENCE)
@@ -147,7 +129,7 @@ class Columns:
             box=box_in(box),
             # numbers_in gives as many as asked for
             point=numbers_in(point, "point", 2),  # type: ignore[arg-type]
-            mask=None if is_blank(mask) else files.file(str(mask).strip(), "mask"),
+            mask=None if is_blank(mask) else file_in(folder, str(mask).strip(), "mask"),
             boxes=() if self.boxes is None else self.boxes(cells, len(labels)),
             group="" if is_blank(cells.get("group")) else group,
         )
@@ -189,26 +171,18 @@ class TableOptions:
 class Table:
     """All rows of a data set and the words they use: what every reader makes."""
 
-    name: str
-    """READER:PATH."""
+    name: str  # READER:PATH
     rows: tuple[Row, ...]
     columns: Columns
-    queries: tuple[str, ...] = ()
-    """What can be asked; its place here is a query's number."""
-    answers: tuple[str, ...] = ()
-    """What can be answered; its place here is a label's number."""
-    several: bool = False
-    """Whether a row may have several labels at once."""
-    most: int = 1
-    """Labels of a training row at most."""
-    kind: str = ""
-    """What several labels are: multiset, set or list."""
-    skipped: tuple[str, ...] = ()
-    """Rows left out, each with its reason."""
+    queries: tuple[str, ...] = ()  # What can be asked; its place here is a query's number
+    answers: tuple[str, ...] = ()  # What can be answered; its place here is a label's number
+    several: bool = False  # Whether a row may have several labels at once
+    most: int = 1  # Labels of a training row at most
+    kind: str = ""  # What several labels are: multiset, set or list
+    skipped: tuple[str, ...] = ()  # Rows left out, each with its reason
+    # Every row that could be read, those with words that are never seen in train too: a model may know them.
     as_found: tuple[Row, ...] = ()
-    """Every row that could be read, those with words that are never seen in train too: a model may know them."""
-    doubts: tuple[str, ...] = ()
-    """What its reader found doubtful, in words."""
+    doubts: tuple[str, ...] = ()  # What its reader found doubtful, in words
 
     @classmethod
     def of(
@@ -294,25 +268,21 @@ class Table:
 class CellRows:
     """What lies in a file or folder, row by row, before a family reads it."""
 
-    rows: Sequence[tuple[str, Cells]]
-    """Where each row was found, and its cells."""
-    folder: Path
-    """From which pictures are named."""
-    skipped: list[str] = field(default_factory=list)
-    """What was left out before."""
+    rows: Sequence[tuple[str, Cells]]  # Where each row was found, and its cells
+    folder: Path  # From which pictures are named
+    skipped: list[str] = field(default_factory=list)  # What was left out before
 
 
 def read_rows(name: str, cell_rows: CellRows, columns: Columns) -> tuple[list[Found], list[str]]:
     """The rows that can be used, each once, and what is doubtful of them; the others go to ``cell_rows.skipped``."""
     has_split = any("split" in cells for _, cells in cell_rows.rows)
     no_query = columns.asks and not any("query" in cells for _, cells in cell_rows.rows)
-    files = FilesFrom(cell_rows.folder)
     rows: list[Found] = []
     readable: list[Row] = []
     first: dict[object, str] = {}
     for where, cells in cell_rows.rows:
         try:
-            row = columns.row({**cells, "query": ONE_QUESTION} if no_query else cells, files, has_split)
+            row = columns.row({**cells, "query": ONE_QUESTION} if no_query else cells, cell_rows.folder, has_split)
         except UnusableRowError as error:
             cell_rows.skipped.append(error.at(where))
             continue

@@ -15,8 +15,7 @@ a caption says about the border, and users show whole pictures.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
-from itertools import accumulate
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, cast
 
@@ -47,8 +46,7 @@ from saccade.geometry import Size
 from saccade.tasks.cached_features import RowFeatures
 from saccade.tasks.evaluate import Progress
 
-SCENES = "scenes"
-"""The name of the generated set."""
+SCENES = "scenes"  # the name of the generated set
 
 _SCENE_SIZE, _FILE_SIZE = (100, 100), (224, 224)
 _SIZES: dict[str, int | None] = {"train": None, "val": 2_000, "test": 5_000}
@@ -113,26 +111,21 @@ _RECOLOUR = 100  # draws on top of those that make a scene
 class CaptionBatch:
     """Captions with their pictures; of generated scenes also which words name which digit, and where that is."""
 
-    images: Tensor
-    """(B, 3, H, W) float32 in 0..1."""
-    words: Tensor
-    """(B, T) numbers of words, then 0 for the end, then −1."""
-    picture: Tensor
-    """(B,) number of the picture in its split; several captions may share one."""
-    layout: SceneLayout | None = None
-    """The scenes, where the pictures were generated."""
+    images: Tensor  # (B, 3, H, W) float32 in 0..1
+    words: Tensor  # (B, T) numbers of words, then 0 for the end, then −1
+    picture: Tensor  # (B,) number of the picture in its split; several captions may share one
+    layout: SceneLayout | None = None  # the scenes, where the pictures were generated
     names: Tensor | None = None
     """(B, T) the object of its scene that a word names, −1 for other words and where there is none."""
-    grammar: SceneGrammar | None = None
-    """What puts scenes into words."""
+    grammar: SceneGrammar | None = None  # what puts scenes into words
 
     def __len__(self) -> int:
         return len(self.words)
 
     def __getitem__(self, rows: Tensor) -> CaptionBatch:
         """The captions ``rows``, in that order, repeats allowed."""
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        chosen: Any = {name: value[rows] for name, value in values.items() if isinstance(value, Tensor | SceneLayout)}
+        values = vars(self).items()
+        chosen: Any = {name: value[rows] for name, value in values if isinstance(value, Tensor | SceneLayout)}
         return replace(self, **chosen)
 
     @property
@@ -199,6 +192,16 @@ def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> T
     return torch.cat([batches[order].flatten(), short])
 
 
+def examples(data: Any, count: int) -> list[Example]:
+    """The first ``count`` pictures, each with its first caption."""
+    size = data.picture_count
+    numbers = torch.arange(count if size is None else min(count, size))
+    batch = data.of_pictures(numbers)
+    truths = [data.references(number)[0] for number in numbers.tolist()]
+    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
+    return [Example(*each) for each in zip(batch.images, truths, masks)]
+
+
 class CaptionScenes(CaptionSceneStream):
     """Generated scenes of one split by number.
 
@@ -250,9 +253,7 @@ class CaptionScenes(CaptionSceneStream):
         """The name of the set, what its digits are made of, and the seed."""
         return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` scenes with their sentences."""
-        return examples(self, count)
+    shown = examples
 
     def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
         """Write these scenes; each line holds image, caption, seed, split, index, glyphs, and objects as named."""
@@ -287,15 +288,14 @@ class CaptionFiles(ImageSplit):
     such a caption is still one of the ``references`` for scoring.
     """
 
-    features: RowFeatures | None = None
-    """What stands in the place of pictures."""
+    features: RowFeatures | None = None  # what stands in the place of pictures
 
     def __init__(
         self, config: CaptionDataConfig, table: Table, split: str, *, vocabulary: Vocabulary, **how: Any
     ) -> None:
         super().__init__(table, split, config.size, cache_mb=config.cache_mb, **how)
         self.config, self.vocabulary = config, vocabulary
-        ids: list[list[int]] = []
+        ids: list[Tensor] = []
         pictures: list[int] = []
         strange = []
         for number, row in enumerate(self.rows):
@@ -304,15 +304,12 @@ class CaptionFiles(ImageSplit):
                 if all(word == UNKNOWN for word in encoded):
                     strange.append(f"no known word: {row.image.name}, '{caption[:40]}'")
                     continue
-                ids.append([*encoded, END])
+                ids.append(torch.tensor([*encoded, END], dtype=torch.int32))
                 pictures.append(number)
         self.leave_out(strange, len(ids), "caption")
-        lengths = [len(each) for each in ids]
-        self._all_words = torch.tensor([word for each in ids for word in each], dtype=torch.int32)
-        self._start = torch.tensor([0, *accumulate(lengths)], dtype=torch.long)[:-1]  # (N,)
+        self._words = pad_sequence(ids, batch_first=True, padding_value=NO_WORD)  # (N,T)
         self._picture_of_caption = torch.tensor(pictures, dtype=torch.long)  # (N,)
-        self.lengths = torch.tensor(lengths, dtype=torch.long)
-        """(N,) steps of each caption: its words and the end."""
+        self.lengths = (self._words != NO_WORD).sum(1)  # (N,) steps of each caption: its words and the end
 
     @property
     def size(self) -> int:
@@ -331,10 +328,7 @@ class CaptionFiles(ImageSplit):
 
     def captions(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """The captions ``numbers`` (B,) alone: their words (B,T), and the number of the picture of each (B,)."""
-        start, lengths = self._start[numbers], self.lengths[numbers]  # (B,) each
-        step = torch.arange(int(lengths.max()))  # (T,)
-        at = (start[:, None] + step).clamp(max=len(self._all_words) - 1)  # (B,T)
-        words = torch.where(step < lengths[:, None], self._all_words[at].long(), NO_WORD)
+        words = self._words[numbers, : int(self.lengths[numbers].max())].long()
         return words, self._picture_of_caption[numbers]
 
     def of_pictures(self, indices: Tensor) -> CaptionBatch:
@@ -352,9 +346,7 @@ class CaptionFiles(ImageSplit):
         dev = self.split == "test" and self.config.options.get("splits") == "dev"
         return {**super().described(), **({"scored_part": "dev pictures"} if dev else {})}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` pictures with their first captions."""
-        return examples(self, count)
+    shown = examples
 
     def _batch(self, words: Tensor, numbers: Tensor, how: Augmentation | None = None, seed: int = 0) -> CaptionBatch:
         numbers = self.numbers(numbers)
@@ -363,13 +355,3 @@ class CaptionFiles(ImageSplit):
 
 CaptionSplit = CaptionScenes | CaptionFiles
 """What a model learns from or is scored on: captions by number in ``take``, pictures in ``of_pictures``."""
-
-
-def examples(data: CaptionSplit, count: int) -> list[Example]:
-    """The first ``count`` pictures, each with its first caption."""
-    size = data.picture_count
-    numbers = torch.arange(count if size is None else min(count, size))
-    batch = data.of_pictures(numbers)
-    truths = [data.references(number)[0] for number in numbers.tolist()]
-    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
-    return [Example(*each) for each in zip(batch.images, truths, masks)]

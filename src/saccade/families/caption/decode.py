@@ -21,8 +21,7 @@ from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.trace import Output
 
-BEAM = 5
-"""Captions that are followed side by side while the best one is looked for."""
+BEAM = 5  # captions that are followed side by side while the best one is looked for
 
 
 def decode(model: SatModel, output: Output, facts: ModelFacts) -> list[Answer]:
@@ -47,10 +46,9 @@ class CaptionResponder(Responder):
         told = super().options(given)
         several = told.get("captions", 1)
         width = told.get("beam", max(BEAM, several))
-        if min(width, several) < 1 or several > width:
+        if not 1 <= several <= width:
             raise DataError(f"captions are 1 or more and no more than the beam follows, found {several} of {width}")
-        penalty = told.get("length_penalty", 0.0)
-        return {"method": "beam", "width": width, "captions": several, "length_penalty": penalty}
+        return {"width": width, "captions": several, "length_penalty": told.get("length_penalty", 0.0)}
 
     def respond(
         self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
@@ -63,7 +61,7 @@ class CaptionResponder(Responder):
     def _response(self, encoding: Tensor, decoded: Decoded, which: int, attention: Given | None) -> Response:
         """Caption number ``which`` of each picture."""
         words = decoded.words[:, which]  # (B,T)
-        each = _log_probabilities(self.model.respond(encoding, words, attention=attention)["logits"], words)  # (B,T)
+        each = _log_probabilities(self.model.respond(encoding, words, attention=attention).logits, words)  # (B,T)
         lengths, wholes = decoded.lengths[:, which].tolist(), decoded.log_prob[:, which].tolist()
         answers = [
             _sentence(said, shares, length, whole, self.facts.answers)

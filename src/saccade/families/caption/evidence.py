@@ -60,12 +60,10 @@ from saccade.tasks.evaluate import Kept
 from saccade.tasks.forward_passes import encoded
 from saccade.trace import AttentionTrace
 
-PICTURES = 120
-"""Photographs whose words are scored: a word of them costs four forward passes, a caption has about ten."""
+PICTURES = 120  # photographs whose words are scored: a word of them costs four forward passes, a caption has about ten
 AT_ONCE = 32  # altered copies in one forward pass
 BLUR_FILL, PATCH_FILL = "blur", "patch"
 CONTENT, FUNCTION = "word", "function"
-KINDS = (CONTENT, FUNCTION)
 
 
 @torch.no_grad()
@@ -91,17 +89,17 @@ def add_words(
         fills = {BLUR_FILL: blurred(image, BLUR * min(size))[0]}
         if int(lender[row]) >= 0:
             fills[PATCH_FILL] = images[int(lender[row])]
-        output = model.forward_features(encoded(model.encode, image), said)
+        output = model.teacher_force(encoded(model.encode, image), said)
         before, trace = word_log_probabilities(output.logits, said)[0], model.wrap(output, size).trace  # (T,)
         maps, noise = trace.image_map(WORD, size)[0], _noise_maps(trace, number, size)  # (T,H,W) each
-        for kind in KINDS:
+        for kind in (CONTENT, FUNCTION):
             chosen = [place for place, word in enumerate(said[0].tolist()) if kind_of(word, vocabulary) == kind]
             if not chosen:
                 continue
             places = torch.tensor(chosen, device=said.device)  # (N,)
             ids, is_word = said[0, places], kind == CONTENT
             unknown = torch.full((len(places),), torch.nan, device=places.device)  # (N,)
-            scores, rival = dict.fromkeys(SCORES, unknown), dict.fromkeys(NOISE_SCORES, unknown)
+            scores, rival = dict.fromkeys(SCORES, unknown), dict.fromkeys(SCORES[:2], unknown)
             for name, fill in fills.items():
                 own, other = own_and_other(_drops(model, image, said, before, maps, fill, places), ids)  # (N,) each
                 scores[f"{kind}_evidence_{name}_raw"] = own - other
@@ -128,7 +126,7 @@ def _drops(
     for part in torch.split(marked(maps[places]), AT_ONCE):
         copies = torch.where(part[:, None], fill, image)  # (R,3,H,W)
         same = said.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
-        logits = model.forward_features(encoded(model.encode, copies), same)["logits"]
+        logits = model.teacher_force(encoded(model.encode, copies), same).logits
         after.append(word_log_probabilities(logits, same))
     return (before - torch.cat(after))[:, places]  # (N,N), Eq. (1)
 
@@ -156,18 +154,10 @@ def _content_words(words: Tensor, vocabulary: Vocabulary) -> Tensor:
     return found
 
 
-_FILLS = (BLUR_FILL, PATCH_FILL)
-NOISE_SCORES = tuple(f"word_evidence_{fill}_raw" for fill in _FILLS)
-SCORES = (
-    *NOISE_SCORES,
-    *(f"word_drop_{fill}_raw" for fill in _FILLS),
-    *(f"function_evidence_{fill}_raw" for fill in _FILLS),
-    "word_map_distance",
-)
+_MEASURED = ("word_evidence", "word_drop", "function_evidence")
+SCORES = (*(f"{name}_{fill}_raw" for name in _MEASURED for fill in (BLUR_FILL, PATCH_FILL)), "word_map_distance")
 
-
-EDITED = 200
-"""Scenes whose attention is edited; a dozen passes each."""
+EDITED = 200  # scenes whose attention is edited; a dozen passes each
 _DRAW = 301  # of the word, on top of those that make a scene
 
 
@@ -198,12 +188,12 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     for name, changed in edited_weights(one, cells).items():
         given = weights.clone()
         given[rows, place] = changed
-        logits = model.teacher_force(features, batch.words, attention={WORD: given})["logits"]
+        logits = model.teacher_force(features, batch.words, attention={WORD: given}).logits
         answers[name] = logits.argmax(-1)[rows, place]  # (B,)
     alone = torch.zeros_like(layout.present).scatter(1, slot[:, None], True)
     for name, present in ((REMOVED, layout.present & ~alone), (ALONE, alone)):
         images = as_float(render(replace(layout, present=present)))
-        logits = model.teacher_force(encoded(model.encode, images), batch.words)["logits"]
+        logits = model.teacher_force(encoded(model.encode, images), batch.words).logits
         answers[name] = logits.argmax(-1)[rows, place]
     possible = {name: torch.where(cells.are_enough, ids, -1) for name, ids in answers.items()}
     scores.add(output.logits.argmax(-1)[rows, place], batch.words[rows, place], batch.picture, {"all": possible})

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from saccade import models
-from saccade.data import scenes
-from saccade.families import DataEntry, Family, ModelSpec, own_tables, picture_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from saccade.answer import Answer
-    from saccade.families.responder import Responder
-    from saccade.tasks.task import Task
+from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_tables, picture_tables
 
 MODELS = {
     "sat-soft": ModelSpec(
@@ -31,15 +22,12 @@ MODELS = {
     ),
 }
 
+TABLES = picture_tables()
+del TABLES["coco"]  # here it is the collection
 DATA = {
-    "scenes": DataEntry(
-        kind="generator",
-        description="one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
-        "a small red seven above a large white two",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
+    "scenes": drawn_digits(
+        "one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
+        "a small red seven above a large white two"
     ),
     "flickr8k": DataEntry(
         kind="reader",
@@ -69,29 +57,29 @@ DATA = {
         example="cat",
     ),
     **own_tables("image, caption; optional split"),
-    **{name: entry for name, entry in picture_tables().items() if name != "coco"},
+    **TABLES,
 }
 
 
 class Captions(Family):
     """What the family is made of, each part imported when it is first asked for."""
 
-    def task(self) -> type[Task]:
+    def task(self) -> Any:
         from saccade.families.caption.task import CaptionTask
 
         return CaptionTask
 
-    def decode(self) -> Callable[..., list[Answer]]:
+    def decode(self) -> Any:
         from saccade.families.caption.decode import decode
 
         return decode
 
-    def responder(self) -> type[Responder]:
+    def responder(self) -> Any:
         from saccade.families.caption.decode import CaptionResponder
 
         return CaptionResponder
 
-    def page(self) -> ModuleType:
+    def page(self) -> Any:
         from saccade.families.caption import page
 
         return page

@@ -89,8 +89,7 @@ class SelfCritical:
     """Weight of METEOR."""
 
 
-Loss = Soft | Hard | SelfCritical
-"""What a phase is taught by, once `Default` is resolved."""
+Loss = Soft | Hard | SelfCritical  # what a phase is taught by, once `Default` is resolved
 LOSSES: dict[str, type] = {
     "default": Default,
     "soft": Soft,
@@ -138,19 +137,16 @@ class JudgedPictures:
         there = found != NO_WORD
         return found[:, : int(there.any(2).sum(1).max()), : int(there.sum(2).max())]
 
-    def rewards(
-        self, said: Tensor, references: Tensor, *, bleu_weight: float = 0.0, meteor_weight: float = 0.0
-    ) -> Tensor:
+    def rewards(self, said: Tensor, references: Tensor, loss: SelfCritical) -> Tensor:
         """What captions (B,K,T) of pictures with these ``references`` (B,R,T) earn, their ends counted as words.
 
-        CIDEr-D as a fraction in 0..1, ``bleu_weight`` times the smoothed BLEU-4 of each, and ``meteor_weight`` times
-        its METEOR, for which an end is no word.
+        CIDEr-D as a fraction in 0..1, the smoothed BLEU-4 of each, and its METEOR, for which an end is no word.
         """
         earned = cider_of_words(said, references, self.rarity)  # (B,K)
-        if bleu_weight:
-            earned = earned + bleu_weight * bleu_of_words(said, references, self.rarity.vocabulary)
-        if meteor_weight:
-            earned = earned + meteor_weight * meteor_of_words(said, references, self.words)
+        if loss.bleu:
+            earned = earned + loss.bleu * bleu_of_words(said, references, self.rarity.vocabulary)
+        if loss.meteor:
+            earned = earned + loss.meteor * meteor_of_words(said, references, self.words)
         return earned
 
 

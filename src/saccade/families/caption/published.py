@@ -79,12 +79,10 @@ class Said(NamedTuple):
     """One caption as it stands in a file."""
 
     where: str
-    image: Path | None
-    """None: the picture is not there."""
+    image: Path | None  # none: the picture is not there
     caption: object
     split: str
-    key: tuple[object, ...]
-    """What no other caption may have."""
+    key: tuple[object, ...]  # what no other caption may have
 
 
 def captions_table(
@@ -154,8 +152,7 @@ def karpathy_captions(path: Path, find: Callable[[Path], Path | None], splits: M
         ) from error
 
 
-COCO_HELD_OUT = 5_000
-"""Pictures of val, and of test, cut from the official val pictures."""
+COCO_HELD_OUT = 5_000  # pictures of val, and of test, cut from the official val pictures
 
 
 @dataclass(frozen=True)
@@ -217,8 +214,7 @@ def _annotated_captions(folder: Path, find: Callable[[Path], Path | None], split
                 yield Said(f"{file.name} annotation {number}", picture, caption, split, key)
 
 
-FLICKR_HELD_OUT = 500
-"""Training pictures that choose a model where the dev pictures are kept to report on."""
+FLICKR_HELD_OUT = 500  # training pictures that choose a model where the dev pictures are kept to report on
 FLICKR_TOKENS = ("Flickr8k.token.txt", "results_20130124.token", "results.token")
 FLICKR_LISTS = {
     "train": ("Flickr_8k.trainImages.txt", "train.txt", "flickr30k_train.txt"),
@@ -226,8 +222,7 @@ FLICKR_LISTS = {
     "test": ("Flickr_8k.testImages.txt", "test.txt", "flickr30k_test.txt"),
 }
 FLICKR_PICTURES = ("Images", "Flicker8k_Dataset", "Flickr8k_Dataset", "flickr30k-images", "flickr30k_images")
-FLICKR_TEXTS = (".", "Flickr8k_text", "flickr30k")
-"""Folders that the text files may be in."""
+FLICKR_TEXTS = (".", "Flickr8k_text", "flickr30k")  # folders that the text files may be in
 
 
 @dataclass(frozen=True)

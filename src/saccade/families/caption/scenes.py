@@ -21,29 +21,24 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import State, hash_more, hash_state, rounded_normal, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.render import render
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH
 from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.vocabulary import END, NO_WORD, Vocabulary
 
-SIDES = ((18, 27), (36, 48))
-"""Least and largest side of small and of large digits, in hundredths of the picture's side."""
-MARGIN = 6
-"""How much more two digits differ along one axis than along the other, in hundredths of the picture's side."""
+SIDES = ((18, 27), (36, 48))  # least and largest side of small and of large digits, in hundredths of the picture's side
+MARGIN = 6  # how much more two digits differ along one axis than along the other, in hundredths of the picture's side
 
 SIZE_WORDS = ("small", "large")
 DIGIT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-NOTHING = "nothing"
-"""What is said of an empty scene."""
+NOTHING = "nothing"  # what is said of an empty scene
 SCENE_VOCABULARY = Vocabulary(("a", *SIZE_WORDS, *COLOURS, *DIGIT_WORDS, "above", "left", "of", NOTHING))
 """All that is ever said of a scene."""
-LONGEST = 10
-"""Words of the longest sentence, without its end."""
+LONGEST = 10  # words of the longest sentence, without its end
 
 _DIGITS = 2  # in a scene at most
 _COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _SIZE, _SIDE, _AXIS, _PLACE, _EMPTY = range(10)  # draws within a scene
@@ -138,10 +133,8 @@ class CaptionSceneStream(GlyphStream[SceneLayout]):
 class Sentences(NamedTuple):
     """What is said of scenes."""
 
-    words: Tensor
-    """(B, 11) numbers of words, the end, then −1."""
-    names: Tensor
-    """(B, 11) the object whose size, colour or digit a word names; −1 for the other words."""
+    words: Tensor  # (B, 11) numbers of words, the end, then −1
+    names: Tensor  # (B, 11) the object whose size, colour or digit a word names; −1 for the other words
 
 
 _NONE = -1

@@ -33,7 +33,9 @@ from torch import Tensor
 
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.layout import SceneLayout
+from saccade.errors import ConfigError
 from saccade.families.caption.data import CaptionBatch, CaptionFiles, CaptionSplit
+from saccade.families.caption.decode import BEAM
 from saccade.families.caption.evidence import EDITED, PICTURES, add_words, word_edits
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
 from saccade.families.caption.vocabulary import Vocabulary
@@ -49,8 +51,7 @@ from saccade.models.sat import SatModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 
-KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}
-"""Content words of scenes."""
+KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}  # content words of scenes
 CIDER_ENDS = (0.0, 10.0)
 STRENGTH = "true_positive_strength"
 EMPTY = "exact_match_empty"
@@ -58,21 +59,10 @@ RIVALS = ("uniform", "all_objects", "grid_oracle")
 """Maps that stand beside the model's: even, on all digits alike, on the best single cell."""
 
 
-def _word_scorer() -> MapScorer:
-    return MapScorer(scores=(STRENGTH, "selectivity", "pointing"), baselines=RIVALS, baseline_scores=(STRENGTH,))
-
-
-@dataclass
-class Sentences:
+class Sentences(list[tuple[str, tuple[str, ...]]]):
     """What was said of each picture, and what people said of it."""
 
-    said: list[str] = field(default_factory=list)
-    references: list[tuple[str, ...]] = field(default_factory=list)
-
-    def join(self, later: Sentences) -> None:
-        """Add what was said of later pictures."""
-        self.said += later.said
-        self.references += later.references
+    join = list.extend
 
 
 @dataclass
@@ -84,7 +74,6 @@ class CaptionKept(Kept):
     word, which maps are of its words.
     """
 
-    maps: MapScorer = field(default_factory=_word_scorer)
     sentences: Sentences = field(default_factory=Sentences)
 
 
@@ -97,8 +86,8 @@ class CaptionScoring(Scoring):
         beam: captions followed side by side; 1 is greedy.
         length_penalty: of a beam, as ``decode`` has it.
         limit: at most this many pictures: of generated scenes the first, of files a sample.
-        altered: photographs of a sample whose words are asked for again while parts of them are altered; of generated
-            scenes none is.
+        sweeps: photographs of a sample whose words are asked for again while parts of them are altered; generated
+            scenes are rendered again instead.
     """
 
     together = 100  # a batch of maps is eleven words of each
@@ -108,30 +97,32 @@ class CaptionScoring(Scoring):
         model: SatModel,
         data: CaptionSplit,
         *,
-        beam: int = 1,
+        beam: int = BEAM,
         length_penalty: float = 0.0,
         limit: int | None = None,
-        altered: int = PICTURES,
+        sweeps: int | None = None,
     ) -> None:
         self.model, self.data, self.beam, self.length_penalty = model, data, beam, length_penalty
         self.numbers = data.sampled(limit)
-        self.is_files = isinstance(data, CaptionFiles)
-        """Whether the truth of single words is not known."""
+        self.is_files = isinstance(data, CaptionFiles)  # whether the truth of single words is not known
         self._altered = torch.zeros(len(self.numbers), dtype=torch.bool)  # (N,)
         if self.is_files:
-            self._altered[sampled(len(self.numbers), altered)] = True
+            self._altered[sampled(len(self.numbers), PICTURES if sweeps is None else sweeps)] = True
+        elif sweeps:
+            raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
 
     def kept(self) -> CaptionKept:
         """What nothing was measured of yet."""
-        return CaptionKept()
+        scores = (STRENGTH, "selectivity", "pointing")
+        return CaptionKept(maps=MapScorer(scores=scores, baselines=RIVALS, baseline_scores=(STRENGTH,)))
 
     def measure(self, numbers: Tensor, before: int) -> CaptionKept:
         """What is said of the pictures ``numbers`` (B,), and what its words rest on."""
         kept, batch = self.kept(), self.data.of_pictures(numbers)
         features = encoded(self.model.encode, batch.images)  # (B,L,D)
         words = self._said(features)  # (B,T)
-        kept.sentences.said += sentences(words, self.data.vocabulary)
-        kept.sentences.references += [self.data.references(number) for number in numbers.tolist()]
+        references = map(self.data.references, numbers.tolist())
+        kept.sentences += zip(sentences(words, self.data.vocabulary), references)
         if batch.layout is None:
             here = self._altered[before : before + len(batch)].nonzero().squeeze(1)  # (A,)
             first = int(self._altered[:before].sum())
@@ -177,7 +168,7 @@ class CaptionScoring(Scoring):
 
     def scores(self, kept: Kept) -> dict[str, Any]:
         """The sentences; of scenes their words and what became of them, of photographs what words rest on."""
-        said, references = (sentences := cast(CaptionKept, kept).sentences).said, sentences.references
+        said, references = (list(each) for each in zip(*cast(CaptionKept, kept).sentences))
         intervals = bleu_intervals(said, references)
         intervals["rouge_l"] = mean_interval(rouge_l_each(said, references))
         intervals["cider"] = mean_interval(cider_each(said, references), ends=CIDER_ENDS)
@@ -218,15 +209,12 @@ class CaptionScoring(Scoring):
 def _by_kind(kept: Kept) -> dict[str, dict[str, float]]:
     """The mean of every score of maps over the words of each kind."""
     values = kept.maps.total.values()
-    return {
-        kind: {name: mean_defined(each[kept.columns[kind]]).mean for name, each in values.items()} for kind in KINDS
-    }
+    return {kind: {name: mean_defined(each[kept.columns[kind]]) for name, each in values.items()} for kind in KINDS}
 
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:
     """The best caption (B,T) of each of the encoded pictures (B,L,D)."""
-    method = "greedy" if beam == 1 else "beam"
-    return model.caption(features, method=method, width=beam, length_penalty=length_penalty).words[:, 0]
+    return model.caption(features, width=beam, length_penalty=length_penalty).words[:, 0]
 
 
 def sentences(words: Tensor, vocabulary: Vocabulary) -> list[str]:
@@ -238,7 +226,7 @@ def add_maps(kept: Kept, model: SatModel, features: Tensor, batch: CaptionBatch,
     """Where the model looked for each content word of the true sentences of scenes."""
     masks = cast(Tensor, batch.word_masks())  # (B,T,H,W)
     size = (masks.shape[-2], masks.shape[-1])
-    trace = model.wrap(model.forward_features(features, batch.words), size).trace
+    trace = model.wrap(model.teacher_force(features, batch.words), size).trace
     kept.maps.add(
         trace.image_map("word", size),
         masks,

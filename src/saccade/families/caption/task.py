@@ -37,8 +37,6 @@ from saccade.families.caption.data import (
     bucketed_order,
     vocabulary_of,
 )
-from saccade.families.caption.decode import BEAM
-from saccade.families.caption.evidence import PICTURES
 from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
 from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import scene_vocabulary
@@ -64,14 +62,10 @@ from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
 from saccade.trace import CaptionOutput
 
-OWN_WORDS = "own_words"
-"""The material of a phase that learns from what the model says."""
-DRAWS = 5
-"""Captions of each picture that the model then says, judged by one another."""
-JUDGED = "train/judged"
-"""The split that it then learns from: pictures with all that people said of them."""
-Material: TypeAlias = CaptionSplit | JudgedPictures
-"""What a phase may learn from."""
+OWN_WORDS = "own_words"  # the material of a phase that learns from what the model says
+DRAWS = 5  # captions of each picture that the model then says, judged by one another
+JUDGED = "train/judged"  # the split that it then learns from: pictures with all that people said of them
+Material: TypeAlias = CaptionSplit | JudgedPictures  # what a phase may learn from
 VALIDATION_BATCH, VALIDATION_PICTURES = 100, 1000
 
 
@@ -214,12 +208,10 @@ class CaptionTask(PictureTask):
             taught = smoothed_cross_entropy(output.logits, words, loss.smoothing) if loss.smoothing else likelihood
             penalty = doubly_stochastic(output.acts["word"].weights, words)
             found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
-            return found | {
-                "gate": _mean_gate(output, words),
-                "log_likelihood": -likelihood * len(words) / _steps(words),
-            }
-        options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
-        found = hard_attention_loss(output, words, output.baseline, **options)
+            found["log_likelihood"] = -likelihood * len(words) / _steps(words)
+        else:
+            options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
+            found = hard_attention_loss(output, words, output.baseline, **options)
         return {**found, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
@@ -227,13 +219,9 @@ class CaptionTask(PictureTask):
         word = output.acts["word"]
         words, log_prob = word.emits, output.log_prob  # (B·K,T)
         if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
-            log_prob = log_prob + output.acts["word"].log_prob * (
-                output.acts["word"].active & ~output.expected.unsqueeze(1)
-            )
+            log_prob = log_prob + word.log_prob * (word.active & ~output.expected.unsqueeze(1))
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
-        judged = self._judged()
-        weights = {"bleu_weight": loss.bleu, "meteor_weight": loss.meteor}
-        earned = judged.rewards(words.view(by_picture), references, **weights)  # (B,K)
+        earned = self._judged().rewards(words.view(by_picture), references, loss)  # (B,K)
         return {
             "loss": self_critical_loss(log_prob.view(by_picture), earned),
             "reward": earned.mean(),
@@ -259,7 +247,7 @@ class CaptionTask(PictureTask):
         for numbers in numbers_in_batches(min(data.picture_count, VALIDATION_PICTURES), VALIDATION_BATCH):
             batch: CaptionBatch = data.of_pictures(numbers)
             features = encoded(captioner.encode, batch.images)  # (B,L,D)
-            logits = captioner.forward_features(features, batch.words)["logits"]  # (B,T,V)
+            logits = captioner.teacher_force(features, batch.words).logits  # (B,T,V)
             likelihood += float(word_log_likelihood(logits, batch.words).sum())
             steps += int(batch.lengths.sum())
             words = captions_of(captioner, features)  # (B,T)
@@ -277,21 +265,9 @@ class CaptionTask(PictureTask):
         return super().evaluate(model, {**data, "size": cast(SatModel, model).config.input_size}, split, **how)
 
     @classmethod
-    def scoring(  # type: ignore[override]
-        cls,
-        model: Any,
-        examples: CaptionSplit,
-        *,
-        limit: int | None,
-        beam: int = BEAM,
-        length_penalty: float = 0.0,
-        sweeps: int | None = None,
-    ) -> CaptionScoring:
-        """Sentences and where words look; ``sweeps`` are photographs whose words are asked for again while altered."""
-        if sweeps and isinstance(examples, CaptionScenes):
-            raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
-        altered = PICTURES if sweeps is None else sweeps
-        return CaptionScoring(model, examples, beam=beam, length_penalty=length_penalty, limit=limit, altered=altered)
+    def scoring(cls, model: Any, examples: CaptionSplit, *, limit: int | None, **options: Any) -> CaptionScoring:
+        """Sentences, and where words look."""
+        return CaptionScoring(model, examples, limit=limit, **options)
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
@@ -299,8 +275,10 @@ class CaptionTask(PictureTask):
         return {"at_least": 1, **settings}
 
     @classmethod
-    def summary_of(cls, table: Table, examples: CaptionFiles) -> str:
-        """What a table holds, all of its words among it."""
+    def summary_of(cls, table: Table | None, examples: CaptionFiles) -> str:
+        """What a table holds, all of its words among it; nothing of scenes."""
+        if table is None:
+            return ""
         return summary_of(table, vocabulary_of(table, replace(examples.config, at_least=1)))
 
 

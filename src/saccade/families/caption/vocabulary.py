@@ -70,21 +70,17 @@ def tokenise(text: str) -> list[str]:
     return _TOKEN.findall(folded.translate(_CLEANED))
 
 
-END, UNKNOWN = 0, 1
-"""Numbers that every vocabulary has."""
-NO_WORD = -1
-"""Fills the places after the end of a caption."""
+END, UNKNOWN = 0, 1  # numbers that every vocabulary has
+NO_WORD = -1  # fills the places after the end of a caption
 
-SPECIAL = ("<end>", "<unknown>")
-"""What the two are called; no caption has such words, since brackets part words."""
+SPECIAL = ("<end>", "<unknown>")  # what the two are called; no caption has such words, since brackets part words
 
 
 @dataclass(frozen=True)
 class Vocabulary:
     """Words by number."""
 
-    words: tuple[str, ...]
-    """The words from number 2 on, the most frequent first."""
+    words: tuple[str, ...]  # the words from number 2 on, the most frequent first
 
     @classmethod
     def build(cls, captions: Iterable[str], *, at_least: int = 5, most: int = 10_000) -> Vocabulary:

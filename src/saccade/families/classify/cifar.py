@@ -159,15 +159,14 @@ def _read(files: tuple[Path, ...], changed: tuple[tuple[int, int], ...]) -> tupl
 
 
 def _binary(file: Path) -> tuple[Tensor, Tensor]:
-    content = _content(file, 2 * EACH * _RECORD)
+    content = read_regular(file, 2 * EACH * _RECORD)
     if len(content) != EACH * _RECORD:
         raise DataError(
             f"{file}: {len(content):,} bytes, and a batch has {EACH * _RECORD:,}; it is cut off or no batch of "
             "CIFAR-10: get it again"
         )
     records = torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(EACH, _RECORD).copy())  # (N,3073)
-    labels = records[:, 0].long()  # (N,)
-    _check_labels(labels, file)
+    labels = _checked(records[:, 0].long(), EACH, file)  # (N,)
     return records[:, 1:].reshape(EACH, 3, SIDE, SIDE), labels
 
 
@@ -183,30 +182,14 @@ def _rows_of_pixels(file: Path) -> Tensor:
 
 def _labels(file: Path, count: int) -> Tensor:
     try:
-        found = parse_json(_content(file, _MAX_LABELS))
-    except ValueError as error:
-        raise DataError(f"{file}: not JSON ({error}); get it again") from error
-    is_list = isinstance(found, list) and all(type(each) is int for each in found)
-    if not is_list or len(found) != count:
-        what = f"{len(found):,} entries" if isinstance(found, list) else type(found).__name__
-        raise DataError(f"{file}: expected a list of {count:,} whole numbers, found {what}; get it again")
-    labels = torch.tensor(found)
-    _check_labels(labels, file)
+        return _checked(torch.tensor(parse_json(read_regular(file, _MAX_LABELS))), count, file)
+    except (ValueError, TypeError, RuntimeError) as error:
+        raise DataError(f"{file}: not a JSON list of labels ({error}); get it again") from error
+
+
+def _checked(labels: Tensor, count: int, file: Path) -> Tensor:
+    """``labels``, if they are ``count`` numbers of classes."""
+    is_list = labels.shape == (count,) and labels.dtype == torch.int64
+    if not is_list or bool(((labels < 0) | (labels >= len(CLASSES))).any()):
+        raise DataError(f"{file}: expected {count:,} labels of 0 to {len(CLASSES) - 1}; it is damaged: get it again")
     return labels
-
-
-def _content(file: Path, most: int) -> bytes:
-    try:
-        return read_regular(file, most)
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror or error}); get it again") from error
-
-
-def _check_labels(labels: Tensor, file: Path) -> None:
-    wrong = (labels < 0) | (labels >= len(CLASSES))
-    if bool(wrong.any()):
-        place = int(wrong.nonzero()[0])
-        raise DataError(
-            f"{file}: label {int(labels[place])} of picture {place}, and the classes are numbered 0 to "
-            f"{len(CLASSES) - 1}; the file is damaged: get it again"
-        )

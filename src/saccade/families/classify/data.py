@@ -49,7 +49,6 @@ class Details(DrawnPictures):
     answers: ClassVar[tuple[str, ...]] = details.CLASSES
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.side != SIZE:
             raise ValueError(f"size: pictures of '{DETAILS}' are {SIZE} × {SIZE}, found {self.side}; set it to {SIZE}")
 

@@ -35,8 +35,9 @@ from saccade.families.responder import decode_labels
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
-from saccade.tasks.data_parts import LEARNED, Entries, picture_entries, row_entries, word_entries
-from saccade.tasks.label_task import LabelTask, with_labels_of
+from saccade.tasks.data_parts import Entries, table_parts, word_entries
+from saccade.tasks.label_task import LabelTask
+from saccade.tasks.picture_task import with_labels_of
 from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
 
@@ -44,9 +45,10 @@ from saccade.trace import LabelOutput, Output
 def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The answer to each example, from logits (B,K) and, where there are scales, ``scale_logits`` (B,S,K)."""
     answers = decode_labels(model, output, facts)
-    if "scale_logits" not in output.aux:
+    scales = getattr(output.aux, "scale_logits", None)
+    if scales is None:
         return answers
-    best = model.probabilities(output.aux["scale_logits"].float()).cpu().max(-1)  # (B,S) shares and numbers
+    best = model.probabilities(scales.float()).cpu().max(-1)  # (B,S) shares and numbers
     rows = zip(best.values.tolist(), best.indices.tolist())
     told = [
         tuple((name, facts.answers[number], share) for name, share, number in zip(SCALES, shares, numbers))
@@ -111,23 +113,16 @@ class ClassifyTask(LabelTask):
             return {"pictures": [("train", f"#{part_digest(self.data_config.name, 'train')}")], **words}
         if self.table is None:
             return words
-        rows = [row for row in self.table.rows if row.split in LEARNED]
-        return {
-            "rows": row_entries((row.image, "", (row.split, row.label)) for row in rows),
-            "pictures": picture_entries((row.image for row in rows), self.on_progress),
-            **words,
-        }
+        return table_parts(self.table, lambda row: (row.split, row.label), self.on_progress) | words
 
     def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
         """The pictures ``indices`` (B,), varied anew for each batch."""
         return varied(data.take(indices), self.data_config, derive_seed(self.seed, number))
 
-    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
-        """The pictures ``indices`` (B,) with their labels, and crops round the evidence for a model that needs them."""
-        made = self.taken(data, indices, number)
-        crops = crops_round(self.model, made.evidence) if needs_evidence(self.model) else {}
-        evidence = {"evidence": made.evidence} if self.evidence_weight else {}
-        return {"images": made.images, "label": made.label, **crops, **evidence}
+    def beside(self, batch: LabelledBatch) -> dict[str, Any]:
+        """Also the crops round the evidence, for a model that needs them."""
+        crops = crops_round(self.model, batch.evidence) if needs_evidence(self.model) else {}
+        return super().beside(batch) | crops
 
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
@@ -180,8 +175,3 @@ class ClassifyTask(LabelTask):
             return {"size": (drawn.side, drawn.side), **settings}
         is_file = ":" in name and not LabelDataConfig(name=name).is_cifar
         return {"size": (224, 224), **settings} if is_file and facts is None else settings
-
-    @classmethod
-    def summary_of(cls, table: Table | None, examples: Any) -> str:
-        """What the table holds; of CIFAR-10 what must be known of its val."""
-        return "" if table is None else table.summary()

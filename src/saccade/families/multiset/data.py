@@ -47,32 +47,30 @@ from saccade.geometry import Size, apply_to_boxes, invert, touched
 from saccade.losses.multiset import label_counts
 from saccade.tasks.evaluate import Progress
 
+# generated sets by name: in what they differ from the defaults of ``MultisetSpec``
 SCENES: dict[str, dict[str, bool]] = {
     "mnist-multiset": {},
     "mnist-set": {"repeats": False},
     "mnist-single": {"repeats": False, "alone": True},
 }
-"""Generated sets by name: in what they differ from the defaults of ``MultisetSpec``."""
 
 _STREAMS = {"mnist-multiset": 0, "mnist-set": 1, "mnist-single": 2}
 """A number for each set, part of the seed of its scenes. A set keeps its number for good: with another one it would be
 other scenes. A new set takes a number that is not here, and not 7, which is that of scenes with captions."""
 
-ALONE, AMONG = "mnist-single", "mnist-set"
-"""What a backbone learns digits from: lone ones, or each beside others."""
+ALONE, AMONG = "mnist-single", "mnist-set"  # what a backbone learns digits from: lone ones, or each beside others
 
 _NO_BOX = (float("nan"),) * 4
 DIGITS = tuple(str(digit) for digit in range(CLASSES))
 
 MultisetProtocol = Literal["authors", "unlimited"]
-PROTOCOLS = get_args(MultisetProtocol)
-"""Sizes of generated splits by name."""
+PROTOCOLS = get_args(MultisetProtocol)  # sizes of generated splits by name
 
+# scenes by protocol and split; None: without end
 SIZES: dict[str, dict[str, int | None]] = {
     "authors": {"train": 55_000, "val": 5_000, "test": 10_000},
     "unlimited": {"train": None, "val": 5_000, "test": 10_000},
 }
-"""Scenes by protocol and split; None: without end."""
 
 
 @dataclass(frozen=True)
@@ -143,26 +141,19 @@ class MultisetDataConfig:
         return MultisetSpec(self.size, clutter=options.clutter, empty=0.0 if kind.get("alone") else empty, **kind)
 
 
-NO_LABEL = -1
-"""Fills the columns of ``labels`` that a picture has no label for."""
+NO_LABEL = -1  # fills the columns of ``labels`` that a picture has no label for
 
 
 @dataclass(frozen=True, eq=False)
 class MultisetBatch:
     """Pictures with their labels, and where the evidence of each label is, in pixels of the pictures given."""
 
-    images: Tensor
-    """(B, 3, H, W) float32 in 0..1."""
-    labels: Tensor
-    """(B, M) numbers of classes, then −1."""
-    picture: Tensor
-    """(B,) number of the picture in its split."""
-    boxes: Tensor
-    """(B, M, 4) xyxy, NaN where a label has none and where there is no label."""
-    layout: GlyphLayout | None = None
-    """The scenes, where the pictures were generated."""
-    slot: Tensor | None = None
-    """(B, M) which object of its scene each label stands for."""
+    images: Tensor  # (B, 3, H, W) float32 in 0..1
+    labels: Tensor  # (B, M) numbers of classes, then −1
+    picture: Tensor  # (B,) number of the picture in its split
+    boxes: Tensor  # (B, M, 4) xyxy, NaN where a label has none and where there is no label
+    layout: GlyphLayout | None = None  # the scenes, where the pictures were generated
+    slot: Tensor | None = None  # (B, M) which object of its scene each label stands for
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -221,6 +212,14 @@ def boxes_at_size(boxes: Tensor, images: Tensor, size: Size) -> Tensor:
     return torch.stack([x * (size[1] / width), y * (size[0] / height)], dim=-1).flatten(-2)  # (B,M,4)
 
 
+def examples(data: Any, count: int) -> list[Example]:
+    """The first ``count`` pictures with their labels."""
+    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
+    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
+    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
+    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
+
+
 class MultisetScenes(MultisetStream):
     """Generated scenes of one split by number; labels are in reading order.
 
@@ -232,8 +231,7 @@ class MultisetScenes(MultisetStream):
     """
 
     answers, is_list = DIGITS, False
-    asks_objects = False
-    """Whether single objects are learned from these pictures."""
+    asks_objects = False  # whether single objects are learned from these pictures
 
     def __init__(
         self,
@@ -264,9 +262,7 @@ class MultisetScenes(MultisetStream):
         """The name of the set, what its digits are made of, and the seed."""
         return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` scenes with their labels."""
-        return examples(self, count)
+    shown = examples
 
     def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
         """Write these scenes; each line holds image, labels and boxes in reading order, seed, split, index, glyphs."""
@@ -319,18 +315,7 @@ class MultisetFiles(ImageSplit):
         note = "test is a held-out part of the training pictures, not the official one"
         return {**described, "scored_part": "held-out training pictures", "note": note}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` pictures with their labels."""
-        return examples(self, count)
+    shown = examples
 
 
-MultisetSplit = MultisetScenes | MultisetFiles
-"""What a model learns from or is scored on."""
-
-
-def examples(data: MultisetSplit, count: int) -> list[Example]:
-    """The first ``count`` pictures with their labels."""
-    batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
-    words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
-    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
-    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
+MultisetSplit = MultisetScenes | MultisetFiles  # what a model learns from or is scored on

@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from saccade import models
-from saccade.data import scenes
-from saccade.families import DataEntry, Family, ModelSpec, class_folders, own_tables, picture_tables
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from saccade.answer import Answer
-    from saccade.tasks.task import Task
+from saccade.families import DataEntry, Family, ModelSpec, class_folders, drawn_digits, own_tables, picture_tables
 
 MODELS = {
     "hsal": ModelSpec(
@@ -30,29 +22,12 @@ MODELS = {
 }
 
 DATA = {
-    "mnist-multiset": DataEntry(
-        kind="generator",
-        description="1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
+    "mnist-multiset": drawn_digits(
+        "1 to 4 MNIST digits of 20 to 50 px among clutter, 100 × 100; which digits, and how often each?"
     ),
-    "mnist-set": DataEntry(
-        kind="generator",
-        description="the scenes of mnist-multiset with no digit twice",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
-    ),
-    "mnist-single": DataEntry(
-        kind="generator",
-        description="one digit of a scene of mnist-set, among clutter: what a backbone learns digits from",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
+    "mnist-set": drawn_digits("the scenes of mnist-multiset with no digit twice"),
+    "mnist-single": drawn_digits(
+        "one digit of a scene of mnist-set, among clutter: what a backbone learns digits from"
     ),
     "svhn": DataEntry(
         kind="reader",
@@ -72,17 +47,17 @@ DATA = {
 class Multisets(Family):
     """What the family is made of, each part imported when it is first asked for."""
 
-    def task(self) -> type[Task]:
+    def task(self) -> Any:
         from saccade.families.multiset.task import MultisetTask
 
         return MultisetTask
 
-    def decode(self) -> Callable[..., list[Answer]]:
-        from saccade.families.multiset.decode import decode
+    def decode(self) -> Any:
+        from saccade.families.multiset.task import decode
 
         return decode
 
-    def page(self) -> ModuleType:
+    def page(self) -> Any:
         from saccade.families.multiset import page
 
         return page

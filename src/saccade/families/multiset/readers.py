@@ -40,17 +40,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Within
 from saccade.data.tables.references import OWN, Reader, own_table
 from saccade.data.tables.rows import (
     Box,
     Cells,
-    FilesFrom,
     UnusableRowError,
     box_in,
     csv_rows,
+    file_in,
     is_blank,
     parts_of,
     text_in,
@@ -61,8 +61,7 @@ from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, 
 from saccade.errors import DataError, MissingExtraError, OutputError
 from saccade.files import cache_home, file_digest, write_text
 
-Kind = Literal["multiset", "set", "list"]
-"""What the labels of a picture are."""
+Kind = Literal["multiset", "set", "list"]  # what the labels of a picture are
 
 
 def _labels(cells: Cells) -> tuple[str, ...]:
@@ -128,44 +127,28 @@ def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] 
     return held.most_common(1)[0][0] if held else None
 
 
-_COLUMNS = ("label", "left", "top", "width", "height")
-
-
-@dataclass(frozen=True)
-class HouseNumber:
+class HouseNumber(NamedTuple):
     """A picture as the annotations describe it."""
 
-    image: str
-    """Name of its file."""
-    digits: tuple[str, ...]
-    """From left to right."""
-    boxes: tuple[Box, ...]
-    """One for each digit."""
+    image: str  # name of its file
+    digits: tuple[str, ...]  # from left to right
+    boxes: tuple[Box, ...]  # one for each digit
 
 
 def read_digit_struct(path: Path) -> list[HouseNumber]:
-    """The pictures of a ``digitStruct.mat``, in its order.
-
-    Raises:
-        MissingExtraError: h5py is not installed, and the file was never read before.
-        DataError: the file is damaged or something else.
-    """
+    """The pictures of a ``digitStruct.mat``, in its order."""
+    memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
     try:
-        memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}); check the path") from error
-    try:
-        remembered = json.loads(memory.read_text(encoding="utf-8"))
-        return [HouseNumber(name, tuple(digits), tuple(map(tuple, boxes))) for name, digits, boxes in remembered]
-    except (OSError, ValueError, TypeError):
+        numbers = json.loads(memory.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
         numbers = _follow(path)
-    with suppress(OutputError):  # a cache that cannot be written costs time, not the result
-        write_text(memory, json.dumps([(number.image, number.digits, number.boxes) for number in numbers]))
-    return numbers
+        with suppress(OutputError):  # a cache that cannot be written costs time, not the result
+            write_text(memory, json.dumps(numbers))
+    return [HouseNumber(name, tuple(digits), tuple(map(tuple, boxes))) for name, digits, boxes in numbers]
 
 
-def _follow(path: Path) -> list[HouseNumber]:
-    """Follow every reference of the file."""
+def _follow(path: Path) -> list[tuple[str, list[str], list[Box]]]:
+    """Names, digits and boxes, by following every reference of the file."""
     try:
         import h5py
     except ImportError as error:
@@ -180,24 +163,19 @@ def _follow(path: Path) -> list[HouseNumber]:
         with h5py.File(path, "r") as file:
             names, groups = (file[f"digitStruct/{part}"][:].ravel() for part in ("name", "bbox"))
             for name, group in zip(names, groups, strict=True):
-                columns = [numbers_of(file, file[group][column]) for column in _COLUMNS]
-                numbers.append(
-                    HouseNumber(
-                        image="".join(map(chr, file[name][:].ravel())),
-                        digits=tuple("0" if row[0] == 10 else f"{row[0]:g}" for row in zip(*columns, strict=True)),
-                        boxes=tuple((x, y, x + w, y + h) for _, x, y, w, h in zip(*columns)),
-                    )
-                )
+                columns = (numbers_of(file, file[group][each]) for each in ("label", "left", "top", "width", "height"))
+                digits, left, top, width, height = columns
+                named = ["0" if digit == 10 else f"{digit:g}" for digit in digits]
+                boxes = [(x, y, x + w, y + h) for x, y, w, h in zip(left, top, width, height, strict=True)]
+                numbers.append(("".join(map(chr, file[name][:].ravel())), named, boxes))
     except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise DataError(f"{path}: not a digitStruct.mat of SVHN ({error}); unpack the archive again") from error
     return numbers
 
 
-MARGIN = 0.15
-"""How far a crop goes beyond the union of the boxes on each side, in widths and heights of that union."""
+MARGIN = 0.15  # how far a crop goes beyond the union of the boxes on each side, in widths and heights of that union
 
 _VAL, _TEST = 0.05, 0.15  # upper ends of their shares of the training pictures
-_DIGIT_STRUCT = "digitStruct.mat"
 
 
 @dataclass(frozen=True)
@@ -215,59 +193,39 @@ class SvhnOptions:
 
 def read_svhn(path: Path, options: SvhnOptions) -> Table:
     """The numbers in ``path``, the folder that holds train/, test/ or both."""
-    parts = [part for part in ("train", "test") if _has(path, part)]
-    if not parts:
-        packed = " (it is a file: unpack it)" if path.is_file() else ""
+    annotations: dict[str, Path] = {}
+    for part in ("train", "test"):
+        for file in (path / f"{part}.csv", path / part / "digitStruct.mat"):
+            if file.is_file():
+                annotations[part] = file
+    if not annotations:
         raise DataError(
-            f"{path}: neither train/{_DIGIT_STRUCT} nor train.csv is here, nor either of test{packed}; name the folder "
-            "that train.tar.gz or test.tar.gz of SVHN's format 1 was unpacked in"
+            f"{path}: neither train/digitStruct.mat nor train.csv is here, nor either of test; name the folder that "
+            "train.tar.gz or test.tar.gz of SVHN's format 1 was unpacked in"
         )
     found: list[Found] = []
     skipped: list[str] = []
-    for part in parts:
-        files, struct = FilesFrom(path / part), path / part / _DIGIT_STRUCT
-        official = struct.is_file()
-        for number in read_digit_struct(struct) if official else _reduced(path / f"{part}.csv", skipped):
+    for part, file in annotations.items():
+        official = file.suffix == ".mat"
+        for number in read_digit_struct(file) if official else _reduced(file, skipped):
             where = f"{part}/{number.image}"
-            image = files.find(number.image)
-            if image is None:
-                skipped.append(f"no such picture: {where}")
-                continue
             try:
+                image = file_in(path / part, number.image, "picture")
                 _check(number)
             except UnusableRowError as error:
                 skipped.append(error.at(where))
                 continue
-            split = "test" if part == "test" else _split(image.stem, options.hold_out_test and "test" not in parts)
+            share = hashed_share(f"svhn train {image.stem}")
+            held_out = options.hold_out_test and "test" not in annotations and share < _TEST
+            split = "test" if part == "test" else "val" if share < _VAL else "test" if held_out else "train"
             crop = _enlarged(number.boxes) if official else None
             found.append((where, Row(image, number.digits, split, boxes=number.boxes, crop=crop)))
-    return Table.of(
-        f"svhn:{path}",
-        found,
-        COLUMNS,
-        skipped=skipped,
-        several=True,
-        kind=options.kind,
-        most=options.most,
-    )
-
-
-def _has(folder: Path, part: str) -> bool:
-    return (folder / part / _DIGIT_STRUCT).is_file() or (folder / f"{part}.csv").is_file()
-
-
-def _split(number: str, with_test: bool) -> str:
-    share = hashed_share(f"svhn train {number}")
-    if share < _VAL:
-        return "val"
-    return "test" if share < _TEST and with_test else "train"
+    return Table.of(f"svhn:{path}", found, COLUMNS, skipped=skipped, several=True, kind=options.kind, most=options.most)
 
 
 def _check(number: HouseNumber) -> None:
-    if not number.digits:
-        raise UnusableRowError("no digits")
-    if wrong := [digit for digit in number.digits if digit not in set("0123456789")]:
-        raise UnusableRowError("unknown digit", f"'{wrong[0]}'")
+    if not number.digits or not set(number.digits) <= set("0123456789"):
+        raise UnusableRowError("no digits" if not number.digits else "unknown digit", " ".join(number.digits))
     if len(number.boxes) != len(number.digits):
         raise UnusableRowError("boxes for other digits", f"{len(number.boxes)} boxes for {len(number.digits)} digits")
     for box in number.boxes:

@@ -39,6 +39,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.layout import GlyphLayout
+from saccade.errors import ConfigError
 from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
 from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
@@ -65,8 +66,7 @@ from saccade.tasks.forward_passes import answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace, MultisetOutput, joined
 
-EDITED = 200
-"""Scenes whose attention is edited."""
+EDITED = 200  # scenes whose attention is edited
 COVERT, GLIMPSE = "covert", "glimpse"
 VALIDATION_BATCH = 500
 
@@ -78,9 +78,12 @@ class MultisetScoring(Scoring):
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
         limit: at most this many pictures: of files a sample, else the first.
+        sweeps: must be 0.
     """
 
-    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
+    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None, sweeps: int = 0) -> None:
+        if sweeps:
+            raise ConfigError(f"sweeps: deletion and insertion are about one answer, not multisets; found {sweeps}")
         self.model, self.data, self.size = model, data, tuple(model.config.input_size)
         self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
         """The labels that most training pictures have, scored as an answer to every picture."""
@@ -254,14 +257,10 @@ def glimpse_edits(
     rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
     if not len(rows):
         return scores
-    number, label, last = torch.arange(len(rows)), said[rows, step], said.shape[1]
+    number, label, many = torch.arange(len(rows)), said[rows, step], model.config.glimpses
     encoding = model.encode(at_size(batch.images[rows], size))
     covert, glimpse = (output.acts[name].weights[rows] for name in (COVERT, GLIMPSE))  # (n,T,h,w), (n,T·k,h,w)
-    grid, many, own_cells = (
-        (covert.shape[-2], covert.shape[-1]),
-        model.config.glimpses,
-        output.location[rows],
-    )  # (n,T,k)
+    grid, own_cells = (covert.shape[-2], covert.shape[-1]), output.location[rows]  # own_cells: (n,T,k)
     look = trace.look(COVERT)
     frame = trace.frame_on(look, (batch.images.shape[-2], batch.images.shape[-1]))
     cells = cells_about(batch.masks()[rows, obj], covert[number, step], frame)
@@ -273,16 +272,6 @@ def glimpse_edits(
         "keep_target": on,
         "keep_random": there,
     }
-    edited = edited_weights(at_steps(look, rows, step), cells)
-    words = {}  # what is read with each edit, (n,T), the earlier steps given as they were
-    for name, places in aimed.items():
-        masks, one_hot = covert.clone(), _one_hot(own_cells, grid).to(glimpse)  # (n,T,h,w), (n,T,k,h,w)
-        masks[number, step], one_hot[number, step] = edited[name], _one_hot(places, grid).to(glimpse)
-        words[name] = said.new_full((len(rows), last), model.stop)
-        for at in sorted(set(step.tolist())):
-            some = (step == at).nonzero().squeeze(1)
-            given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
-            words[name][some] = model.read(encoding[some], attention=given)["said"]
 
     def when_enough(changed: Tensor) -> Tensor:
         return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
@@ -291,14 +280,22 @@ def glimpse_edits(
         is_read = ((words == label[:, None]) & before_stop(words, model.stop)).any(1)  # (n,)
         return when_enough(~is_read)
 
-    found = {
-        "all": {name: lost(each) for name, each in words.items()},
-        "label at its step": {name: when_enough(each[number, step] != label) for name, each in words.items()},
-    }
+    found: dict[str, dict[str, Tensor]] = {"all": {}, "label at its step": {}}
+    edited = edited_weights(at_steps(look, rows, step), cells)
+    for name, places in aimed.items():
+        masks, one_hot = covert.clone(), _one_hot(own_cells, grid).to(glimpse)  # (n,T,h,w), (n,T,k,h,w)
+        masks[number, step], one_hot[number, step] = edited[name], _one_hot(places, grid).to(glimpse)
+        words = said.new_full((len(rows), said.shape[1]), model.stop)  # what is read: (n,T)
+        for at in sorted(set(step.tolist())):  # the earlier steps given as they were
+            some = (step == at).nonzero().squeeze(1)
+            given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
+            words[some] = model.read(encoding[some], attention=given).said
+        found["all"][name] = lost(words)
+        found["label at its step"][name] = when_enough(words[number, step] != label)
     alone = torch.zeros_like(layout.present[rows]).scatter(1, cast(Tensor, batch.slot)[rows, obj][:, None], True)
     for name, shown in ((REMOVED, layout.present[rows] & ~alone), (ALONE, alone)):
         images = as_float(paint(replace(layout[rows], present=shown), cast(MultisetSpec, layout.spec)))
-        found["all"][name] = lost(model.read(model.encode(at_size(images, size)))["said"])
+        found["all"][name] = lost(model.read(model.encode(at_size(images, size))).said)
     scores.add_changes(batch.picture[rows].cpu(), found)
     return scores
 

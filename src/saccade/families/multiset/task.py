@@ -13,7 +13,7 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, cast
@@ -21,6 +21,7 @@ from typing import Annotated, Any, cast
 import torch
 from torch import Tensor, nn
 
+from saccade.answer import Answer
 from saccade.config import Weight, Within, from_dict
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.splits import Split
@@ -53,11 +54,9 @@ from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.multiset import (
     LookedRewards,
     count_loss,
-    list_reward,
     list_rewards,
     looked_rewards,
     multiset_loss,
-    multiset_reward,
     multiset_rewards,
     object_loss,
     sequence_cross_entropy,
@@ -65,19 +64,17 @@ from saccade.losses.multiset import (
 )
 from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
+from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.evaluate import Kept
 from saccade.tasks.forward_passes import answers_of
-from saccade.tasks.label_task import with_labels_of
-from saccade.tasks.picture_task import PictureTask, filled_in
+from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
-from saccade.trace import MultisetOutput
+from saccade.trace import MultisetOutput, Output
 
-OBJECTS = "objects"
-"""The material of a phase that learns single objects."""
-ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")
-"""What validation tells of the answers."""
+OBJECTS = "objects"  # the material of a phase that learns single objects
+ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")  # what validation tells of the answers
 
 
 @dataclass(frozen=True)
@@ -147,8 +144,7 @@ LOSSES: dict[str, type] = {
     "multiset_loss": MultisetLoss,
     "counts": Counts,
 }
-OF_OBJECTS = ("single_object", "each_object")
-"""Losses that single objects teach by."""
+OF_OBJECTS = ("single_object", "each_object")  # losses that single objects teach by
 
 
 class MultisetTask(PictureTask):
@@ -176,8 +172,7 @@ class MultisetTask(PictureTask):
         self.is_list = self.table is not None and self.table.kind == "list"
         """Whether the order of the labels is part of the answer."""
         self._counts = isinstance(self.model, MultisetCountsModel)  # and glimpses nowhere
-        self.elsewhere = 1.0
-        """The least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look."""
+        self.elsewhere = 1.0  # the least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look
 
     @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> MultisetDataConfig:
@@ -234,9 +229,7 @@ class MultisetTask(PictureTask):
     def make_split(self, name: str) -> MultisetSplit:
         """A split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
         split, _, other = name.partition("/")
-        config = self.data_config
-        if other:
-            config = replace(config, name=other)
+        config = replace(self.data_config, name=other or self.data_config.name)
         if split == "train" and config.is_generated and config.protocol == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
         return self.open(config, cast(Split, split), self.device, Opening(self.table))
@@ -280,10 +273,9 @@ class MultisetTask(PictureTask):
             raise ConfigError(f"loss '{name}' belongs to data '{OBJECTS}'; choose another, or set data: {OBJECTS}")
         looks = isinstance(loss, Reinforce) and loss.elsewhere < 1
         if (isinstance(loss, EachObject) or looks) and not self._has_boxes("train"):
-            other = "leave 'elsewhere' out" if looks else "take the loss 'single_object'"
+            what = "elsewhere" if looks else name
             raise ConfigError(
-                f"loss '{name}' learns from boxes, and no training picture of {self.data_config.name} has one; give "
-                f"them in a column 'boxes', or {other}"
+                f"loss: '{what}' learns from boxes, and no training picture has one; add a column 'boxes'"
             )
         if looks and self.is_list:
             raise ConfigError(f"loss '{name}': 'elsewhere' is for labels in any order, these are lists; leave it out")
@@ -311,15 +303,16 @@ class MultisetTask(PictureTask):
                 return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
             case Counts():
                 return {"loss": count_loss(output.count_logits, labels)}
-            case ReinforceExpected(entropy=weight):
-                rewards = list_rewards if self.is_list else multiset_rewards
-                looked = self._looked(output, batch, loss.elsewhere)
-                options: dict[str, Any] = {"entropy_weight": weight, "log_glimpses": loss.log_glimpses}
-                found = hsal_expected_loss(output, labels, rewards=rewards, looked=looked, **options)
-            case Reinforce(entropy=weight):
-                reward = list_reward if self.is_list else multiset_reward
-                to_go, looked = isinstance(loss, ReinforceToGo), self._looked(output, batch, loss.elsewhere)
-                found = hsal_loss(output, labels, reward=reward, entropy_weight=weight, to_go=to_go, looked=looked)
+            case Reinforce():
+                options: dict[str, Any] = {
+                    "rewards": list_rewards if self.is_list else multiset_rewards,
+                    "entropy_weight": loss.entropy,
+                    "looked": self._looked(output, batch, loss.elsewhere),
+                }
+                if isinstance(loss, ReinforceExpected):
+                    found = hsal_expected_loss(output, labels, log_glimpses=loss.log_glimpses, **options)
+                else:
+                    found = hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **options)
             case MultisetLoss():
                 found = {"loss": multiset_loss(output.logits, output.said, labels)}
             case CrossEntropy():
@@ -368,12 +361,25 @@ class MultisetTask(PictureTask):
         return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
 
     @classmethod
-    def scoring(  # type: ignore[override]
-        cls, model: Any, examples: Any, *, limit: int | None, sweeps: int = 0
-    ) -> MultisetScoring:
-        """Answers, maps and glimpses; there is no deletion or insertion of a multiset, so ``sweeps`` must be 0."""
-        if sweeps:
-            raise ConfigError(
-                f"sweeps: deletion and insertion are about one answer, not about multisets; found {sweeps}"
-            )
-        return MultisetScoring(model, examples, limit)
+    def scoring(cls, model: Any, examples: MultisetSplit, *, limit: int | None, **options: Any) -> MultisetScoring:
+        """Answers, maps and glimpses."""
+        return MultisetScoring(model, examples, limit, **options)
+
+
+def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The answer to each example, from logits (B,T,K+1) and what was said (B,T)."""
+    said = cast(Tensor, output.trace.answer)
+    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0]  # (B,T)
+    return [_multiset(ids, share, facts.answers) for ids, share in zip(said.cpu(), shares.cpu())]
+
+
+def _multiset(said: Tensor, shares: Tensor, words: Sequence[str]) -> Answer:
+    """The labels up to the first stop (id K), from ids (T,) and their probabilities (T,).
+
+    The confidence is the product of the probabilities of every label and of the stop after them.
+    """
+    ids = said.tolist()
+    end = ids.index(len(words)) if len(words) in ids else len(ids)
+    labels = tuple((words[each], float(share)) for each, share in zip(ids[:end], shares))
+    listed = ", ".join(words[each] for each in sorted(ids[:end]))
+    return Answer(f"{{{listed}}}", float(shares[: end + 1].double().prod()), kind="labels", parts=labels)

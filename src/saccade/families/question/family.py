@@ -20,65 +20,51 @@ from saccade.families import (
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from saccade.families.responder import Responder
+    from saccade.models.facts import ModelFacts
     from saccade.tasks.task import Task
 
+SCENES = ("mref", "mdist", "mbg")
+"""Generated scenes, in which every question was about a digit that is there, unless ``absent`` is set."""
+SEO = "Seo et al. 2016, arXiv:1606.02393"
 MODELS = {
     "stn": ModelSpec(
-        load=lambda: models.StnModel,
-        summary="a spatial transformer that cuts out what it was asked for",
-        paper="Jaderberg et al. 2015, arXiv:1506.02025, as the baseline of Seo et al. 2016, arXiv:1606.02393",
+        lambda: models.StnModel,
+        "a spatial transformer that cuts out what it was asked for",
+        f"Jaderberg et al. 2015, arXiv:1506.02025, as the baseline of {SEO}",
     ),
     "stn-tuned": ModelSpec(
-        load=lambda: models.StnTunedModel,
-        summary="the same, changed until it uses its query: attention points, and half of the picture is the most",
-        paper="after the baseline STN of Seo et al. 2016, arXiv:1606.02393, which did not",
+        lambda: models.StnTunedModel,
+        "the same, changed until it uses its query: attention points, and half of the picture is the most",
+        f"after the baseline STN of {SEO}, which did not",
     ),
-    "soft": ModelSpec(
-        load=lambda: models.SoftModel,
-        summary="one soft attention on the last feature map",
-        paper="Seo et al. 2016, arXiv:1606.02393",
-    ),
+    "soft": ModelSpec(lambda: models.SoftModel, "one soft attention on the last feature map", SEO),
     "hard": ModelSpec(
-        load=lambda: models.HardModel,
-        summary="one hard attention on the last feature map, its location summed out or sampled",
-        paper="Seo et al. 2016, arXiv:1606.02393",
+        lambda: models.HardModel, "one hard attention on the last feature map, its location summed out or sampled", SEO
     ),
-    "hattnet": ModelSpec(
-        load=lambda: models.HAttNetModel,
-        summary="a gate after every stage, a soft attention on the last",
-        paper="Seo et al. 2016, arXiv:1606.02393",
-    ),
+    "hattnet": ModelSpec(lambda: models.HAttNetModel, "a gate after every stage, a soft attention on the last", SEO),
     "hattnet-ctx": ModelSpec(
-        load=lambda: models.HAttNetModel,
-        summary="hattnet whose gates see their local context",
-        paper="Seo et al. 2016, arXiv:1606.02393",
-        defaults={"context": 3},
+        lambda: models.HAttNetModel, "hattnet whose gates see their local context", SEO, {"context": 3}
     ),
     "cross": ModelSpec(
-        load=lambda: models.CrossModel,
-        summary="control: one dot-product attention on the last feature map",
-        paper="Vaswani et al. 2017, arXiv:1706.03762, on the stack of Seo et al. 2016",
+        lambda: models.CrossModel,
+        "control: one dot-product attention on the last feature map",
+        "Vaswani et al. 2017, arXiv:1706.03762, on the stack of Seo et al. 2016",
     ),
     "film": ModelSpec(
-        load=lambda: models.FilmModel,
-        summary="control: the query scales and shifts every stage, no attention",
-        paper="Perez et al. 2018, arXiv:1709.07871, on the stack of Seo et al. 2016",
+        lambda: models.FilmModel,
+        "control: the query scales and shifts every stage, no attention",
+        "Perez et al. 2018, arXiv:1709.07871, on the stack of Seo et al. 2016",
     ),
     "vit": ModelSpec(
-        load=lambda: models.VitModel,
-        summary="control: a small transformer on the cells of the stack, the query is its class token",
-        paper="Dosovitskiy et al. 2021, arXiv:2010.11929, in its hybrid form, on the stack of Seo et al. 2016",
+        lambda: models.VitModel,
+        "control: a small transformer on the cells of the stack, the query is its class token",
+        "Dosovitskiy et al. 2021, arXiv:2010.11929, in its hybrid form, on the stack of Seo et al. 2016",
     ),
-    "blind": ModelSpec(
-        load=lambda: models.BlindModel,
-        summary="control: the stack of SOFT without the query",
-        paper="control for Seo et al. 2016, arXiv:1606.02393",
-    ),
+    "blind": ModelSpec(lambda: models.BlindModel, "control: the stack of SOFT without the query", f"control for {SEO}"),
     "asked-probe": ModelSpec(
-        load=lambda: models.AskedProbeModel,
-        summary="one small head, linear or attention, on a frozen backbone, asked a question; see saccade probe",
-        paper="after Psomas et al. 2025, arXiv:2506.10178, and Seo et al. 2016, arXiv:1606.02393",
+        lambda: models.AskedProbeModel,
+        "one small head, linear or attention, on a frozen backbone, asked a question; see saccade probe",
+        f"after Psomas et al. 2025, arXiv:2506.10178, and {SEO}",
     ),
 }
 
@@ -146,10 +132,14 @@ class Questions(Family):
 
         return QuestionTask
 
-    def responder(self) -> type[Responder]:
-        from saccade.families.question.responder import QuestionResponder
-
-        return QuestionResponder
+    def premise(self, facts: ModelFacts) -> str:
+        """A model that never learned from questions about absent digits cannot say that a digit is not there."""
+        if facts.data.get("name") not in SCENES or facts.data.get("absent"):
+            return ""
+        return (
+            "takes for granted that the digit asked for is in the picture: of one that is not there it names a colour "
+            "all the same, at times with high confidence"
+        )
 
     def page(self) -> ModuleType:
         from saccade.families.question import page

@@ -26,18 +26,22 @@ blind    the answer is the colour of a digit, and the question names one of the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, ClassVar, Literal, cast, get_args
 
 import torch
 from torch import Tensor
 
 from saccade.config import Seed, Share, Within
-from saccade.data.pictures.augment import Augmentation
+from saccade.data.examples import Example, seen_masks
+from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black, Cornered, Distractors
-from saccade.data.scenes.drawing import COLOURS, Drawing
+from saccade.data.scenes.drawing import COLOURS, Drawing, drawing_of
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
@@ -45,9 +49,11 @@ from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.data.scenes.twins import TARGET_COLOUR, drawn_bits, other_colour, other_object
-from saccade.data.tables.sampling import to_device
+from saccade.data.scenes.twins import OTHER_COLOUR, TARGET_COLOUR, drawn_bits, other_colour, other_object
+from saccade.data.tables.sampling import first_numbers, to_device
 from saccade.data.tables.splits import Split
+from saccade.errors import ConfigError
+from saccade.geometry import Size
 
 SceneName = Literal["mref", "mdist", "mbg"]
 SCENES: tuple[str, ...] = get_args(SceneName)
@@ -91,6 +97,8 @@ class SceneDataConfig:
     seed: Seed = 0
 
     is_generated: ClassVar[bool] = True
+    size: ClassVar[Size] = (SPEC.size, SPEC.size)
+    """(height, width) of the network input."""
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -153,15 +161,24 @@ class SceneBatch:
         """(B, H, W) bool: the pixels of all digits."""
         return self.layout.all_objects()
 
-    def new_target_colour(self) -> Tensor:
-        """(B,) another colour for the digit asked for, drawn from the scene number."""
-        return other_colour(self.layout, self.object, drawn_bits(self.layout, self.object, TARGET_COLOUR))
-
     def recolour_target(self) -> SceneBatch:
         """The same questions with the digit asked for in another colour, so with another answer."""
-        colour = self.new_target_colour()
-        scenes = self.layout.recolour(self.object, colour)
-        return replace(self, images=as_float(render(scenes)), scenes=scenes, label=colour)
+        colour = other_colour(self.layout, self.object, drawn_bits(self.layout, self.object, TARGET_COLOUR))
+        return replace(self._in(self.layout.recolour(self.object, colour)), label=colour)
+
+    def recolour_other(self) -> SceneBatch:
+        """The same questions with some other digit in another colour; the answer stays."""
+        other = other_object(self.layout, self.object)
+        colour = other_colour(self.layout, other, drawn_bits(self.layout, self.object, OTHER_COLOUR))
+        return self._in(self.layout.recolour(other, colour))
+
+    def remove_other(self) -> SceneBatch:
+        """The same questions with some other digit gone; the answer stays."""
+        return self._in(self.layout.remove(other_object(self.layout, self.object)))
+
+    def _in(self, scenes: SceneLayout) -> SceneBatch:
+        """The same questions about other scenes."""
+        return replace(self, images=as_float(render(scenes)), scenes=scenes)
 
     def other_query(self) -> tuple[Tensor, Tensor]:
         """(B,) a digit that is present and was not asked for: the one that other changes are about; and that it is."""
@@ -196,7 +213,6 @@ class SceneData:
         self.seed = derive_seed(config.seed, _STREAMS["all" if one_stream else split])
         self._first = _AUTHORS_START[split] if one_stream else 0  # number of this split's first triple in the stream
         self._ends: Tensor | None = None
-        self._firsts: tuple[tuple[int, int], Tensor, Tensor] | None = None
         scenes = self.size
         if self.size is not None:
             self._ends = self._triple_ends(self._first + len(self))
@@ -248,6 +264,70 @@ class SceneData:
             answer = scenes.colour.gather(1, largest[:, None]).squeeze(1)
         return query, answer.repeat_interleave(together)
 
+    def training_batch(self, indices: Tensor, seed: int, *, masks: bool = False) -> SceneBatch:
+        """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
+
+        Those of a finite set are varied by ``seed``, if the settings say how; their layouts are not, which training
+        does not see. ``masks`` is for tables: scenes know theirs.
+        """
+        asks = self.config.asks if self.size is None else 1
+        if len(indices) % asks:
+            raise ConfigError(f"a batch of {len(indices)} cannot be split into scenes that are asked {asks} times each")
+        batch = self.take(indices, together=asks)
+        if self.size is not None and self.config.augment is not None:
+            return replace(batch, images=augment(batch.images, self.config.augment, seed)[0])
+        if asks == 1:
+            return batch
+        return replace(batch, images=batch.images.contiguous(memory_format=torch.channels_last))
+
+    def asking(self, absent: float) -> SceneData:
+        """The same split, of which the share ``absent`` asks for digits that are not there."""
+        found = copy(self)
+        found.config = replace(self.config, absent=absent)
+        found.answers = found.config.answers
+        return found
+
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of the first ``limit`` triples; None or 0: of all."""
+        return first_numbers(self.size, limit, self.split)
+
+    def described(self) -> dict[str, object]:
+        """What the scenes are made of."""
+        config = self.config
+        made_of = {"glyphs": self.glyphs.name, "backgrounds": self.backgrounds, "drawing": config.drawing}
+        return {"data": config.name, **made_of, "protocol": config.protocol, "seed": config.seed}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` scenes, each with its first question."""
+        batch = self.take(self.one_per_scene(count))
+        asked = zip(batch.images, batch.evidence(), batch.query.tolist(), batch.label.tolist())
+        return [
+            Example(image, self.answers[label], seen_masks(mask[None]), self.queries[query])
+            for image, mask, query, label in asked
+        ]
+
+    def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
+        """Write scenes as PNGs and ``scenes.jsonl``.
+
+        Each line holds file, seed, split, index, glyphs, background, drawing and objects (class, colour, rgb, box,
+        scale).
+        """
+        config = self.config
+
+        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
+            index = int(layout.index[scene])
+            named = {"file": file, "seed": config.seed, "split": self.split, "index": index}
+            material = {"glyphs": self.glyphs.name, "background": self.backgrounds}
+            return {
+                **named,
+                **material,
+                "drawing": drawing_of(config.drawing, index),
+                "objects": layout[scene : scene + 1].facts()[0],
+            }
+
+        what = f"{config.name} {self.split} ({config.protocol})"
+        return self.stream.write_scenes(facts, what, numbers, out, progress)
+
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
         step = self.config.asks if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
@@ -279,17 +359,7 @@ class SceneData:
         return scene, triple - start
 
     def _first_asked(self, scene: Tensor) -> tuple[Tensor, Tensor]:
-        """Which digit a fresh scene (B,) is asked for first, and how many it has; drawn for a chunk of them at once."""
-        chunk = self.stream.chunk
-        start = int(scene.min()) // chunk * chunk
-        if int(scene.max()) >= start + chunk:
-            return self._draw_first(scene)
-        if self._firsts is None or self._firsts[0] != (start, chunk):  # of the last chunk they are kept
-            self._firsts = (start, chunk), *self._draw_first(torch.arange(start, start + chunk))
-        _, first, counts = self._firsts
-        return first[scene - start], counts[scene - start]
-
-    def _draw_first(self, scene: Tensor) -> tuple[Tensor, Tensor]:
+        """Which digit a fresh scene (B,) is asked for first, and how many it has."""
         counts = scene_counts(self.spec, self.seed, scene)
         return uniform_below(hash_u32(self.seed, scene, _ASKED), counts), counts
 

@@ -21,15 +21,13 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from saccade.data.tables.sampling import first_numbers
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneBatch, SceneData
 from saccade.families.question.twin_scores import twin_scores
-from saccade.families.question.twins import RECOLOURED_OTHER, RECOLOURED_TARGET, REMOVED_OTHER, changed_scenes
 from saccade.geometry import Size
-from saccade.metrics.labels import accuracy_by_scale
+from saccade.metrics.labels import accuracy_by_scale, right_answers
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.metrics.maps.interventions import CausalAnswers, scores_of_answers
+from saccade.metrics.maps.interventions import scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
@@ -51,12 +49,6 @@ _TWIN_STEP = 3  # every third question is taken, so that there are many scenes: 
 _EDIT_STEP = 2  # of every second batch of them attention is edited
 _TWINS = 25  # questions that a CPU scores with all their twins: what a model has seen of these takes some 200 MB
 _TWINS_ELSEWHERE = 250  # a GPU starves on few
-
-
-def right_answers(logits: Tensor, label: Tensor) -> Tensor:
-    """Whether the likeliest answer is the right one (B,), or one of those (B,K) that hold: (B,) bool."""
-    answer = logits.argmax(-1)  # (B,)
-    return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0
 
 
 class QuestionScoring(Scoring):
@@ -108,8 +100,9 @@ class QuestionScoring(Scoring):
         if not self.model.multi_label:
             is_right = right_answers(swapped, batch.label).double()
             right["swapped_query"] = torch.where(has_other, is_right, torch.nan)
-        if "argmax_logits" in output.aux:  # where a model sums over locations, what the likeliest alone would have said
-            is_right = right_answers(output.aux["argmax_logits"], batch.label)
+        likeliest = getattr(output.aux, "argmax_logits", None)
+        if likeliest is not None:  # where a model sums over locations, what the likeliest alone would have said
+            is_right = right_answers(likeliest, batch.label)
             right[f"{self.right}_argmax_location"] = is_right.double()
         kept.answers.add_values(right)
         kept.columns.append(question=numbers, picture=batch.picture, query=batch.query, label=batch.label)
@@ -159,12 +152,12 @@ class SceneScoring(QuestionScoring):
 
     Args:
         model: in eval mode, on the device of ``data``.
-        data: the split.
+        data: the split, which is asked for digits that are there; a model that learned to say that one is not there
+            is also asked for digits that are not.
         limit: at most this many triples, from the first on.
         sweeps: triples for deletion and insertion, from the first on.
         twins: triples whose scenes are rendered again for scores of maps under intervention, see
             :mod:`saccade.metrics.maps.interventions`; from the first on.
-        absent: the same split, asked for digits that are not there; None: the model says of none that it is not.
     """
 
     data: SceneData
@@ -177,14 +170,13 @@ class SceneScoring(QuestionScoring):
         limit: int | None = None,
         sweeps: int = 200,
         twins: int = 0,
-        absent: SceneData | None = None,
     ) -> None:
         fewest = 2 * data.spec.slots  # so many surely have maps to exchange: no more than half are about one scene
         if limit is not None and limit < fewest:
             raise DataError(f"limit: maps are exchanged between scenes, which takes at least {fewest}, found {limit}")
-        numbers = first_numbers(data.size, limit, data.split)
-        super().__init__(model, data, numbers, numbers[:sweeps], (data.spec.size, data.spec.size))
-        self.twins, self.absent = twins, absent
+        numbers = data.sampled(limit)
+        super().__init__(model, data.asking(0.0), numbers, numbers[:sweeps], data.config.size)
+        self.twins, self.absent = twins, data.asking(1.0) if data.config.absent else None
         self.on_cpu = data.device.type == "cpu"
         self.threads, self.swept_at_once = thread_count(data.device), _SWEPT if self.on_cpu else BATCH
         self._taking = Lock()  # scenes are kept by who makes them
@@ -210,20 +202,22 @@ class SceneScoring(QuestionScoring):
         kept.columns.append(scale=batch.scale)
         kept.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
         is_planted = self.data.config.planted != "none"
-        changed = changed_scenes(batch, target=not is_planted)
-        pictures = torch.cat(list(changed.picture.values()))  # (W·B,)
-        query = batch.query.repeat(len(changed.picture))  # (W·B,)
-        logits = seen.logits_of_changed(changed.images, scene[changed.row], query, pictures)  # (W·B,K)
-        after = dict(zip(changed.picture, torch.split(logits.argmax(-1), len(batch))))
-        answers = CausalAnswers(
-            truth=batch.label,
-            before=answers_of(output.trace),
-            target_changed=after.get(RECOLOURED_TARGET),
-            new_truth=None if is_planted else changed.new_label,
-            others_changed={"recoloured": after[RECOLOURED_OTHER], "removed": after[REMOVED_OTHER]},
+        recoloured = None if is_planted else batch.recolour_target()
+        causal = scores_of_answers(
+            batch.label,
+            answers_of(output.trace),
+            target_changed=None if recoloured is None else self._answers(recoloured),
+            new_truth=None if recoloured is None else recoloured.label,
+            others_changed={
+                "recoloured": self._answers(batch.recolour_other()),
+                "removed": self._answers(batch.remove_other()),
+            },
         )
-        causal = scores_of_answers(answers)
         kept.causal.add_values({name: values for name, values in causal.items() if name != "accuracy"})
+
+    def _answers(self, batch: SceneBatch) -> Tensor:
+        """The model's answers (B,), each question about a picture of its own."""
+        return in_parts(self.model, batch.images, batch.query).logits.argmax(-1)
 
     def further(self) -> Iterator[Job]:
         """Deletion and insertion, and scenes rendered again."""

@@ -21,22 +21,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from saccade.data.tables.sampling import sample_pictures, table_folder
-from saccade.data.tables.table import Table
-from saccade.families.question.scores import QuestionScoring, right_answers
+from saccade.data.tables.table import UNSEEN, Table
+from saccade.errors import ConfigError
+from saccade.families.question.scores import QuestionScoring
 from saccade.families.question.tables import TableBatch, TableData
 from saccade.metrics.intervals import mean_defined
-from saccade.metrics.labels import details_of
+from saccade.metrics.labels import details_of, right_answers
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.faithfulness import blurred
-from saccade.metrics.maps.points import Clicks, at_points, exactly_at
-from saccade.metrics.maps.scorer import Baseline
+from saccade.metrics.maps.points import Clicks
+from saccade.metrics.maps.scorer import at_places
 from saccade.metrics.result import CountValue, Part, Scores, Summary, only_defined
 from saccade.metrics.sets import weighted_map
 from saccade.metrics.verdict import against_chance
@@ -94,7 +94,7 @@ def training_prior(table: Table, queries: tuple[str, ...], answers: tuple[str, .
     overall = holds.sum(0) / asked.sum()  # (K,)
     by_query = torch.where(asked[:, None] > 0, holds / asked[:, None].clamp(min=1), overall)  # (Q,K)
     along = [torch.tensor(points, dtype=torch.float64).reshape(-1, 2) for points in places]  # (n,2) each
-    mean = [[mean_defined(each[:, 0]).mean, mean_defined(each[:, 1]).mean] for each in along]
+    mean = [[mean_defined(each[:, 0]), mean_defined(each[:, 1])] for each in along]
     return TrainingPrior(overall, by_query, torch.tensor(mean))
 
 
@@ -104,7 +104,6 @@ class TableScoring(QuestionScoring):
     Args:
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
-        prior: what the training rows know, for the baselines; None: without them.
         limit: at most this many questions: those about a sample of the pictures.
         sweeps: questions for deletion and insertion. Each is about another picture of such a sample, as far as there
             are so many.
@@ -116,17 +115,22 @@ class TableScoring(QuestionScoring):
         self,
         model: QueryModel,
         data: TableData,
-        prior: TrainingPrior | None = None,
         *,
         limit: int | None = None,
         sweeps: int = SWEEPS,
+        twins: int = 0,
     ) -> None:
+        if twins:
+            raise ConfigError(f"twins: photographs cannot be rendered again with one thing changed; found {twins}")
+        if data.multi_label != model.multi_label:
+            has, gives = ("several labels", "one") if data.multi_label else ("one label", "several")
+            raise ConfigError(f"{data.name} has {has} for a question, but the model answers with {gives}")
         numbers = data.sampled(limit)  # (N,)
         rows = [data.rows[number] for number in numbers.tolist()]
         images, words = [row.image for row in rows], [row.query for row in rows]
         swept = numbers[sample_pictures(images, table_folder(data.table.name), words, sweeps)]
         super().__init__(model, data, numbers, swept, data.config.size)
-        self.prior = prior
+        self.prior = training_prior(data.table, data.queries, data.answers)
 
     def fill(self, images: Tensor) -> Tensor:
         """The pictures, blurred."""
@@ -171,6 +175,8 @@ class TableScoring(QuestionScoring):
         parts, groups = super().scores(kept), kept.maps.groups
         metrics: Scores = {**only_defined(parts["metrics"])}
         counts: dict[str, CountValue] = {"questions": len(groups), "pictures": len(torch.unique(groups))}
+        unread = [reason for reason in self.data.table.skipped if UNSEEN not in reason]  # the model's words count
+        counts["skipped_rows"] = len(unread) + len(self.data.skipped)
         if len(self.swept):
             counts["swept_pictures"] = len(torch.unique(kept.columns["act_picture"]))
         if self.model.multi_label:
@@ -221,7 +227,7 @@ class TableScoring(QuestionScoring):
         """The mean of ``values`` (N,) for each query of which some are defined."""
         query = kept.columns["query"]
         return only_defined(
-            {word: mean_defined(values[query == number]).mean for number, word in enumerate(self.data.queries)}
+            {word: mean_defined(values[query == number]) for number, word in enumerate(self.data.queries)}
         )
 
     def _habit_scores(self, kept: Kept) -> dict[str, dict[str, float]]:
@@ -255,16 +261,5 @@ def _add_maps(kept: Kept, trace: AttentionTrace, batch: TableBatch, prior: Train
     grids = grids_of(trace, size) or Grids.pixels(size)
     centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
     places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, box)})
-    beside: dict[str, Baseline] = {}
-    for name, points in places.items():
-        known = ~points.isnan().any(1)  # (B,): of the others such a baseline says nothing
-        if clicks.are_there and bool(known.any()):
-            at_cells = partial(_cell_at, points, size)
-            laid = grids.to(points.device).through(at_cells)  # (B,H,W)
-            beside |= {name: Baseline(laid, known), f"{name}_exact": Baseline(exactly_at(points, size), known)}
+    beside = at_places(places, grids, size, exact=True) if clicks.are_there else {}
     kept.maps.add_trace(trace, batch.evidence(), groups=batch.picture, clicks=clicks, beside=beside)
-
-
-def _cell_at(points: Tensor, size: tuple[int, int], frame: Tensor, cells: tuple[int, int]) -> Tensor:
-    """The map (B,H,W) of the cell at each point (B,2)."""
-    return at_points(points, frame, cells, size)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from saccade.config import Within
+from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.evidence import Marks
 from saccade.data.pictures.feature_cache import FEATURES_MB
@@ -20,6 +22,8 @@ from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS
 from saccade.geometry import Size
+from saccade.models.base import ImageModel
+from saccade.tasks.cached_features import RowFeatures
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +125,8 @@ class TableData(ImageSplit):
             progress=progress,
         )
         self.multi_label = table.several
+        self.features: RowFeatures | None = None
+        """What stands in the place of pictures."""
         self._query = self.ids(self.queries, lambda row: row.query)  # (N,)
         if not self.multi_label:
             self._label = self.ids(self.answers, lambda row: row.label)  # (N,)
@@ -155,6 +161,28 @@ class TableData(ImageSplit):
         numbers = self.numbers(indices)
         label = self._label[numbers]
         return self._query[numbers], label.float() if self.multi_label else label, self.picture[numbers]
+
+    def training_batch(self, indices: Tensor, seed: int, *, masks: bool = False) -> TableBatch:
+        """The questions ``indices`` (B,) with pictures varied by ``seed``, and ``masks`` with them where asked for."""
+        return self.take(indices, seed, masks=masks)
+
+    def with_features(
+        self, model: ImageModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
+    ) -> TableData:
+        """The same questions with what the encoder of ``model``, as it is now, makes of their pictures."""
+        found = copy(self)
+        found.features = RowFeatures(self, model, limit_mb=self.config.features_mb, on_progress=on_progress)
+        return found
+
+    def shown(self, count: int) -> list[Example]:
+        """The first ``count`` pictures, each with its first question."""
+        numbers = self.one_per_picture(count)
+        batch = self.take(numbers)
+        rows = [self.rows[number] for number in numbers.tolist()]
+        return [
+            Example(image, ", ".join(row.labels), seen_masks(mask[None]), row.query)
+            for image, mask, row in zip(batch.images, batch.evidence(), rows)
+        ]
 
     def one_per_picture(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of questions that are all about different pictures, from the first on."""

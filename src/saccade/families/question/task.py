@@ -1,89 +1,69 @@
-"""Training of models that answer queries: the part that generated scenes and your own tables share."""
+"""Query-guided attributes: a picture and a query in, an answer out, on generated scenes or a table of your own.
+
+The training side: batches as a function of their number alone, the loss, the quick validation. Scoring is in
+:mod:`saccade.families.question.scores`.
+
+Of a table, the sizes of the model's query and answer are filled in from its words. A phase that leaves the backbone as
+it is learns from its features, which are computed once and kept on disk (:mod:`saccade.tasks.cached_features`). With
+``features: auto`` this needs pictures that are not varied (``data.augment: null``) and a model that sees the whole
+backbone before it is asked, as SOFT does and HAttNet does not. ``kept`` leaves pictures unvaried, whatever
+``data.augment`` says; ``fresh`` keeps nothing. Validation in such a phase reads them too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import Weight
-from saccade.errors import ConfigError
+from saccade.config import from_dict
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.scenes.kernels import renderer_description
+from saccade.data.tables.doubts import warn_of_one_answer
+from saccade.data.tables.splits import Split
+from saccade.errors import ConfigError, DataError
+from saccade.families.question.causal import CausalConfig, write_causal
+from saccade.families.question.losses import LOSSES, CrossEntropy, Default, Reinforce, answer_loss, sampled_loss
 from saccade.families.question.readers import READERS
-from saccade.families.question.scores import right_answers
-from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
-from saccade.losses.policy import reinforce
+from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.families.question.scores import QuestionScoring, SceneScoring
+from saccade.families.question.table_scores import TableScoring
+from saccade.families.question.tables import TableData, TableDataConfig
+from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import in_parts
-from saccade.tasks.picture_task import OverlapTerm, PictureTask
-from saccade.tasks.task import Batch, HeldOut, in_batches
+from saccade.tasks.cached_features import is_frozen
+from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, photograph_entries, table_parts, word_entries
+from saccade.tasks.forward_passes import distinct, in_parts
+from saccade.tasks.picture_task import OverlapTerm, PictureTask, filled_in, with_labels_of
+from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput
 
-ENTROPY_WEIGHT = 0.002
-"""λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early."""
-
-
-@dataclass(frozen=True)
-class Default:
-    """Cross-entropy of the answer; REINFORCE where the model draws locations in training."""
-
-    entropy: Weight = ENTROPY_WEIGHT
-    """λ of the entropy bonus of REINFORCE."""
-    evidence_weight: Weight = 0.0
-    """Weight of the loss that trains the map to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such
-    loss."""
-    overlap_weight: Weight = 0.0
-    """Weight of the loss on what maps of different questions about one picture share, :mod:`saccade.losses.maps`."""
-
-
-@dataclass(frozen=True)
-class Reinforce(Default):
-    """REINFORCE on the locations that the model draws in training; a model that draws none is refused."""
-
-
-@dataclass(frozen=True)
-class CrossEntropy:
-    """Cross-entropy of the answer, whether or not the model draws locations."""
-
-    evidence_weight: Weight = 0.0
-    """As in :class:`Default`."""
-    overlap_weight: Weight = 0.0
-    """As in :class:`Default`."""
-
-
-Loss = Default | Reinforce | CrossEntropy
-LOSSES: dict[str, type] = {"default": Default, "cross_entropy": CrossEntropy, "reinforce": Reinforce}
-
-
 VALIDATION_BATCH = 500
-
-
-class QueryBatch(Protocol):
-    """Questions about pictures, with their answers."""
-
-    @property
-    def images(self) -> Tensor:
-        """(B,3,H,W) float in 0..1."""
-
-    @property
-    def query(self) -> Tensor:
-        """(B,)."""
-
-    @property
-    def label(self) -> Tensor:
-        """(B,) ids, or (B,K) floats when several answers may hold."""
-
-    def evidence(self) -> Tensor:
-        """(B,H,W) bool: where the answer can be seen."""
-
-    def __len__(self) -> int: ...
+TWINS = 100
+"""Questions whose scenes are rendered again for an evaluation, if it does not say how many."""
+KEPT = "/kept"
+"""Behind the name of a split: the questions with the features of their pictures."""
+KEPT_AT_ONCE = 64  # questions with their features in validation: as many as commonly learn together
+FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
+"""Said of a run on MBG that had no others, in its log, its card and the tables."""
 
 
 class QuestionTask(PictureTask):
-    """Trains one query model."""
+    """Trains one query model.
+
+    Args:
+        model: name of the model, as its family declares it.
+        model_config: settings of the model; of a table ``queries``, ``answers`` and ``multi_label`` come from it.
+        data: settings of :class:`SceneDataConfig` or :class:`TableDataConfig`.
+        protocol: sizes and splits; overrides that of ``data``.
+        seed: of the weights, of the order of a finite training set and of what augments it, and of fresh training
+            scenes. Validation and test scenes do not depend on it, so that runs with different seeds are scored on the
+            same pictures.
+    """
 
     name = "question"
     model_kind = QueryModel
@@ -95,15 +75,61 @@ class QuestionTask(PictureTask):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self._overlap_term = OverlapTerm()
+        if self.table is None:
+            self.protocol = self.data_config.protocol
 
     @classmethod
-    def for_data(cls, name: str) -> type[QuestionTask]:
-        """The task for the data called ``name``: a table (READER:PATH, or its reader alone), or generated scenes."""
-        from saccade.families.question.scene_task import SceneTask
-        from saccade.families.question.table_task import TableTask
+    def settings_of(cls, name: str) -> type:
+        """Those of a table (READER:PATH, or its reader alone), or of generated scenes."""
+        return TableDataConfig if not name or ":" in name or name in READERS else SceneDataConfig
 
-        is_table = not name or ":" in name or name in READERS
-        return TableTask if is_table else SceneTask
+    @classmethod
+    def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> SceneDataConfig | TableDataConfig:
+        """The protocol of a recipe overrides that of its scenes."""
+        if settings.get("name") == "causal":
+            raise DataError("'causal' is drawn by `saccade data make causal --out DIR`; then name it causal:DIR")
+        kind = cls.settings_of(str(settings.get("name", "")))
+        if protocol and kind is SceneDataConfig:
+            settings = {**settings, "protocol": protocol}
+        return cast("SceneDataConfig | TableDataConfig", from_dict(kind, settings, where="data"))
+
+    @classmethod
+    def open(
+        cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
+    ) -> SceneData | TableData:
+        """Generated scenes, or a table in the words of the model."""
+        if isinstance(config, SceneDataConfig):
+            scenes = SceneData(config, split, device, allow_pack=how.allow_pack)
+            return cast(SceneData, with_labels_of(scenes, how.facts))
+        words: dict[str, Any] = {}
+        if how.facts is not None:
+            words = {"queries": how.facts.queries, "answers": how.facts.answers}
+        return TableData(config, split, device, how.table, progress=how.progress, **words)
+
+    @classmethod
+    def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> QuestionScoring:
+        """Answers and maps; of scenes also what becomes of them when one thing is changed."""
+        if isinstance(examples, SceneData):
+            return SceneScoring(model, examples, limit=limit, **{"twins": TWINS, **options})
+        return TableScoring(model, examples, limit=limit, **options)
+
+    @classmethod
+    def write_split(cls, settings: Mapping[str, Any], split: Split, count: int, out: Path, **how: Any) -> Path:
+        """Write scenes as PNGs and ``scenes.jsonl``, or a causal set."""
+        if settings["name"] != "causal":
+            return super().write_split(settings, split, count, out, **how)
+        return write_causal(from_dict(CausalConfig, settings, where="data"), split, count, Path(out), **how)
+
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """What a table asks and answers decides sizes; questions for digits that are absent have one answer more."""
+        table = self.table
+        if table is None:
+            decided = {"answers": len(self.data_config.answers)} if self.data_config.absent else {}
+            return filled_in(model_config, decided, "the data")
+        learned = (", ".join(row.labels) for row in table.rows if row.split == "train")
+        warn_of_one_answer(table.name, learned, things="questions", word="answer")
+        decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.several}
+        return filled_in(model_config, decided, table.name)
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -111,21 +137,89 @@ class QuestionTask(PictureTask):
         data = self.split("val")
         return data.queries, data.answers
 
-    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
-        """The questions ``indices`` (B,) with their pictures and answers."""
-        made = self.training_batch(data, indices, number)
-        evidence = {"evidence": made.evidence()} if self.evidence_weight else {}
-        return {"images": made.images, "query": made.query, "label": made.label, **evidence}
+    def summary(self) -> str:
+        """What the table holds; of scenes the photographs, the drawing if not saccade's own, what makes them on a GPU.
 
-    def training_batch(self, data: Any, indices: Tensor, number: int) -> QueryBatch:
-        """The questions ``indices`` (B,) for training; ``number`` is that of this batch among those of all ranks."""
-        batch: QueryBatch = data.take(indices)
-        return batch
+        The photographs that ship are too few to conclude anything from. A first scene shows whether the kernels build.
+        """
+        if self.table is not None:
+            return self.table.summary()
+        lines = [f"{name}: {value}" for name, value in self.training_notes().items()]
+        if self.data_config.drawing != "blend":
+            lines.append(f"drawing: {self.data_config.drawing}")
+        if self.device.type == "cuda":
+            self.split("train").stream.scenes(torch.zeros(1, dtype=torch.int64))
+            lines.append(f"scenes are made on {self.device} by {renderer_description(self.device, self.size[0])}")
+        return "; ".join(lines)
+
+    def training_notes(self) -> dict[str, str]:
+        """The photographs behind the training scenes, by name."""
+        notes = super().training_notes()
+        if self.data_config.name != "mbg":
+            return notes
+        name = str(self.split("train").backgrounds)
+        return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name, **notes}
+
+    def extra_data_parts(self) -> dict[str, Entries]:
+        """The questions of a table, their pictures and the words; or the glyphs of scenes, and the photographs."""
+        config, table = self.data_config, self.table
+        if table is not None:
+            return {
+                **table_parts(table, lambda row: (row.split, row.labels), self.on_progress),
+                "vocabulary": word_entries(query=table.queries, answer=table.answers),
+            }
+        parts = {"glyphs": glyph_entries(config.glyphs)}
+        if config.name == "mbg":
+            parts["backgrounds"] = photograph_entries(config.backgrounds, self.on_progress)
+        return parts
+
+    def make_split(self, name: str) -> SceneData | TableData:
+        """One split of the data, on the device; or SPLIT/kept: with the features of its pictures."""
+        if name.endswith(KEPT):
+            return cast(TableData, self.split(name.removesuffix(KEPT)).with_features(self.model, self.on_progress))
+        return cast("SceneData | TableData", super().make_split(name))
+
+    def training_split(self, data: str = "default", features: str = "auto") -> SceneData | TableData:
+        """Questions with their pictures, or with what is kept of these while the backbone is frozen."""
+        for name in LEARNED:  # what was kept is of a backbone that may have learned since
+            self._splits.pop(f"{name}{KEPT}", None)
+        return cast("SceneData | TableData", self.split(f"train{KEPT}" if self._keeps(features) else "train"))
+
+    def _keeps(self, features: str) -> bool:
+        """Whether the phase that begins learns from kept features: its weights and modes are set by now."""
+        config, encoder = self.data_config, self.model.encoder
+        if self.table is None or features == "fresh" or not config.features_mb:
+            return False
+        is_still = encoder is not None and is_frozen(encoder)
+        if features == "kept" and not is_still:
+            raise ConfigError(
+                "features 'kept': the weights or statistics of the encoder change in this phase, or it has replicas; "
+                "freeze it, or take features: fresh"
+            )
+        return is_still and (features == "kept" or config.augment is None)
+
+    def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
+        """The questions ``indices`` (B,) with their answers, and with their pictures or the features of those."""
+        if isinstance(data, TableData) and data.features is not None:
+            query, label, _ = data.questions(indices)
+            evidence = {"evidence": data.evidence(indices)} if self.evidence_weight else {}
+            return {"encoding": data.features.take(indices), "query": query, "label": label, **evidence}
+        batch = data.training_batch(indices, derive_seed(self.seed, number), masks=bool(self.evidence_weight))
+        evidence = {"evidence": batch.evidence()} if self.evidence_weight else {}
+        return {"images": batch.images, "query": batch.query, "label": batch.label, **evidence}
+
+    def distinct_numbers(self, data: Any, count: int) -> Tensor:
+        """One question about each picture, of as many pictures."""
+        if isinstance(data, SceneData):
+            return data.one_per_scene(count)
+        order = torch.randperm(data.size, generator=torch.Generator().manual_seed(0))  # or all would ask the same
+        first, _ = distinct(data.picture[order.to(data.device)].cpu())
+        return order[first][evenly_spaced(len(first), count)]
 
     def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
         """The questions ``numbers`` (B,) with their pictures and answers."""
-        made: QueryBatch = data.take(numbers)
-        return HeldOut(made.images, made.query, made.label)
+        batch = data.take(numbers)
+        return HeldOut(batch.images, batch.query, batch.label)
 
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``; of a picture that is asked several times there is one copy."""
@@ -134,27 +228,24 @@ class QuestionTask(PictureTask):
         images, query = batch["images"], batch["query"]
         return {"images": images, "query": query, "asks": len(query) // len(images)}
 
-    def checked_loss(self, loss: Loss, data: str) -> Loss:
+    def checked_loss(self, loss: CrossEntropy, data: str) -> CrossEntropy:
         """Any loss whose evidence is there; whether the model draws what it needs is seen when it does."""
-        if loss.overlap_weight and self.asks < 2:
+        config, table = self.data_config, self.table
+        if loss.evidence_weight and table is None and config.augment is not None:
+            raise ConfigError(
+                "loss: evidence_weight: the evidence of scenes is not varied with them; data.augment=null"
+            )
+        if loss.overlap_weight and (table is not None or config.protocol != "unlimited" or config.asks < 2):
             raise ConfigError(
                 "loss: overlap_weight compares questions about one picture, and training has one for each; take "
                 "generated scenes with data.asks of 2 or more and `protocol=unlimited`, or leave it out"
             )
-        self.require_evidence(loss.evidence_weight, self.has_evidence)
+        rows = () if table is None else table.rows
+        marked = any(row.split == "train" and (row.box or row.point or row.mask) for row in rows)
+        self.require_evidence(loss.evidence_weight, table is None or marked)
         return loss
 
-    @property
-    def asks(self) -> int:
-        """How many training questions in a row are about one picture."""
-        return 1
-
-    @property
-    def has_evidence(self) -> bool:
-        """Whether training pictures say where answers can be seen."""
-        return True
-
-    def loss(self, raw: QuestionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
+    def loss(self, raw: QuestionOutput, batch: Batch, loss: CrossEntropy) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
 
         What a part of a model answers by itself (``helper_logits``), for training alone, is taught the same answer.
@@ -207,24 +298,12 @@ class QuestionTask(PictureTask):
         return {**scores, "loss": float(loss) / len(label)}
 
     def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits (B,K) and labels (B,) or (B,K) of the validation split, batch by batch."""
-        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            yield in_parts(model, batch.images, batch.query).logits, batch.label
-
-
-def answer_loss(logits: Tensor, label: Tensor) -> Tensor:
-    """Cross-entropy of one answer (B,), or of the set of answers (B,K) that hold."""
-    return cross_entropy(logits, label) if label.dim() == 1 else binary_cross_entropy(logits, label)
-
-
-def sampled_loss(raw: QuestionOutput, label: Tensor, entropy_weight: float) -> Tensor:
-    """REINFORCE on the locations that a model drew, each rewarded with the log-probability of ``label`` there.
-
-    The label is one answer (B,), or a set of answers (B,K).
-    """
-    logits = raw.sampled_logits  # (B,S,K)
-    if label.dim() == 1:
-        log_likelihood = torch.take_along_dim(logits.log_softmax(-1), label[:, None, None], dim=-1).squeeze(-1)  # (B,S)
-    else:
-        log_likelihood = log_likelihood_of_set(logits, label[:, None])  # (B,S)
-    return reinforce(log_likelihood, raw.sampled_log_prob, entropy=raw.entropy, entropy_weight=entropy_weight)  # ()
+        """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
+        if f"train{KEPT}" not in self._splits or model is not self.model:
+            for batch in in_batches(self.split("val"), VALIDATION_BATCH):
+                yield in_parts(model, batch.images, batch.query).logits, batch.label
+            return
+        data = self.split(f"val{KEPT}")
+        for numbers in torch.split(torch.arange(data.size, device=data.device), KEPT_AT_ONCE):
+            query, label, _ = data.questions(numbers)
+            yield model.ask(data.features.take(numbers), query).logits, label

@@ -1,20 +1,16 @@
 """Scenes rendered again with one thing changed.
 
-:class:`SceneTwins` is for scores of maps: every digit of a scene is moved, removed and recoloured in each other colour
+Every digit of a scene is moved, removed and recoloured in each other colour
 once; all questions about the scene share these twins. For each question, "other" is the digit whose area is most like
 that of the digit asked for, and which can be moved if that one can. Moves are at least as long as a cell of the
 coarsest grid, onto free ground.
-
-:func:`changed_scenes` is for scores of answers: one change of each kind for each question. Questions about one scene
-often change it in the same way: they draw the same other digit, or the colour that another question gave it. Every
-different picture is drawn once.
 
 Axes: B questions, S scenes, N slots, P digits present in all scenes or pictures, K other colours.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -25,7 +21,7 @@ from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
-from saccade.data.scenes.twins import OTHER_COLOUR, Places, drawn_bits, free_places, other_colour, other_object
+from saccade.data.scenes.twins import Places, free_places
 from saccade.families.question.scenes import SceneBatch
 from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
@@ -133,43 +129,3 @@ class SceneTwins:
 def drawn(layout: SceneLayout) -> Tensor:
     """The pictures (P,3,H,W) of scenes, in 0..1."""
     return as_float(render(layout))
-
-
-RECOLOURED_TARGET, RECOLOURED_OTHER, REMOVED_OTHER = "recoloured_target", "recoloured_other", "removed_other"
-_GONE = len(COLOURS)  # stands for the colour of a digit that is removed
-
-
-@dataclass(frozen=True)
-class ChangedScenes:
-    """Pictures, and which of them shows the change of each question."""
-
-    images: Tensor
-    """(P,3,H,W) float32 in 0..1."""
-    row: Tensor
-    """(P,): a question of the batch about the scene that was changed."""
-    picture: dict[str, Tensor]
-    """The number (B,) of the picture of each question, for each way of changing it."""
-    new_label: Tensor
-    """(B,) the colour of the digit asked for, where it is recoloured."""
-
-
-def changed_scenes(batch: SceneBatch, *, target: bool = True) -> ChangedScenes:
-    """Scenes with another digit recoloured or removed, and the ``target`` recoloured, if that is asked for."""
-    label = batch.new_target_colour()  # (B,)
-    other = other_object(batch.layout, batch.object)  # (B,)
-    colour = other_colour(batch.layout, other, drawn_bits(batch.layout, batch.object, OTHER_COLOUR))  # (B,)
-    ways = {RECOLOURED_OTHER: (other, colour), REMOVED_OTHER: (other, torch.full_like(colour, _GONE))}
-    if target:
-        ways = {RECOLOURED_TARGET: (batch.object, label), **ways}
-    obj, given = (torch.cat(column) for column in zip(*ways.values()))  # (W·B,) each
-    is_gone, scene = given == _GONE, distinct(batch.scene)[1].repeat(len(ways))  # (W·B,) each
-    # Pictures without a digit come last, small digits first: what changes alike is encoded together.
-    side = batch.layout.side.repeat(len(ways), 1).gather(1, obj[:, None]).squeeze(1)  # (W·B,)
-    order = is_gone * (batch.layout.spec.size + 1) + side  # (W·B,)
-    place = (order * len(batch) + scene) * batch.layout.present.shape[1] + obj  # (W·B,)
-    first, number = distinct(place * (_GONE + 1) + given)  # (P,), (W·B,)
-    row, obj, given = first % len(batch), obj[first], given[first]  # (P,) each
-    layout, kept = batch.layout[row], int((given != _GONE).sum())
-    changed = layout[:kept].recolour(obj[:kept], given[:kept]), layout[kept:].remove(obj[kept:])
-    images = torch.cat([drawn(scenes) for scenes in changed])  # (P,3,H,W)
-    return ChangedScenes(images, row, dict(zip(ways, torch.split(number, len(batch)))), label)

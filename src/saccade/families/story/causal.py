@@ -31,15 +31,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from saccade.families.story import sentence_scores
 from saccade.families.story.edits import TRIES, Edit, exchanged, names_in, pairs_of_names, removed, rules_know
-from saccade.families.story.sentence_scores import (
-    SentenceWeights,
-    batch_of,
-    respond,
-    rival_maps,
-    said,
-    sentence_weights,
-)
+from saccade.families.story.sentence_scores import SentenceWeights, batch_of, respond, rival_maps, said
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.metrics.slots import moved_to, weights_hold
 from saccade.models.story import StoryModel
@@ -171,7 +165,7 @@ class CausalTests:
             return Asking(torch.zeros(0, self.answer_words, dtype=torch.long), None, {})
         batch = batch_of(self.model, asked, self.words)
         raw = respond(self.model, batch)
-        seen = sentence_weights(self.model, raw, batch["story"])
+        seen = sentence_scores.sentence_weights(self.model, raw, batch["story"])
         return Asking(said(raw).cpu(), seen, {} if seen is None else rival_maps(batch))
 
     def _compare(self, score: str, after: Asking, edits: Mapping[int, Edit]) -> None:

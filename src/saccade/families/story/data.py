@@ -49,6 +49,7 @@ from saccade.errors import DataError
 from saccade.families.story.reading import StoryItem
 from saccade.families.story.stories import StoryExample, cut_sentences, story_words, words_of
 from saccade.families.story.world import TASKS, generate_story
+from saccade.models.facts import ModelFacts
 
 READERS = ("babi", "jsonl")
 GENERATED = "stories"
@@ -130,11 +131,10 @@ class StorySource:
     def _load(self, split: str) -> Splits:
         config = self.config
         if config.is_generated:
-            many = {"train": config.questions, "val": max(1, config.questions // 10)}.get(split)
-            many = min(1000, config.questions) if many is None else many
+            sizes = (config.questions, max(1, config.questions // 10), min(1000, config.questions))
             first = SPLITS.index(split)  # the splits take stories in turn
             tasks = config.tasks or tuple(TASKS)
-            return {split: [each for task in tasks for each in generated(config, task, many, first, 3)]}
+            return {split: [each for task in tasks for each in generated(config, task, sizes[first], first, 3)]}
         reader, path = split_reference(config.name, READERS)
         if reader == "jsonl":
             splits, self.summary = read_story_jsonl(path)
@@ -143,6 +143,25 @@ class StorySource:
             return {"test": babi_questions(path, config, "test")}
         train, val = held_out(babi_questions(path, config, "train"), config.validation)
         return {"train": train, "val": val}
+
+
+@dataclass(frozen=True)
+class AskedQuestions:
+    """One split of the questions, to be scored and shown."""
+
+    name: str
+    """Of the data."""
+    questions: list[StoryExample]
+    facts: ModelFacts | None = None
+    """Of the model that is asked."""
+
+    def described(self) -> dict[str, object]:
+        """The name of the data, or its reader."""
+        return {"data": self.name.partition(":")[0]}
+
+    def shown(self, count: int) -> list[Example]:
+        """The first questions, one of each task in turn."""
+        return [example_of(each) for each in in_turn(self.questions)[:count]]
 
 
 def generated(config: StoryDataConfig, task: int, many: int, first: int = 0, every: int = 1) -> Iterator[StoryExample]:
@@ -241,8 +260,7 @@ def read_babi(path: Path, task: str) -> list[StoryExample]:
 
 def held_out(asked: Sequence[StoryExample], share: float) -> tuple[list[StoryExample], list[StoryExample]]:
     """Training and validation questions: of each task the last ``share`` of its stories is held out, whole stories."""
-    train: list[StoryExample] = []
-    val: list[StoryExample] = []
+    train, val = list[StoryExample](), list[StoryExample]()
     for own in by_task(asked).values():
         cut = round(len(own) * (1 - share))
         while 0 < cut < len(own) and own[cut].sentences[:1] and own[cut].goes_on(own[cut - 1]):
@@ -296,11 +314,10 @@ def _question_in(cells: Cells, where: str) -> StoryExample:
     story, answer, supporting = (cells.get(key) for key in ("story", "answer", "supporting"))
     if not isinstance(story, (str, list)):
         raise UnusableRowError("no story", "" if story is None else f"found {str(story)[:40]}")
-    sentences = (
-        cut_sentences(story)
-        if isinstance(story, str)
-        else [" ".join(_worded("sentence", text).split()) for text in story]
-    )
+    if isinstance(story, str):
+        sentences = cut_sentences(story)
+    else:
+        sentences = [" ".join(_worded("sentence", text).split()) for text in story]
     if isinstance(answer, list) and all(isinstance(word, (str, int, float)) for word in answer):
         answer = ",".join(map(str, answer))
     numbers = supporting if isinstance(supporting, list) else [] if supporting is None else [supporting]

@@ -16,7 +16,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from torch import Tensor
 from saccade.answer import Answer
 from saccade.errors import DataError
 from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.families.responder import Asks, Question, Responder, Response, calibrated, ranked, with_raw
+from saccade.families.responder import Question, Responder, Response, calibrated, ranked, with_raw
 from saccade.families.story.stories import facts_and_questions, kept_places, words_of
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
@@ -63,8 +63,7 @@ class StoryItem:
         return " ".join(self.sentences)
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """What of a story gets into the memory of a model."""
 
     places: tuple[int, ...]
@@ -99,8 +98,9 @@ class Stories(InputReader):
             texts = list(source) if isinstance(source, Iterable) else [source]
             if not all(isinstance(text, str) for text in texts):
                 raise DataError(f"a story is a path or a list of sentences, found {source!r:.60}")
-            questions = [text.strip() for text in texts if text.rstrip().endswith("?")]
-            told = [text.strip() for text in texts if not text.rstrip().endswith("?")]
+            stripped = [text.strip() for text in texts]
+            questions = [text for text in stripped if text.endswith("?")]
+            told = [text for text in stripped if not text.endswith("?")]
         sentences = tuple(sentence for sentence in told if words_of(sentence))
         if not sentences:
             raise DataError(f"{name}: no sentences; give at least one, such as: Mary took the apple.")
@@ -108,7 +108,7 @@ class Stories(InputReader):
 
     def check(self, item: StoryItem, facts: ModelFacts) -> None:
         """Refuses a story of which the model knows no word."""
-        if not memory_of(item, numbers_of(facts), int(facts.model["memory"])).ids:
+        if not numbers_of(facts).keys() & {word for sentence in item.sentences for word in words_of(sentence)}:
             some = "; ".join(item.sentences[:2])
             raise DataError(
                 f"{item.name}: the model knows none of its words ({some}); its card lists the words that it knows"
@@ -143,11 +143,9 @@ class Stories(InputReader):
         """Stories of random words (B,S,J): each has sentences of one to J words, and empty slots after the last."""
         generator = torch.Generator().manual_seed(seed)
         size, longest = int(facts.model["memory"]), 2 + seed % 5  # few at first: an export walks through S·J words
-        words = torch.randint(1, len(facts.answers), (count, size, longest), generator=generator)  # (B,S,J)
-        length = torch.randint(1, longest + 1, (count, size, 1), generator=generator)
+        words = _random_words((count, size, longest), facts, generator)  # (B,S,J)
         sentences = torch.randint(1, size + 1, (count, 1, 1), generator=generator)
-        is_word = (torch.arange(longest) < length) & (torch.arange(size).unsqueeze(1) < sentences)
-        return {"story": words * is_word}
+        return {"story": words * (torch.arange(size).unsqueeze(1) < sentences)}
 
     def free_sizes(self) -> dict[str, dict[int, str]]:
         """A sentence may have any number of words."""
@@ -167,6 +165,13 @@ class Stories(InputReader):
 STORIES = Stories()
 
 
+def _random_words(shape: tuple[int, ...], facts: ModelFacts, generator: torch.Generator) -> Tensor:
+    """Word ids (…,J): one to J random words each, then 0."""
+    words = torch.randint(1, len(facts.answers), shape, generator=generator)
+    length = torch.randint(1, shape[-1] + 1, (*shape[:-1], 1), generator=generator)
+    return words * (torch.arange(shape[-1]) < length)
+
+
 def numbers_of(facts: ModelFacts) -> dict[str, int]:
     """Word → id, for every word that a model knows."""
     return {word: number for number, word in enumerate(facts.answers) if word}
@@ -177,14 +182,14 @@ def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
     words = [words_of(sentence) for sentence in item.sentences]
     ids = [tuple(numbers[word] for word in sentence if word in numbers) for sentence in words]
     places = tuple(kept_places(ids, size))
-    notes = tuple(f"story: left out a question: {text}" for text in item.questions[:_NAMED])
+    notes = [f"story: left out a question: {text}" for text in item.questions[:_NAMED]]
     notes += unknown_note("story", [word for sentence in words for word in sentence if word not in numbers])
     if empty := [str(place + 1) for place, known in enumerate(ids) if not known]:
-        notes += (f"story: left out sentence {_listed(empty)}, of which the model knows no word",)
+        notes.append(f"story: left out sentence {_listed(empty)}, of which the model knows no word")
     if (told := len(ids) - len(empty)) > size:
         last = places[0]  # the number, from 1, of the last sentence before it
-        notes += (f"story: {told} sentences, and the memory holds {size}: sentences 1 to {last} were dropped",)
-    return Memory(places, tuple(ids[place] for place in places), notes)
+        notes.append(f"story: {told} sentences, and the memory holds {size}: sentences 1 to {last} were dropped")
+    return Memory(places, tuple(ids[place] for place in places), tuple(notes))
 
 
 def unknown_note(where: str, words: Iterable[str]) -> tuple[str, ...]:
@@ -209,11 +214,6 @@ class StoryQuestion:
 
 class StoryResponder(Responder):
     """Answers any question that has a word which the model knows."""
-
-    @staticmethod
-    def query_kind(facts: ModelFacts) -> Asks:
-        """Any text."""
-        return "text"
 
     def query(self, ask: Question | None) -> StoryQuestion:
         """The question as word ids."""
@@ -252,10 +252,7 @@ class StoryResponder(Responder):
     def examples(self, count: int, seed: int) -> dict[str, Tensor]:
         """Questions of random words (B,Q), one to Q words each."""
         generator = torch.Generator().manual_seed(seed)
-        longest = 2 + seed % 4
-        words = torch.randint(1, len(self.facts.answers), (count, longest), generator=generator)  # (B,Q)
-        length = torch.randint(1, longest + 1, (count, 1), generator=generator)
-        return {"query": words * (torch.arange(longest) < length)}
+        return {"query": _random_words((count, 2 + seed % 4), self.facts, generator)}
 
     def free_sizes(self) -> dict[str, dict[int, str]]:
         """A question may have any number of words."""

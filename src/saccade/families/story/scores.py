@@ -5,36 +5,27 @@ A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals re
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from saccade.families.story import sentence_scores
 from saccade.families.story.causal import CausalTests
 from saccade.families.story.edits import weight_edits
-from saccade.families.story.sentence_scores import (
-    BATCH,
-    SupportScores,
-    as_tensors,
-    batch_for,
-    is_right,
-    respond,
-    said,
-    sample_questions,
-    sentence_weights,
-    story_numbers,
-)
+from saccade.families.story.sentence_scores import BATCH, batch_for, is_right, respond, said
 from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
-from saccade.metrics.intervals import ColumnBuffer, Interval, mean_interval
-from saccade.metrics.result import CountValue, Scores, only_defined
+from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, mean_interval
+from saccade.metrics.result import CountValue, Scores, Summary, only_defined
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.evaluate import Job, Kept, Scoring
 
 FAILED = 0.05
 """A task with a larger error counts as failed, as in Weston et al. 2015."""
+BEST = "support_hit_best_look"
 CAUSAL = 500
 """Questions of the causal tests, drawn from those that are scored."""
 SUPERVISED = "supervised: the looks were taught the supporting facts"
@@ -72,7 +63,8 @@ def taught_note(facts: ModelFacts) -> str:
 class StoryKept(Kept):
     """With the looks at sentences, and the causal tests of fewer questions."""
 
-    support: SupportScores = field(default_factory=SupportScores)
+    by_look: ByName = field(default_factory=ByName)
+    """Scores of single looks; those of all looks together are ``acts``."""
     tested: ColumnBuffer = field(default_factory=ColumnBuffer)
     """``story`` and ``task`` of each question that was tested."""
 
@@ -90,6 +82,8 @@ class StoryScoring(Scoring):
     """
 
     together = BATCH
+    note = ""
+    """What must be known of the scores."""
 
     def __init__(
         self,
@@ -101,11 +95,11 @@ class StoryScoring(Scoring):
         causal: int = CAUSAL,
         seed: int = 0,
     ) -> None:
-        self.asked = asked if limit is None else sample_questions(asked, limit)
+        self.asked = asked if limit is None else sentence_scores.sample_questions(asked, limit)
         self.model, self.words, self.causal, self.seed = model, words, causal, seed
-        self.tensors = as_tensors(model, self.asked, words)
+        self.tensors = sentence_scores.as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
-        self.stories = story_numbers(self.asked)  # (N,)
+        self.stories = sentence_scores.story_numbers(self.asked)  # (N,)
 
     def kept(self) -> StoryKept:
         """What nothing was measured of yet."""
@@ -117,8 +111,13 @@ class StoryScoring(Scoring):
         raw = respond(self.model, batch)
         kept.answers.add_values({"accuracy": is_right(said(raw), batch["answer"])})
         kept.columns.append(task=batch["task"].cpu(), story=self.stories[numbers])
-        if (seen := sentence_weights(self.model, raw, batch["story"])) is not None:
-            kept.support.add(seen, batch)
+        if (seen := sentence_scores.sentence_weights(self.model, raw, batch["story"])) is not None:
+            scores = sentence_scores.look_scores(seen, batch)
+            kept.columns.append(act_picture=self.stories[numbers])
+            kept.acts.add_values(scores.total)
+            for into, by_name in ((kept.by_look, scores.by_look), (kept.rivals, scores.rivals)):
+                for name, values in by_name.items():
+                    into.add_values(name, values)
         return kept
 
     def further(self) -> Iterator[Job]:
@@ -141,20 +140,30 @@ class StoryScoring(Scoring):
         """Answers by task, looks at supporting facts, and the causal tests."""
         kept = cast(StoryKept, kept)
         story, (metrics, intervals) = kept.columns["story"], self._answers(kept)
-        measured = [(kept.answers, story), (kept.support.total, story)]
+        measured = [(kept.answers, story)]
         if kept.causal.names:
             measured.append((kept.causal, kept.tested["story"]))
+        attention: Scores = {**only_defined(kept.causal.means())}
+        if kept.by_look:
+            looks = {name: only_defined(means) for name, means in kept.by_look.means().items()}
+            hits = [means["support_hit"] for means in looks.values() if "support_hit" in means]
+            attention |= {**({BEST: max(hits)} if hits else {}), "by_look": looks}
+        rivals = {name: only_defined(means) for name, means in kept.rivals.means().items()}
         counts = {"stories": int(self.stories.max()) + 1, **self._without(kept)}
         return {
             "n": len(story),
             "metrics": metrics,
             "measured": measured,
-            "attention": {**only_defined(kept.causal.means()), **kept.support.attention()},
-            "baselines": kept.support.baselines(),
+            "attention": attention,
+            "baselines": {name: {BEST: each["support_hit"]} for name, each in rivals.items() if "support_hit" in each},
             "intervals": intervals,
             "counts": {**counts, **{name: held.n for name, held in intervals.items()}},
             "units": {"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         }
+
+    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+        """The note, if there is one."""
+        return {"note": self.note} if self.note else {}
 
     def _without(self, kept: StoryKept) -> dict[str, CountValue]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""

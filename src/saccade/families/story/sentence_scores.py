@@ -14,28 +14,17 @@ questions of a file nor every k-th one are a fair sample.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, sizes_of
-from saccade.metrics.intervals import ByName, Values
-from saccade.metrics.result import Scores, only_defined
-from saccade.metrics.slots import (
-    mass_elsewhere,
-    recency,
-    support_found,
-    support_hit,
-    support_mass,
-    support_rank,
-    uniform,
-    word_overlap,
-)
+from saccade.metrics import slots
 from saccade.models.base import Given, attention_kwargs
 from saccade.models.story import StoryModel
 from saccade.trace import ModelOutput, joined
@@ -65,18 +54,18 @@ class SentenceWeights:
 def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> SentenceWeights | None:
     """The looks at stories (B,S,J) in a result of ``forward_raw``, on the CPU; None for a model that does not look."""
     present = (story != 0).any(-1).cpu()  # (B,S)
-    slots = present.shape[1]
+    size = present.shape[1]
     looks, active, has_end = {}, {}, False
     for look in model.looks(raw):
         if look.weights is None:
             continue
         weights = look.weights.cpu().double()  # (B,S) or, with an end-of-passes fact, (B,S+1)
-        has_end |= weights.shape[1] > slots
-        held = weights[:, :slots] * present
+        has_end |= weights.shape[1] > size
+        held = weights[:, :size] * present
         looks[look.name] = torch.cat([held, (weights.sum(1) - held.sum(1)).clamp(min=0).unsqueeze(1)], 1)
         took_place = torch.ones(len(weights), dtype=torch.bool) if look.active is None else look.active.bool().cpu()
-        chose_end = weights.shape[1] > slots and look.norm == "softmax"  # a pass that chooses the end looks no more
-        active[look.name] = took_place & (looks[look.name].argmax(1) < slots) if chose_end else took_place
+        chose_end = weights.shape[1] > size and look.norm == "softmax"  # a pass that chooses the end looks no more
+        active[look.name] = took_place & (looks[look.name].argmax(1) < size) if chose_end else took_place
     return SentenceWeights(looks, active, present, has_end) if looks else None
 
 
@@ -87,7 +76,7 @@ def rival_maps(batch: Mapping[str, Tensor]) -> dict[str, SentenceWeights]:
     """One look of each rival at the ``story`` (B,S,J) of a batch for its ``query`` (B,Q), with no weight elsewhere."""
     story, query = batch["story"].cpu(), batch["query"].cpu()
     present = (story != 0).any(-1)  # (B,S)
-    maps = dict(zip(RIVALS, (recency(present), uniform(present), word_overlap(story, query))))
+    maps = dict(zip(RIVALS, (slots.recency(present), slots.uniform(present), slots.word_overlap(story, query))))
     always = torch.ones(len(present), dtype=torch.bool)
     weights = {name: torch.nn.functional.pad(each.nan_to_num(), (0, 1)) for name, each in maps.items()}  # (B,S+1)
     return {name: SentenceWeights({name: each}, {name: always}, present, False) for name, each in weights.items()}
@@ -131,77 +120,58 @@ def _hash(*parts: object) -> bytes:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
-SCORES = {"support_hit": support_hit, "support_rank": support_rank, "support_mass": support_mass}
-BEST = "support_hit_best_look"
+SCORES = {
+    "support_hit": slots.support_hit, "support_rank": slots.support_rank, "support_mass": slots.support_mass
+}  # fmt: skip
 RANDOM = "random_looks"
 """The rival with as many looks as the model made, each at one sentence drawn at random."""
 
 
-class SupportScores:
-    """Kept batch by batch. ``total`` holds the scores of all looks together, of every question."""
+class LookScores(NamedTuple):
+    """Scores of the looks at a batch, (B,) each."""
 
-    def __init__(self) -> None:
-        self.total = Values()
-        self.by_look = ByName()
-        self.rivals = ByName()
+    total: dict[str, Tensor]
+    """Of all looks together."""
+    by_look: dict[str, dict[str, Tensor]]
+    rivals: dict[str, dict[str, Tensor]]
+    """Of maps that need no model."""
 
-    def join(self, later: SupportScores) -> None:
-        """Add what was scored of later questions."""
-        self.total.join(later.total)
-        self.by_look.join(later.by_look)
-        self.rivals.join(later.rivals)
 
-    def add(self, seen: SentenceWeights, batch: Mapping[str, Tensor]) -> None:
-        """Score the looks at a batch. What lies on no sentence lies on empty slots, or on the end-of-passes fact.
+def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> LookScores:
+    """Score the looks at a batch. What lies on no sentence lies on empty slots, or on the end-of-passes fact.
 
-        Args:
-            seen: the looks.
-            batch: its ``story`` (B,S,J), ``query`` (B,Q) and slots of ``supporting`` facts (B,F), −1 for none.
-        """
-        present = seen.present
-        facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
-        on_sentences = torch.nn.functional.pad(present, (0, 1))  # (B,S+1)
-        elsewhere = "end_mass" if seen.has_end else "empty_mass"
+    Args:
+        seen: the looks.
+        batch: its ``story`` (B,S,J), ``query`` (B,Q) and slots of ``supporting`` facts (B,F), −1 for none.
+    """
+    present = seen.present
+    facts = supporting_slots(batch["supporting"].cpu(), present)  # (B,S) bool
+    on_sentences = torch.nn.functional.pad(present, (0, 1))  # (B,S+1)
+    elsewhere = "end_mass" if seen.has_end else "empty_mass"
 
-        def scores_of(weights: Tensor) -> dict[str, Tensor]:
-            return {score: scored(weights[:, :-1], facts, present) for score, scored in SCORES.items()}
+    def scores_of(weights: Tensor) -> dict[str, Tensor]:
+        return {score: scored(weights[:, :-1], facts, present) for score, scored in SCORES.items()}
 
-        def found_by(looks: SentenceWeights) -> Tensor:
-            """Looks count without weight where they did not take place."""
-            taken = [weights[:, :-1] * looks.active[name].unsqueeze(1) for name, weights in looks.looks.items()]
-            return support_found(taken, facts, present)
+    def all_scores(weights: Tensor) -> dict[str, Tensor]:
+        return scores_of(weights) | {elsewhere: slots.mass_elsewhere(weights, on_sentences)}
 
-        def all_scores(weights: Tensor) -> dict[str, Tensor]:
-            return scores_of(weights) | {elsewhere: mass_elsewhere(weights, on_sentences)}
+    def found_by(looks: Iterable[Tensor]) -> dict[str, Tensor]:
+        return {"support_found": slots.support_found(list(looks), facts, present)}
 
-        self.total.add_values(all_scores(seen.total) | {"support_found": found_by(seen)})
-        for name, weights in seen.looks.items():
-            active = seen.active[name]
-            kept = {score: torch.where(active, value, torch.nan) for score, value in all_scores(weights).items()}
-            self.by_look.add_values(name, kept | ({"active": active} if seen.has_end else {}))
-        maps = rival_maps(batch)
-        for name, rival in maps.items():
-            self.rivals.add_values(name, scores_of(rival.total) | {"support_found": found_by(rival)})
-        even = maps["uniform"].total[:, :-1]
-        drawn = [even * active.unsqueeze(1) for active in seen.active.values()]
-        self.rivals.add_values(RANDOM, {"support_found": support_found(drawn, facts, present)})
+    def taken(looks: SentenceWeights) -> list[Tensor]:
+        """The looks (B,S), without weight where they did not take place."""
+        return [weights[:, :-1] * looks.active[name].unsqueeze(1) for name, weights in looks.looks.items()]
 
-    def attention(self) -> Scores:
-        """Means of all looks together, the best look's hit, and the means look by look."""
-        if not self.by_look:
-            return {}
-        looks = {name: only_defined(values.means()) for name, values in self.by_look.items()}
-        hits = [held["support_hit"] for held in looks.values() if "support_hit" in held]
-        best = {BEST: max(hits)} if hits else {}
-        return {**only_defined(self.total.means()), **best, "by_look": looks}
-
-    def baselines(self) -> dict[str, dict[str, float]]:
-        """The same scores of maps that need no model."""
-        rivals = {name: only_defined(means) for name, means in self.rivals.means().items()}
-        return {
-            name: means | ({BEST: means["support_hit"]} if "support_hit" in means else {})
-            for name, means in rivals.items() if means
-        }  # fmt: skip
+    by_look = {}
+    for name, weights in seen.looks.items():
+        active = seen.active[name]
+        by_look[name] = {score: torch.where(active, value, torch.nan) for score, value in all_scores(weights).items()}
+        by_look[name] |= {"active": active} if seen.has_end else {}
+    maps = rival_maps(batch)
+    rivals = {name: scores_of(rival.total) | found_by(taken(rival)) for name, rival in maps.items()}
+    even = maps["uniform"].total[:, :-1]
+    rivals[RANDOM] = found_by(even * active.unsqueeze(1) for active in seen.active.values())
+    return LookScores(all_scores(seen.total) | found_by(taken(seen)), by_look, rivals)
 
 
 def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
@@ -256,8 +226,8 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
     task 3 have 4 to 228 sentences, so most of a batch would be empty slots.
     """
     story, query = batch["story"], batch["query"]
-    slots = story.shape[1]
-    length = ((story != 0).any(-1) * torch.arange(1, slots + 1, device=story.device)).amax(1)  # (B,)
+    size = story.shape[1]
+    length = ((story != 0).any(-1) * torch.arange(1, size + 1, device=story.device)).amax(1)  # (B,)
     order = length.argsort()
     parts = []
     for chosen in torch.split(order, PART):
@@ -268,8 +238,8 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
             options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
         raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **attention_kwargs(given))
         for act in raw.acts.values():  # the empty slots that were left out: (B,S'+1) → (B,S+1)
-            act.weights = torch.nn.functional.pad(act.weights, (0, slots - most))
-            act.scores = torch.nn.functional.pad(act.scores, (0, slots - most), value=-torch.inf)
+            act.weights = torch.nn.functional.pad(act.weights, (0, size - most))
+            act.scores = torch.nn.functional.pad(act.scores, (0, size - most), value=-torch.inf)
         parts.append(raw)
     return joined(parts)[order.argsort()]
 

@@ -8,7 +8,7 @@ one token. ``split`` keeps its words apart, for models that say one word after a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
@@ -53,16 +53,11 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(word for word in cut if word)
 
 
-def story_words(asked: Iterable[StoryExample], form: AnswerForm = "joined") -> tuple[str, ...]:
+def story_words(asked: Sequence[StoryExample], form: AnswerForm = "joined") -> tuple[str, ...]:
     """The vocabulary of these questions."""
-    texts: set[str] = set()
-    answers: set[str] = set()
-    for one in asked:
-        texts.update(one.sentences)
-        texts.add(one.question)
-        answers.add(one.answer)
+    texts = {text for one in asked for text in (*one.sentences, one.question)}
     words = {word for text in texts for word in words_of(text)}
-    words |= {token for answer in answers for token in answer_tokens(answer, form)}
+    words |= {token for answer in {one.answer for one in asked} for token in answer_tokens(answer, form)}
     return ("", *sorted(words))
 
 

@@ -8,26 +8,27 @@ without the softmaxes over the memory, then ``answer`` with them. Several restar
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.config import Weight, from_dict
-from saccade.data.tables.splits import Split, checked_split
+from saccade.config import Weight
+from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
-from saccade.families.story.data import StoryDataConfig, StorySource, example_of, in_turn
+from saccade.families import model_spec
+from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource
 from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
+from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
-from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.data_parts import LEARNED, Entries, word_entries
-from saccade.tasks.evaluate import evaluate
-from saccade.tasks.task import Batch, OpenedSplit, Task, config_of
+from saccade.tasks.picture_task import filled_in
+from saccade.tasks.task import AS_IS, Batch, Opening, Task
 from saccade.trace import ModelOutput
 
 
@@ -47,14 +48,6 @@ class GatedLoss(AnswerLoss):
 
     gates: Weight = 1.0
     """Weight of the gates, α in the paper."""
-
-
-LOSSES: dict[str, type] = {
-    "default": AnswerLoss,
-    "answer": AnswerLoss,
-    "linear_start": LinearStart,
-    "gated": GatedLoss,
-}
 
 
 VALIDATION_BATCH = 2000
@@ -81,23 +74,15 @@ class StoryTask(Task):
     data_settings = StoryDataConfig
     model_kind = StoryModel
     model_description = "answers questions about stories"
-    losses: ClassVar[Mapping[str, type]] = LOSSES
+    losses: ClassVar[Mapping[str, type]] = {
+        "default": AnswerLoss, "answer": AnswerLoss, "linear_start": LinearStart, "gated": GatedLoss
+    }  # fmt: skip
     model: StoryModel
 
-    def __init__(
-        self,
-        *,
-        model: str,
-        model_config: Mapping[str, object],
-        data: Mapping[str, object],
-        protocol: str | None = None,
-        seed: int = 0,
-    ) -> None:
-        from saccade.families import model_spec
-
-        self.data_config = from_dict(StoryDataConfig, data, where="data")
+    def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
+        """How many words there are, and how long stories, sentences and answers are at most, come from the data."""
+        kind = model_spec(self.architecture).resolve()
         self.source = StorySource(self.data_config)
-        kind = model_spec(model).resolve()
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
         self.vocabulary = self.source.words(by_word=self.by_word)
         learned = [*self.source.questions("train"), *self.source.questions("val")]
@@ -114,12 +99,7 @@ class StoryTask(Task):
             facts = max(len(each.supporting) for each in learned)
             known["passes"] = min(MAX_PASSES, facts + 1)
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
-        for field, value in own.items():
-            if model_config.get(field, value) != value:
-                raise ConfigError(
-                    f"model.config.{field}: the data says {value}, found {model_config[field]}; leave it out"
-                )
-        super().__init__(model=model, model_config={**model_config, **own}, protocol=protocol, seed=seed)
+        return filled_in(model_config, own, "the data")
 
     @property
     def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -131,9 +111,8 @@ class StoryTask(Task):
         train, val = self.source.questions("train"), self.source.questions("val")
         if self.source.summary:
             return self.source.summary
-        tasks = len({each.task for each in train})
-        about = f" of {tasks} tasks" if tasks > 1 else ""
-        return f"{len(train):,} training and {len(val):,} validation questions{about}, {len(self.vocabulary):,} words"
+        both = f"{len(train):,} training and {len(val):,} validation questions{_of_tasks(train)}"
+        return f"{both}, {len(self.vocabulary):,} words"
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
@@ -152,13 +131,11 @@ class StoryTask(Task):
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
         if isinstance(loss, GatedLoss):
+            name = self.data_config.name
             if not self.model.supports_gate_loss:
-                raise ConfigError(
-                    f"loss 'gated': the gates of '{self.architecture}' cannot be trained; set gate: softmax"
-                )
+                raise ConfigError(f"loss 'gated': gates of '{self.architecture}' cannot be trained; set gate: softmax")
             if not any(each.supporting for each in self.source.questions("train")):
-                named = self.data_config.name
-                raise ConfigError(f"loss 'gated': {named} names no supporting facts; use the recipe dmn-weak")
+                raise ConfigError(f"loss 'gated': {name} names no supporting facts; use the recipe dmn-weak")
         return loss
 
     def forward_options(self, loss: object) -> dict[str, object]:
@@ -176,9 +153,8 @@ class StoryTask(Task):
         whole = self._taught(data, torch.cat(list(members)), rows_of(torch.tensor(numbers), size))
         for at in range(len(numbers)):
             part = slice(at * size, (at + 1) * size)
-            yield self._trimmed(
-                {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
-            )
+            batch = {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+            yield self._trimmed(batch)
 
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,), with what a model of this kind is taught by."""
@@ -206,9 +182,8 @@ class StoryTask(Task):
             slots = batch["story"].shape[1]
             batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, rows=rows)
         if "bags" in taught:
-            batch["bags"], batch["query_bags"] = (
-                data.bags(batch[which], self.model.bags) for which in ("rows", "query_row")
-            )
+            batch["bags"] = data.bags(batch["rows"], self.model.bags)  # (B,S,W)
+            batch["query_bags"] = data.bags(batch["query_row"], self.model.bags)  # (B,W)
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, object]:
@@ -252,57 +227,33 @@ class StoryTask(Task):
         return values.means()
 
     @classmethod
-    def evaluate(  # type: ignore[override]
-        cls,
-        model: nn.Module,
-        data: Mapping[str, object],
-        split: str,
-        *,
-        facts: ModelFacts,
-        limit: int | None = None,
-        sweeps: int = CAUSAL,
-        allow_pack: bool = False,
-        progress: Callable[[int, int], None] = lambda done, total: None,
-    ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
-
-        Args:
-            model: what is scored.
-            data: settings of :class:`StoryDataConfig`.
-            split: train, val or test.
-            facts: of the model: its words, and whether it learned from supporting facts.
-            limit: at most so many questions.
-            sweeps: questions of the causal tests.
-            allow_pack: there are no glyphs.
-            progress: called with questions done and questions in all.
-        """
-        model, config, words = cast(StoryModel, model), config_of(StoryDataConfig, data), facts.answers
-        asked = StorySource(config).questions(checked_split(split))
-        scoring = StoryScoring(model, asked, words, limit=limit, causal=sweeps)
-        found = evaluation(evaluate(scoring, progress), data=config.name.partition(":")[0], split=split)
-        unknown = unknown_words(scoring.asked, words, by_word=model.answers_word_by_word)
-        recurrent = RECURRENT if model.slots_include_past else ""
-        if notes := [each for each in (unknown, taught_note(facts), recurrent) if each]:
-            found["note"] = "; ".join(notes)
-        return found
+    def open(
+        cls, config: StoryDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
+    ) -> AskedQuestions:
+        """The questions of a split, as they were read or made."""
+        return AskedQuestions(config.name, StorySource(config).questions(split), how.facts)
 
     @classmethod
-    def open_split(
-        cls,
-        settings: Mapping[str, object],
-        split: Split,
-        *,
-        facts: ModelFacts | None = None,
-        count: int | None = None,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> OpenedSplit:
-        """The questions of a split, one of each task in turn."""
-        asked = StorySource(config_of(StoryDataConfig, settings)).questions(split)
-        tasks = {each.task for each in asked}
-        about = f" of {len(tasks)} tasks" if len(tasks) > 1 else ""
-        return OpenedSplit(
-            lambda many: [example_of(each) for each in in_turn(asked)[:many]], f"{len(asked):,} questions{about}"
-        )
+    def scoring(  # type: ignore[override]
+        cls, model: Any, examples: AskedQuestions, *, limit: int | None, sweeps: int = CAUSAL
+    ) -> StoryScoring:
+        """Answers, and looks at supporting facts; ``sweeps`` are questions of the causal tests."""
+        facts = cast(ModelFacts, examples.facts)
+        scoring = StoryScoring(model, examples.questions, facts.answers, limit=limit, causal=sweeps)
+        unknown = unknown_words(scoring.asked, facts.answers, by_word=model.answers_word_by_word)
+        recurrent = RECURRENT if model.slots_include_past else ""
+        scoring.note = "; ".join(filter(None, [unknown, taught_note(facts), recurrent]))
+        return scoring
+
+    @classmethod
+    def summary_of(cls, table: None, examples: AskedQuestions) -> str:
+        """How many questions of how many tasks there are."""
+        return f"{len(examples.questions):,} questions{_of_tasks(examples.questions)}"
+
+
+def _of_tasks(asked: Sequence[StoryExample]) -> str:
+    tasks = len({each.task for each in asked})
+    return f" of {tasks} tasks" if tasks > 1 else ""
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:
@@ -313,10 +264,8 @@ def question_entries(source: StorySource, split: Split) -> Entries:
         told = (*each.sentences, each.question, each.answer, ",".join(map(str, each.supporting)))
         digest.update("\n".join(told).encode("utf-8", "surrogatepass") + b"\0")
         found[each.task] = count + 1, digest
-    return [
-        (f"{split} {task or 'questions'}, {count:,} in all", f"#{digest.hexdigest()}")
-        for task, (count, digest) in found.items()
-    ]
+    names = {task: f"{split} {task or 'questions'}, {count:,} in all" for task, (count, _) in found.items()}
+    return [(names[task], f"#{digest.hexdigest()}") for task, (_, digest) in found.items()]
 
 
 def rows_of(numbers: Tensor, batch_size: int) -> Tensor:

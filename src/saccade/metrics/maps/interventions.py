@@ -62,7 +62,6 @@ Axes: B pictures, N objects, K ways in which an object is changed, A answers, H 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import torch
@@ -86,40 +85,37 @@ def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor
     return correct(after, new_truth)
 
 
-@dataclass(frozen=True)
-class CausalAnswers:
-    """What was answered about a batch of scenes and their re-renderings, (B,) ids each; None: not asked."""
+def scores_of_answers(
+    truth: Tensor,
+    before: Tensor,
+    *,
+    target_changed: Tensor | None = None,
+    new_truth: Tensor | None = None,
+    others_changed: Mapping[str, Tensor] | None = None,
+    other_query: Tensor | None = None,
+) -> dict[str, Tensor]:
+    """Every score that the answers to a batch of scenes and their re-renderings allow, (B,) each.
 
-    truth: Tensor
-    """The true answers."""
-    before: Tensor
-    """To the scenes as first rendered."""
-    target_changed: Tensor | None = None
-    """After the target was re-rendered with another answer."""
-    new_truth: Tensor | None = None
-    """Those other answers."""
-    others_changed: Mapping[str, Tensor] = field(default_factory=dict)
-    """For each way of changing another object, such as "recoloured" and "removed"."""
-    other_query: Tensor | None = None
-    """To a question about another object that is present."""
-
-
-def scores_of_answers(answers: CausalAnswers) -> dict[str, Tensor]:
-    """Every score that the answers allow, (B,) each.
+    Args:
+        truth: the true answers, (B,) ids as all that follows.
+        before: answers to the scenes as first rendered.
+        target_changed: after the target was re-rendered with another answer; None: not asked.
+        new_truth: those other answers.
+        others_changed: for each way of changing another object, such as "recoloured" and "removed".
+        other_query: to a question about another object that is present.
 
     Returns:
         ``accuracy``; ``causal_follow``; ``causal_hold_<way>`` for each way of changing another object and
         ``causal_hold``, their mean for each picture; ``swapped_query``.
     """
-    scores = {"accuracy": correct(answers.before, answers.truth)}
-    if answers.target_changed is not None and answers.new_truth is not None:
-        scores["causal_follow"] = causal_follow(answers.target_changed, answers.new_truth, answers.truth)
-    held = {f"causal_hold_{way}": correct(after, answers.before) for way, after in answers.others_changed.items()}
-    if held:
-        scores |= held
-        scores["causal_hold"] = torch.stack(list(held.values())).mean(0)  # (B,)
-    if answers.other_query is not None:
-        scores["swapped_query"] = correct(answers.other_query, answers.truth)
+    scores = {"accuracy": correct(before, truth)}
+    if target_changed is not None and new_truth is not None:
+        scores["causal_follow"] = causal_follow(target_changed, new_truth, truth)
+    if others_changed:
+        held = {f"causal_hold_{way}": correct(after, before) for way, after in others_changed.items()}
+        scores |= {**held, "causal_hold": torch.stack(list(held.values())).mean(0)}  # (B,)
+    if other_query is not None:
+        scores["swapped_query"] = correct(other_query, truth)
     return scores
 
 

@@ -40,7 +40,6 @@ Axes: B pictures, T steps, k glimpses of a step, M objects, (h, w) cells. A step
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -49,16 +48,10 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.intervals import Interval, Values
+from saccade.metrics.intervals import ColumnBuffer, Interval, Values
+from saccade.metrics.maps import localisation
 from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, derangement
-from saccade.metrics.maps.localisation import (
-    TIE,
-    check_maps,
-    pointing,
-    scale_to_peak,
-    true_positive_strength,
-    where_defined,
-)
+from saccade.metrics.maps.localisation import TIE, scale_to_peak, where_defined
 
 NEAR = 0.1
 """How far near reaches, as a share of the diagonal of the object's box."""
@@ -103,13 +96,13 @@ class Clicks:
 
     def scores(self, maps: Tensor) -> dict[str, Tensor]:
         """``pointing_at``, ``attention_near`` and ``distance`` (B,), see the module."""
-        maps = check_maps(maps)
+        maps = localisation.check_maps(maps)
         peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
         tied = (scale_to_peak(maps) >= 1 - TIE) | (peak == 0)  # (B,H,W)
         distance = (self.away * tied).sum(dim=(-2, -1)) / tied.sum(dim=(-2, -1))  # (B,)
         return {
-            "pointing_at": pointing(maps, self.mask),
-            "attention_near": true_positive_strength(maps, self.mask),
+            "pointing_at": localisation.pointing(maps, self.mask),
+            "attention_near": localisation.true_positive_strength(maps, self.mask),
             "distance": where_defined(distance / self.diagonal, ~self.points.isnan().any(1)),
         }
 
@@ -151,22 +144,8 @@ def _from_points(points: Tensor, size: Size) -> Tensor:
     return centres - points[:, None, None, :]
 
 
-def nss(maps: Tensor, points: Tensor) -> Tensor:
-    """Normalised scanpath saliency (B,)."""
-    maps = _finite(maps)
-    return _nss(*_moments(maps), *values_at(maps, points))
-
-
-def auc_judd(maps: Tensor, points: Tensor) -> Tensor:
-    """How often a point has a higher value than a pixel of its picture (B,); ties count half."""
-    maps = _finite(maps)
-    pixels = maps.flatten(1).sort(1).values  # (B,P)
-    values, exists = values_at(maps, points)
-    return _area(_below(pixels, values), exists.new_full((len(maps),), pixels.shape[1], dtype=torch.int64), exists)
-
-
-def auc_shuffled(maps: Tensor, points: Tensor, others: Tensor) -> Tensor:
-    """How often a point has a higher value than a point of another picture (B,); ties count half.
+def fixation_scores(maps: Tensor, points: Tensor, others: Tensor) -> dict[str, Tensor]:
+    """``nss``, ``auc_judd`` and ``auc_shuffled`` (B,), see the module.
 
     Args:
         maps: (B,H,W).
@@ -174,9 +153,8 @@ def auc_shuffled(maps: Tensor, points: Tensor, others: Tensor) -> Tensor:
         others: (B,M,2) points of other pictures, in pixels of this one; NaN where there are fewer.
     """
     maps = _finite(maps)
-    negatives, counts = _negatives(*values_at(maps, others))
-    values, exists = values_at(maps, points)
-    return _area(_below(negatives, values), counts, exists)
+    everyone = torch.arange(len(maps), device=maps.device)
+    return _Ranked(maps, others).scores(everyone, points, points[:, :0])
 
 
 def values_at(maps: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
@@ -210,7 +188,7 @@ class PointScorer:
         """Scores of the maps themselves."""
         self.baselines: dict[str, Values] = {}
         """By name: uniform, centre_gaussian, shuffled, points_exact."""
-        self._groups = Values()
+        self._groups = ColumnBuffer()
 
     @property
     def groups(self) -> Tensor:
@@ -245,99 +223,69 @@ class PointScorer:
         """
         maps = _finite(maps)
         count, size = len(maps), (maps.shape[-2], maps.shape[-1])
-        places = _Places(*(each.to(maps.device) for each in (points, pool, own)))
+        points, pool, own = (each.to(maps.device) for each in (points, pool, own))
         self._groups.append(group=groups.cpu())
-        mine = _Ranked(maps, places.pool)
+        mine = _Ranked(maps, pool)
         everyone = torch.arange(count, device=maps.device)  # (B,)
-        self.total.add_values(mine.scores(everyone, places))
+        self.total.add_values(mine.scores(everyone, points, own))
         found: dict[str, dict[str, Tensor]] = {}
         where = (Grids.pixels(size) if grids is None else grids).to(maps.device)
         for name, lay in BLIND_MAPS.items():
             laid = where.blind(lay, size, 1)  # (1,H,W)
-            found[name] = _Ranked(laid, places.pool).scores(everyone.new_zeros(count), places)
+            found[name] = _Ranked(laid, pool).scores(everyone.new_zeros(count), points, own)
         if can_exchange(groups.cpu()):
             ways = [derangement(groups, seed=seed).to(maps.device) for seed in range(EXCHANGES)]
-            each = [mine.scores(rows, places) for rows in ways]
+            each = [mine.scores(rows, points, own) for rows in ways]
             found["shuffled"] = {name: torch.stack([way[name] for way in each]).nanmean(0) for name in each[0]}
         elif donors is not None:
-            found["shuffled"] = _Ranked(donors, places.pool).scores(everyone, places)
-        counted = drawn(places.points, size)  # (B,H,W)
-        others = drawn(places.pool[None], size) - drawn(places.own, size)  # (B,H,W)
-        exact = _Ranked(counted, places.pool).scores(everyone, places)
-        best = _Ranked(counted / (counted + others).clamp(min=1), places.pool).scores(everyone, places)
+            found["shuffled"] = _Ranked(donors, pool).scores(everyone, points, own)
+        counted = drawn(points, size)  # (B,H,W)
+        others = drawn(pool[None], size) - drawn(own, size)  # (B,H,W)
+        exact = _Ranked(counted, pool).scores(everyone, points, own)
+        best = _Ranked(counted / (counted + others).clamp(min=1), pool).scores(everyone, points, own)
         found["points_exact"] = {**exact, "auc_shuffled": best["auc_shuffled"]}
         for name, scores in found.items():
             self.baselines.setdefault(name, Values()).add_values(scores)
 
 
-class _Places(NamedTuple):
-    """What maps of a batch are compared with."""
-
-    points: Tensor
-    """(B,K,2)."""
-    pool: Tensor
-    """(M,2)."""
-    own: Tensor
-    """(B,J,2)."""
-
-
 class _Ranked:
-    """Maps (K,H,W) with their pixels, and their values at the points of all pictures, in order: sorted once."""
+    """Maps (K,H,W) with their pixels, and their values at the points of a pool ([K,]M,2), in order: sorted once."""
 
     def __init__(self, maps: Tensor, pool: Tensor) -> None:
-        self._maps = maps
+        self._maps, wide = maps, maps.flatten(1).double()  # (K,P)
         self._pixels = maps.flatten(1).sort(1).values  # (K,P)
         values, exists = values_at(maps, pool.expand(len(maps), -1, -1))  # (K,M)
-        self._pool, self._counts = _negatives(values, exists)  # (K,M), (K,)
-        self._moments = _moments(maps)  # (K,) each
+        self._pool = torch.where(exists, values, torch.inf).sort(1).values  # (K,M): what does not count comes last
+        self._counts = exists.sum(1)  # (K,)
+        self._mean, self._spread = wide.mean(1), wide.std(1, correction=0)  # (K,) each
+        self._is_flat = self._spread <= 1e-6 * wide.abs().amax(1)  # (K,): what is left is rounding of float32
 
-    def scores(self, rows: Tensor, places: _Places) -> dict[str, Tensor]:
-        """All three (B,) of the maps ``rows`` (B,)."""
+    def scores(self, rows: Tensor, points: Tensor, own: Tensor) -> dict[str, Tensor]:
+        """All three (B,) of the maps ``rows`` (B,) at ``points`` (B,K,2); of the pool, ``own`` (B,J,2) do not count."""
         maps = self._maps[rows] if len(self._maps) > 1 else self._maps.expand(len(rows), -1, -1)  # (B,H,W)
-        values, exists = values_at(maps, places.points)  # (B,K)
-        pixels = self._pixels.shape[1] + torch.zeros_like(rows)  # (B,)
-        theirs, is_theirs = values_at(maps, places.own)  # (B,J)
+        values, exists = values_at(maps, points)  # (B,K)
+        has_points, count = exists.any(1), exists.sum(1).clamp(min=1)  # (B,) each
+
+        def mean(of: Tensor, defined: Tensor) -> Tensor:
+            return where_defined(torch.where(exists, of, 0.0).sum(1) / count, has_points & defined)
+
+        theirs, is_theirs = values_at(maps, own)  # (B,J)
         apart = (values[:, :, None] > theirs[:, None]).double() + 0.5 * (values[:, :, None] == theirs[:, None])
         mine = (apart * is_theirs[:, None]).sum(2)  # (B,K): pairs with points of the picture itself
-        others = _below(self._pool[rows], values) - mine  # (B,K)
-        mean, spread, top = (each[rows] for each in self._moments)  # (B,) each
-        return {
-            "nss": _nss(mean, spread, top, values, exists),
-            "auc_judd": _area(_below(self._pixels[rows], values), pixels, exists),
-            "auc_shuffled": _area(others, self._counts[rows] - is_theirs.sum(1), exists),
-        }
-
-
-def _moments(maps: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Mean, standard deviation and largest absolute value of maps (K,H,W): (K,) each, in float64."""
-    wide = maps.flatten(1).double()  # (K,P)
-    return wide.mean(1), wide.std(1, correction=0), wide.abs().amax(1)
-
-
-def _nss(mean: Tensor, spread: Tensor, top: Tensor, values: Tensor, exists: Tensor) -> Tensor:
-    """From mean, standard deviation and largest absolute value of each map (B,), and its values at points (B,K)."""
-    is_flat = spread <= 1e-6 * top  # (B,): what is left is rounding of float32
-    apart = (values.double() - mean[:, None]) / torch.where(is_flat, 1.0, spread)[:, None]  # (B,K)
-    apart = torch.where(exists & ~is_flat[:, None], apart, 0.0)
-    return where_defined(apart.sum(1) / exists.sum(1).clamp(min=1), exists.any(1))
-
-
-def _negatives(values: Tensor, exists: Tensor) -> tuple[Tensor, Tensor]:
-    """Values (B,M) in order, those that do not count behind all others; and how many count (B,)."""
-    return torch.where(exists, values, torch.inf).sort(1).values, exists.sum(1)
+        others = self._counts[rows] - is_theirs.sum(1)  # (B,)
+        shuffled = (_below(self._pool[rows], values) - mine) / others.clamp(min=1).double()[:, None]  # (B,K)
+        judd = _below(self._pixels[rows], values) / self._pixels.shape[1]  # (B,K)
+        is_flat = self._is_flat[rows][:, None]  # (B,1)
+        spread = torch.where(is_flat, 1.0, self._spread[rows][:, None])
+        nss = torch.where(is_flat, 0.0, (values.double() - self._mean[rows][:, None]) / spread)  # (B,K)
+        always = torch.ones_like(has_points)
+        return {"nss": mean(nss, always), "auc_judd": mean(judd, always), "auc_shuffled": mean(shuffled, others > 0)}
 
 
 def _below(negatives: Tensor, positives: Tensor) -> Tensor:
     """How many negatives (B,M), in order, lie below each positive (B,K), and half of those that equal it."""
     wanted = positives.contiguous()
     return (torch.searchsorted(negatives, wanted) + torch.searchsorted(negatives, wanted, right=True)).double() / 2
-
-
-def _area(below: Tensor, counts: Tensor, exists: Tensor) -> Tensor:
-    """P(positive > negative) + ½ P(equal), (B,)."""
-    share = below / counts.clamp(min=1).double()[:, None]  # (B,K)
-    mean = torch.where(exists, share, 0.0).sum(1) / exists.sum(1).clamp(min=1)
-    return where_defined(mean, exists.any(1) & (counts > 0))
 
 
 def _finite(maps: Tensor) -> Tensor:

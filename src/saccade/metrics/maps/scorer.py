@@ -20,9 +20,9 @@ from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import EXCHANGES, Grids, can_exchange, grids_of
+from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, grids_of
 from saccade.metrics.maps.localisation import CheckedMaps, MeasuredMaps, PrCounts, Region
-from saccade.metrics.maps.points import Clicks
+from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.trace import AttentionTrace
 
 SCORES = ("true_positive_strength", "pointing", "iou", "selectivity", "pr_auc")
@@ -110,6 +110,24 @@ class Baseline(NamedTuple):
     """(N,H,W)."""
     known: Tensor | None = None
     """(N,) bool: the maps that say something; None: all. The others are undefined."""
+
+
+def at_places(
+    places: Mapping[str, Tensor], grids: Grids | None, size: Size, *, exact: bool = False
+) -> dict[str, Baseline]:
+    """Maps that look at ``places`` (B,2) alone, by name, on ``grids``; with ``exact`` to the pixel too.
+
+    A place that is NaN is not known. Without any that is known, and without grids, there is no such map.
+    """
+    maps: dict[str, Baseline] = {}
+    for name, points in places.items():
+        known = ~points.isnan().any(1)  # (B,)
+        if grids is not None and bool(known.any()):
+            laid = grids.to(points.device).through(partial(at_points, points, size=size))  # (B,H,W)
+            maps[name] = Baseline(laid, known)
+            if exact:
+                maps[f"{name}_exact"] = Baseline(exactly_at(points, size), known)
+    return maps
 
 
 class MapScorer:
@@ -269,16 +287,13 @@ class MapScorer:
                 if can_exchange(picture):
                     ways = [baselines.derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)]
                     yield name, own, ways
-            elif name in ("all_objects", "all_objects_exact") and objects is None:
-                continue
-            elif not count:
+            elif not count and (name in BLIND_MAPS or objects is not None):
                 yield name, own, [None]
-            elif objects is None or name in ("uniform", "centre_gaussian"):
-                lay = partial(getattr(baselines, name), size=size, pictures=1 if on_maps.is_shared else count)
-                laid = on_maps.through(lay)  # (1|N,H,W)
+            elif name in BLIND_MAPS:
+                laid = on_maps.blind(BLIND_MAPS[name], size, count)  # (1|N,H,W)
                 rows = torch.zeros(count, dtype=torch.int64, device=laid.device) if on_maps.is_shared else None
                 yield name, MeasuredMaps(laid), [rows]
-            else:  # made once for equal masks, however many maps there are
+            elif objects is not None:  # made once for equal masks, however many maps there are
                 masks, whose = _distinct(objects)
                 laid = masks.float()
                 if name == "all_objects":
@@ -302,12 +317,7 @@ class _Batch:
     """The maps of a batch that count (N,H,W), and their truth, on one device."""
 
     def __init__(
-        self,
-        maps: Tensor,
-        evidence: Tensor,
-        objects: Tensor | None,
-        steps: Tensor | None,
-        clicks: Clicks | None,
+        self, maps: Tensor, evidence: Tensor, objects: Tensor | None, steps: Tensor | None, clicks: Clicks | None
     ) -> None:
         if maps.dim() == 4 and steps is None:
             steps = maps.new_ones(maps.shape[:2], dtype=torch.bool)

@@ -42,19 +42,10 @@ import torch
 from torch import Tensor
 
 from saccade.metrics.intervals import ByName, ColumnBuffer, Values
+from saccade.metrics.maps import interventions
 from saccade.metrics.maps.baselines import BLIND_MAPS, Grids, can_exchange, derangement
 from saccade.metrics.maps.edits import EditScores
-from saccade.metrics.maps.interventions import (
-    Moved,
-    cause_pairs,
-    cause_top,
-    map_follow,
-    map_hold,
-    map_specific,
-    map_turn,
-    misplaced,
-    off_objects,
-)
+from saccade.metrics.maps.interventions import Moved, cause_pairs, cause_top, map_hold, map_specific
 from saccade.metrics.maps.localisation import mass_on, where_defined
 from saccade.metrics.result import Part
 
@@ -119,7 +110,7 @@ def alike(one: Tensor, other: Tensor) -> Tensor:
 def about_scene(maps: TwinMaps, truth: TwinTruth) -> dict[str, Tensor]:
     """The scores (B,) of the group ``scene``."""
     first, alike, moved = maps.first, truth.is_alike, truth.is_alike & truth.has_moved
-    follow = map_follow(
+    follow = interventions.map_follow(
         first,
         Moved(maps.target_moved, truth.target, truth.target_new),
         Moved(maps.other_moved, truth.other, truth.other_new),
@@ -135,7 +126,7 @@ def about_scene(maps: TwinMaps, truth: TwinTruth) -> dict[str, Tensor]:
     }
     return {
         "map_follow": where_defined(follow, moved),
-        "map_turn": map_turn(first, maps.other_question, truth.target, truth.other),
+        "map_turn": interventions.map_turn(first, maps.other_question, truth.target, truth.other),
         "map_specific": specific.nanmean(0),
         "map_hold": torch.stack(list(held.values())).nanmean(0),
         **held,
@@ -148,8 +139,8 @@ def about_model(maps: Tensor, objects: Tensor, effects: Tensor) -> dict[str, Ten
     return {
         "cause_top": cause_top(mass, effects),
         "cause_pairs": cause_pairs(mass, effects),
-        "misplaced": misplaced(maps, objects, effects),
-        "off_objects": off_objects(maps, objects),
+        "misplaced": interventions.misplaced(maps, objects, effects),
+        "off_objects": interventions.off_objects(maps, objects),
     }
 
 

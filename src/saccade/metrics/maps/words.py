@@ -121,14 +121,7 @@ class WordFollow(NamedTuple):
     """Every other word is as before, and the caption as long, right or wrong."""
 
 
-def word_follow(
-    before: Tensor,
-    after: Tensor,
-    *,
-    place: Tensor,
-    new_word: Tensor,
-    old_word: Tensor,
-) -> WordFollow:
+def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tensor, old_word: Tensor) -> WordFollow:
     """Compare the captions of scenes with those of the same scenes after one object was recoloured.
 
     Args:

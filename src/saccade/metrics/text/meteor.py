@@ -71,7 +71,7 @@ import shutil
 import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,30 +92,9 @@ _NOWHERE = -2  # the place of a partner that is not there; no place follows it
 class Alignment(NamedTuple):
     """What a pairing of two captions comes to."""
 
-    weight: float
-    """Sum of the weights of all pairs."""
+    weight: float  # sum of the weights of all pairs
     pairs: int
     chunks: int
-
-
-class _Score(NamedTuple):
-    """A pairing of the first words, in the order in which pairings are compared; larger is better."""
-
-    weight: float
-    joins: int
-    """Pairs that carry on the chunk of the word before: with equally many pairs, more joins are fewer chunks."""
-    nearness: int
-    """Minus the sum of distances."""
-    pairs: int
-
-
-class _State(NamedTuple):
-    """All that the rest of a pairing depends on."""
-
-    taken: int
-    """One bit for each place of the other caption."""
-    last: int
-    """The place that the word before was paired with."""
 
 
 def align(said: Words, reference: Words) -> Alignment:
@@ -126,38 +105,28 @@ def align(said: Words, reference: Words) -> Alignment:
     """
     stems, known = [stem(word) for word in said], [stem(word) for word in reference]
     surplus = Counter(stems) - Counter(known)  # stems with more words here than there: some must stay alone
-    beam = {_State(0, _NOWHERE): _Score(0.0, 0, 0, 0)}
+    # The places taken (a bit for each) and the last one, which decide what can follow → the score of a pairing so far:
+    # weight, joins (of equally many pairs, more are fewer chunks), minus the sum of distances, and pairs.
+    beam = {(0, _NOWHERE): (0.0, 0, 0, 0)}
     for place, word in enumerate(said):
         partners = [
             (other, EXACT if reference[other] == word else STEM)
             for other, its_stem in enumerate(known)
             if its_stem == stems[place]
         ]
-        reached: dict[_State, _Score] = {}
-        for state, score in beam.items():
-            if not partners or stems[place] in surplus:
-                _keep_better(reached, _State(state.taken, _NOWHERE), score)
-            for other, weight in partners:
-                if not state.taken >> other & 1:
-                    joined = other == state.last + 1
-                    _keep_better(
-                        reached,
-                        _State(state.taken | 1 << other, other),
-                        _Score(
-                            score.weight + weight,
-                            score.joins + joined,
-                            score.nearness - abs(place - other),
-                            score.pairs + 1,
-                        ),
-                    )
+        reached: dict[tuple[int, int], tuple[float, int, int, int]] = {}
+        for (taken, last), score in beam.items():
+            ways = [((taken, _NOWHERE), score)] if not partners or stems[place] in surplus else []
+            weight, joins, nearness, pairs = score
+            for other, gain in partners:
+                if not taken >> other & 1:
+                    grown = (weight + gain, joins + (other == last + 1), nearness - abs(place - other), pairs + 1)
+                    ways.append(((taken | 1 << other, other), grown))
+            for state, found in ways:
+                reached[state] = max(found, reached.get(state, found))
         beam = dict(sorted(reached.items(), key=lambda entry: entry[1], reverse=True)[:_WIDTH])
-    best = max(beam.values())
-    return Alignment(round(best.weight, 9), best.pairs, best.pairs - best.joins)
-
-
-def _keep_better(reached: dict[_State, _Score], state: _State, score: _Score) -> None:
-    if state not in reached or score > reached[state]:
-        reached[state] = score
+    weight, joins, _, pairs = max(beam.values())
+    return Alignment(round(weight, 9), pairs, pairs - joins)
 
 
 ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
@@ -203,22 +172,25 @@ def _tally(said: Words, words: Words) -> _Tally:
 
 DELTA = 0.75
 
-_OFTEN_LEADING = frozenset({
-    "a", "an", "the", "this", "that", "my", "your", "his", "its", "our", "their", "some", "all",
-    "of", "in", "on", "at", "with", "for", "from", "to", "into", "by", "about", "over", "after",
-    "and", "or", "but", "as", "than", "if", "which", "who", "when", "what",
-    "is", "are", "was", "were", "be", "been", "am", "has", "have", "had", "can", "could", "will", "would",
-})  # fmt: skip
-_SELDOM_LEADING = frozenset({
-    "each", "every", "these", "those", "whose", "where", "while", "because",
-    "onto", "through", "under", "between", "near", "beside", "against", "across", "above", "toward", "towards",
-})  # fmt: skip
+_OFTEN_LEADING = frozenset(
+    """
+    a an the this that my your his its our their some all of in on at with for from to into by about over after and
+    or but as than if which who when what is are was were be been am has have had can could will would
+    """.split()  # noqa: SIM905
+)
+_SELDOM_LEADING = frozenset(
+    """
+    each every these those whose where while because onto through under between near beside against across above
+    toward towards
+    """.split()  # noqa: SIM905
+)
 LEADING_WORDS = _OFTEN_LEADING | _SELDOM_LEADING
 """Words that lead up to another word: a caption that ends with one has broken off."""
-FUNCTION_WORDS = _OFTEN_LEADING | {
-    "i", "you", "he", "she", "it", "we", "they", "me", "him", "her", "us", "them",
-    "there", "not", "no", "so", "also", "then", "up", "out", "one", "two", "other",
-}  # fmt: skip
+FUNCTION_WORDS = _OFTEN_LEADING.union(
+    """
+    i you he she it we they me him her us them there not no so also then up out one two other
+    """.split()  # noqa: SIM905
+)
 """Words of any sentence, whatever it is about. METEOR's list too is one of frequent words: "across" is not on it."""
 
 
@@ -290,15 +262,6 @@ def meteor_of_words(said: Tensor, references: Tensor, words: MeteorWords) -> Ten
     return (mean * (1 - GAMMA * (chunks / pairs.clamp_min(1)) ** BETA)).amax(-1)  # (B,K)
 
 
-_PACKAGE = "pycocoevalcap"
-_FEATURE, _EXTRA = "METEOR 1.5", "meteor"
-_NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
-
-
-_Files = tuple[Path, Path]
-"""The program, and its paraphrase table."""
-
-
 def meteor_missing() -> str | None:
     """Why METEOR 1.5 cannot run here and what to do about it; None when it can."""
     try:
@@ -323,17 +286,17 @@ def meteor_jar(
         ConfigError: the program failed, or took longer.
     """
     pictures = judged_captions(hypotheses, references)
-    program = _program()
+    java, jar, paraphrases = _program()
     if not pictures:
         return float("nan")
     most = max(len(picture.references) for picture in pictures)
     padded = [words for _, known in pictures for words in [*known, *[known[0]] * (most - len(known))]]
     with tempfile.TemporaryDirectory(prefix="saccade-meteor-") as folder:
-        said_file, reference_file = Path(folder, "said.txt"), Path(folder, "references.txt")
-        _write(said_file, [picture.said for picture in pictures])
-        _write(reference_file, padded)
-        java, (jar, paraphrases) = program
-        options = [
+        files = [Path(folder, name) for name in ("said.txt", "references.txt")]
+        for file, captions in zip(files, ([picture.said for picture in pictures], padded)):
+            file.write_text("".join(f"{' '.join(words)}\n" for words in captions), encoding="utf-8", newline="\n")
+        command = [java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(jar), *map(str, files)]
+        command += [
             "-l",
             "en",
             "-norm",
@@ -342,54 +305,35 @@ def meteor_jar(
             "-q",
             "-r",
             str(most),
-        ]  # quiet: the score alone, to stdout
-        command = [java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(jar)]
-        return _final_score([*command, str(said_file), str(reference_file), *options], timeout_seconds)
-
-
-def _program() -> tuple[str, _Files]:
-    """Where Java and METEOR are."""
-    files = next((files for files in _places() if all(file.is_file() for file in files)), None)
-    if files is None:
-        raise MissingExtraError(_FEATURE, _EXTRA, f"it is not here; 'saccade data get {METEOR}' brings it, as does")
-    java = shutil.which("java")
-    if java is None:
-        without = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
-        raise MissingExtraError(_FEATURE, _EXTRA, without)
-    return java, files
-
-
-def _places() -> Iterator[_Files]:
-    """Where METEOR may be: in the cache folder, then in the package that carries it."""
-    fetched = cache_home() / METEOR
-    yield fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name
-    found = importlib.util.find_spec(_PACKAGE)
-    for home in (found.submodule_search_locations or []) if found else []:
-        inside = Path(home, "meteor")
-        yield inside / METEOR_JAR.name, inside / "data" / METEOR_PARAPHRASES.name
-
-
-def _write(file: Path, captions: list[Words]) -> None:
-    """One caption a line."""
-    lines = (f"{' '.join(words)}\n" for words in captions)
-    file.write_text("".join(lines), encoding="utf-8", newline="\n")
-
-
-def _final_score(command: list[str], timeout_seconds: float) -> float:
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed program on files of our own
-            command, capture_output=True, text=True, errors="replace", timeout=timeout_seconds, check=False
-        )
-    except subprocess.TimeoutExpired as error:
-        raise ConfigError(
-            f"METEOR 1.5 was ended after {timeout_seconds:g} s without a score; give it more time or fewer pictures"
-        ) from error
-    except OSError as error:
-        raise ConfigError(f"METEOR 1.5 could not be started: {error}; try '{command[0]} -version'") from error
+        ]
+        try:
+            done = subprocess.run(  # noqa: S603 - a fixed program on files of our own
+                command, capture_output=True, text=True, errors="replace", timeout=timeout_seconds, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise ConfigError(f"METEOR 1.5 gave no score: {error}; try 'java -version'") from error
     printed = done.stdout.strip()
     if done.returncode or not _NUMBER.fullmatch(printed):
-        said = (done.stderr.strip() or printed or "nothing").splitlines()[-1]
-        raise ConfigError(
-            f"METEOR 1.5 gave no score (exit code {done.returncode}, it said '{said}'); try '{command[0]} -version'"
-        )
+        said = done.stderr.strip()[-200:] or printed[-200:]
+        raise ConfigError(f"METEOR 1.5 gave no score (exit code {done.returncode}): {said}; try 'java -version'")
     return float(printed)
+
+
+_NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
+
+
+def _program() -> tuple[str, Path, Path]:
+    """Java, METEOR and its paraphrase table, from the cache folder or from the package that carries them."""
+    fetched = cache_home() / METEOR
+    places = [(fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name)]
+    package = importlib.util.find_spec("pycocoevalcap")
+    for home in (package and package.submodule_search_locations) or []:
+        places.append((Path(home, "meteor", METEOR_JAR.name), Path(home, "meteor", "data", METEOR_PARAPHRASES.name)))
+    found = next((files for files in places if all(file.is_file() for file in files)), None)
+    java = shutil.which("java")
+    if found is None or java is None:
+        why = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
+        if found is None:
+            why = f"it is not here; 'saccade data get {METEOR}' brings it, as does"
+        raise MissingExtraError("METEOR 1.5", "meteor", why)
+    return java, *found

@@ -94,10 +94,8 @@ NGram = tuple[str, ...]
 class Judged(NamedTuple):
     """What was said of one picture, and what people said of it."""
 
-    said: Words
-    """May be empty."""
-    references: list[Words]
-    """At least one, each with at least one word."""
+    said: Words  # may be empty
+    references: list[Words]  # at least one, each with at least one word
 
 
 def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[Judged]:

@@ -122,12 +122,13 @@ _APOSTROPHE_WORDS = (
     r"'n'|'n(?=\s)|[ldj]'|dunkin'|somethin'|ol'|'em|'[2-9]0s|'till?|'cause|nor'easter|c'mon|e'er|s'mores|ev'ry|li'l|"
     rf"nat'l|cap'n|c'est|o'o|(?-i:[A-HJ-XZn])'{_L}{{2,}}|{_L}+[aeiouy]'(?-i:[aeiouA-Z]){_L}*"
 )
-_STARTERS = frozenset({
-    "About", "According", "Additionally", "After", "An", "A", "As", "At", "But", "Did", "During", "Earlier", "He",
-    "Her", "Here", "How", "However", "If", "In", "It", "Last", "Many", "More", "Mr.", "Ms.", "Now", "Once", "One",
-    "Other", "Our", "She", "Since", "So", "Some", "Such", "That", "The", "Their", "Then", "There", "These", "They",
-    "This", "We", "When", "While", "What", "Who", "Why", "Yet", "You",
-})  # fmt: skip
+_STARTERS = frozenset(
+    """
+    About According Additionally After An A As At But Did During Earlier He Her Here How However If In It Last Many
+    More Mr. Ms. Now Once One Other Our She Since So Some Such That The Their Then There These They This We When
+    While What Who Why Yet You
+    """.split()  # noqa: SIM905
+)
 """Words that start a sentence: before them the full stop of a single letter ends one."""
 
 _BRACKETS = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
@@ -246,8 +247,7 @@ _STEP_4 = dict.fromkeys(
     ("al", "ance", "ence", "er", "ic", "able", "ible", "ant", "ement", "ment", "ent", "ism", "ate", "iti", "ous", "ive",
      "ize", "ion"), "",
 )  # fmt: skip
-_MUST_FOLLOW = {"ogi": "l", "li": "cdeghkmnrt", "ion": "st"}
-"""Endings that go only after one of these letters."""
+_MUST_FOLLOW = {"ogi": "l", "li": "cdeghkmnrt", "ion": "st"}  # endings that go only after one of these letters
 
 
 @lru_cache(maxsize=100_000)

@@ -1,14 +1,11 @@
 """Triton kernels that make scenes on a GPU: place and paint digits, scatter distractors, crop photographs.
 
-Imported only where Triton is there, see the file above. The operations of ``placement.py`` and ``render.py`` are small,
-and a GPU spends its time on starting them. Here each of the four is one kernel. Its results are those of the other
-files to the last bit.
+Each of the four is one kernel: torch's own operations are small, and a GPU would spend its time on starting them.
+The results are those of ``host.py`` and ``render.py`` to the last bit.
 
-Whether scenes are placed and painted by the kernels of this folder, and why where they are not.
-
-The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Everywhere else torch's
-own operations make the same scenes, more slowly. The same happens for the rest of the process if a kernel cannot be
-built; a warning says so once, and :func:`why_no_kernels` from then on.
+The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Elsewhere the host
+places digits and torch's own operations paint them, more slowly. The same happens for the rest of the process if a
+kernel cannot be built; a warning says so once, and :func:`why_no_kernels` from then on.
 """
 
 from __future__ import annotations
@@ -22,8 +19,8 @@ from typing import TypeVar
 
 import torch
 
+# Side of the largest picture that the kernels can make.
 MAX_PICTURE = 128
-"""Side of the largest picture that the kernels can make."""
 
 Made = TypeVar("Made")
 _failure = ""
@@ -45,7 +42,7 @@ def renderer_description(device: torch.device, size: int = 100) -> str:
     if device.type == "cpu":
         return "NumPy"
     reason = why_no_kernels(device, size)
-    return f"torch's own operations, more slowly: {reason}" if reason else "kernels"
+    return f"NumPy and torch's own operations, more slowly: {reason}" if reason else "kernels"
 
 
 @cache

@@ -21,10 +21,7 @@ export class Hops {
     const acts = this.page.acts(view).filter(({ slots }) => slots);
     const slotOf = acts.length ? matched(keptIn(acts[0].slots), told) : new Map();
     if (!slotOf) return false;
-    this.#columns.set(
-      view.model,
-      acts.map((act) => ({ ...act, slotOf })),
-    );
+    this.#columns.set(view.model, acts.map((act) => ({ ...act, slotOf })));
     return true;
   }
 

@@ -34,10 +34,7 @@ class MemN2N {
     const slots = facts.filter(({ ids }) => ids.length).slice(-this.memory);
     const asked = this.#cut(question.trim());
     this.#check(facts, slots, asked);
-    const { logits, hops } = this.#read(
-      slots.map(({ ids }) => ids),
-      asked.ids,
-    );
+    const { logits, hops } = this.#read(slots.map(({ ids }) => ids), asked.ids);
     const held = Array.from({ length: this.memory }, (_, slot) => slots[slot]?.text ?? "");
     return {
       question: asked.text,

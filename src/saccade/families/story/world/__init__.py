@@ -72,39 +72,17 @@ def derive(sentences: Sequence[str], question: str) -> Known | None:
     Known(answer='den', supporting=(0, 1))
     """
     asked = " ".join(words_of(question))
-    for form, rule in _QUESTIONS:
-        if match := form.fullmatch(asked):
-            return rule(sentences, match)
+    for form, answer in _BY_STATE.items():
+        if match := re.fullmatch(form, asked):
+            return answer(_state_after(sentences), *match.groups())
+    for form, answer in _BY_FACTS.items():
+        if match := re.fullmatch(form, asked):
+            return answer(sentences, *match.groups())
     return None
 
 
-_Rule = Callable[[Sequence[str], "re.Match[str]"], Known | None]
-"""Sentences, the question → what is known."""
-
-
-def _by_state(answer: Callable[..., Known | None]) -> _Rule:
-    """A method of the state after all sentences; those that this world does not know change nothing."""
-    return lambda sentences, match: answer(_state_after(sentences), *match.groups())
-
-
-def _by_facts(answer: Callable[..., Known | None]) -> _Rule:
-    return lambda sentences, match: answer(sentences, *match.groups())
-
-
-def _gift(pick: str) -> _Rule:
-    """The giver, thing or taker of the last gift that fits the question."""
-
-    def rule(sentences: Sequence[str], match: re.Match[str]) -> Known | None:
-        gift = _state_after(sentences).gift(**match.groupdict())
-        if not gift:
-            return None
-        at, event = gift
-        return Known({"giver": event.who[0], "thing": event.what, "taker": event.other}[pick], (at,))
-
-    return rule
-
-
 def _state_after(sentences: Sequence[str]) -> State:
+    """What is so after all sentences; those that this world does not know change nothing."""
     state = State()
     for at, sentence in enumerate(sentences):
         if event := event_of(sentence):
@@ -112,32 +90,33 @@ def _state_after(sentences: Sequence[str]) -> State:
     return state
 
 
-_QUESTIONS: tuple[tuple[re.Pattern[str], _Rule], ...] = tuple(
-    (re.compile(form), rule)
-    for form, rule in (
-        (r"where is the (\S+)", _by_state(State.place_of_thing)),
-        (r"where is (\S+)", _by_state(State.place_of_person)),
-        (r"where was the (\S+) before the (\S+)", _by_state(State.thing_before)),
-        (r"where was (\S+) before the (\S+)", _by_state(State.person_before)),
-        (r"is (\S+) in the (\S+)", _by_state(State.is_in)),
-        (r"how many objects is (\S+) carrying", _by_state(State.number_carried)),
-        (r"what is (\S+) carrying", _by_state(State.things_carried)),
-        (r"what did (?P<giver>\S+) give to (?P<taker>\S+)", _gift("thing")),
-        (r"who did (?P<giver>\S+) give the (?P<thing>\S+) to", _gift("taker")),
-        (r"who gave the (?P<thing>\S+)", _gift("giver")),
-        (r"who gave the (?P<thing>\S+) to (?P<taker>\S+)", _gift("giver")),
-        (r"who received the (?P<thing>\S+)", _gift("taker")),
-        (r"what is (\S+ of) the (\S+)", _by_facts(facts.what_is_beside)),
-        (r"what is the (\S+) ((?:north|east|south|west) of)", _by_facts(facts.what_it_is_beside)),
-        (r"how do you go from the (\S+) to the (\S+)", _by_facts(facts.way_between)),
-        (r"what is (\S+) afraid of", _by_facts(facts.fear_of)),
-        (r"what colou?r is (\S+)", _by_facts(facts.colour_of)),
-        (r"is the (.+) bigger than the (.+)", lambda told, match: facts.is_smaller(told, match[2], match[1])),
-        (r"does the (.+) fit (?:in|inside) the (.+)", _by_facts(facts.is_smaller)),
-        (rf"is the (.+) ({facts.SIDES}) the (.+)", _by_facts(facts.is_beside)),
-        (r"where will (\S+) go", _by_facts(facts.room_for)),
-        (r"why did (\S+) (?:go to|get) the \S+", _by_facts(facts.motive_of)),
-    )
-)
+_BY_STATE: dict[str, Callable[..., Known | None]] = {
+    r"where is the (\S+)": State.place_of_thing,
+    r"where is (\S+)": State.place_of_person,
+    r"where was the (\S+) before the (\S+)": State.thing_before,
+    r"where was (\S+) before the (\S+)": State.person_before,
+    r"is (\S+) in the (\S+)": State.is_in,
+    r"how many objects is (\S+) carrying": State.number_carried,
+    r"what is (\S+) carrying": State.things_carried,
+    r"what did (\S+) give to (\S+)": lambda state, giver, taker: state.gift("thing", giver=giver, taker=taker),
+    r"who did (\S+) give the (\S+) to": lambda state, giver, thing: state.gift("taker", giver=giver, thing=thing),
+    r"who gave the (\S+)": lambda state, thing: state.gift("giver", thing=thing),
+    r"who gave the (\S+) to (\S+)": lambda state, thing, taker: state.gift("giver", thing=thing, taker=taker),
+    r"who received the (\S+)": lambda state, thing: state.gift("taker", thing=thing),
+}
+"""By the form of a question: who answers it from the state and the words in the gaps."""
+_BY_FACTS: dict[str, Callable[..., Known | None]] = {
+    r"what is (\S+ of) the (\S+)": facts.what_is_beside,
+    r"what is the (\S+) ((?:north|east|south|west) of)": facts.what_it_is_beside,
+    r"how do you go from the (\S+) to the (\S+)": facts.way_between,
+    r"what is (\S+) afraid of": facts.fear_of,
+    r"what colou?r is (\S+)": facts.colour_of,
+    r"is the (.+) bigger than the (.+)": lambda told, big, small: facts.is_smaller(told, small, big),
+    r"does the (.+) fit (?:in|inside) the (.+)": facts.is_smaller,
+    rf"is the (.+) ({facts.SIDES}) the (.+)": facts.is_beside,
+    r"where will (\S+) go": facts.room_for,
+    r"why did (\S+) (?:go to|get) the \S+": facts.motive_of,
+}
+"""The same from the sentences."""
 
 __all__ = ["TASKS", "derive", "generate_story"]

@@ -11,21 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from saccade.families.story.stories import StoryExample
-from saccade.families.story.world.lexicon import (
-    BABI,
-    GIVERS,
-    HOME,
-    LINKS,
-    TIMES,
-    TOWN,
-    WIDE,
-    WIDE_PEOPLE,
-    WIDE_ROOMS,
-    WOMEN,
-    Cast,
-    Draws,
-    Words,
-)
+from saccade.families.story.world import lexicon
+from saccade.families.story.world.lexicon import LINKS, TIMES, Cast, Draws, Words
 from saccade.families.story.world.state import PRONOUNS, Event, Known, State
 
 QUESTIONS = 5
@@ -36,8 +23,8 @@ sentences of each kind come about as often as in the official files."""
 _THERE_AFTER_DROP = 0.2  # how often, as in the official files
 _ARTICLES = {"apple": "an", "football": "a"}
 
-Question = tuple[str, Known]
-"""The text of a question, and its answer."""
+Question = tuple[str, Known | None]
+"""The text of a question, and its answer if the story tells it."""
 
 
 class Scene:
@@ -46,10 +33,10 @@ class Scene:
     def __init__(self, plot: Plot, draws: Draws, words: Words) -> None:
         people, rooms = plot.cast.people, plot.cast.rooms
         if words == "wide":
-            people = tuple(draws.some((*people, *WIDE_PEOPLE), len(people)))
-            rooms = tuple(draws.some((*rooms, *WIDE_ROOMS), len(rooms)))
+            people = tuple(draws.some((*people, *lexicon.WIDE_PEOPLE), len(people)))
+            rooms = tuple(draws.some((*rooms, *lexicon.WIDE_ROOMS), len(rooms)))
         self.people, self.rooms, self.draws = people, rooms, draws
-        self.is_wide, self.verbs = words == "wide", WIDE if words == "wide" else BABI
+        self.is_wide, self.verbs = words == "wide", lexicon.WIDE if words == "wide" else lexicon.BABI
         self.there = min(plot.there, 0.5) if self.is_wide else plot.there
         self.recent = plot.recent
         self.state = State()
@@ -123,14 +110,6 @@ class Scene:
         self.at |= dict.fromkeys(who, room)
         return Event("go", who, room)
 
-    def walk(self) -> Event:
-        """Someone goes."""
-        return self.go(self.draws.pick(self.people))
-
-    def walk_together(self) -> Event:
-        """Two of them go."""
-        return self.go(*self.draws.some(self.people, 2))
-
     def act(self, give: float = 0.0) -> Event:
         """Someone goes, takes or drops something, or gives it away."""
         draws = self.draws
@@ -157,39 +136,41 @@ class Scene:
                     self.held[other].append(thing)
                     return Event("give", (person,), thing, other)
 
-    def act_or_give(self) -> Event:
-        """The same, with many gifts."""
-        return self.act(_GIVE)
-
-    def _walk_or_stay(self, unsure: Callable[[str], Event]) -> Event:
+    def walk_or(self, unsure: Callable[[Scene, str], Event]) -> Event:
         """Half the sentences are about going, a quarter say where someone is, and a quarter what ``unsure`` says."""
         person, kind = self.draws.pick(self.people), self.draws.chance()
         if kind < 0.75:
             event = self.go(person)
             return event if kind < 0.5 else event._replace(kind="in")
         self.at[person] = ""  # nobody knows
-        return unsure(person)
+        return unsure(self, person)
 
-    def walk_or_deny(self) -> Event:
-        """Task 9: someone goes, is in a room, or is not in it."""
 
-        def deny(person: str) -> Event:
-            stays = self.state.stays.get(person)
-            last = stays[-1].event if stays else None
-            if last and last.kind != "not":
-                return Event("not", (person,), last.what)
-            return Event("not", (person,), self.draws.pick_but(self.rooms, last.what if last else ""))
+def _walk(scene: Scene) -> Event:
+    return scene.go(scene.draws.pick(scene.people))
 
-        return self._walk_or_stay(deny)
 
-    def walk_or_doubt(self) -> Event:
-        """Task 10: someone goes, is in a room, or in one of two."""
+def _walk_together(scene: Scene) -> Event:
+    return scene.go(*scene.draws.some(scene.people, 2))
 
-        def doubt(person: str) -> Event:
-            room, other = self.draws.some(self.rooms, 2)
-            return Event("either", (person,), room, other)
 
-        return self._walk_or_stay(doubt)
+def _act_or_give(scene: Scene) -> Event:
+    return scene.act(_GIVE)
+
+
+def _deny(scene: Scene, person: str) -> Event:
+    """Someone is not in a room; if the last sentence about them was none of this kind, in that one."""
+    stays = scene.state.stays.get(person)
+    last = stays[-1].event if stays else None
+    if last and last.kind != "not":
+        return Event("not", (person,), last.what)
+    return Event("not", (person,), scene.draws.pick_but(scene.rooms, last.what if last else ""))
+
+
+def _doubt(scene: Scene, person: str) -> Event:
+    """Someone is in one of two rooms."""
+    room, other = scene.draws.some(scene.rooms, 2)
+    return Event("either", (person,), room, other)
 
 
 Block = Callable[[Scene], Iterable[Event]]
@@ -202,7 +183,7 @@ def _twice(step: Callable[[Scene], Event]) -> Block:
 def _pronouns(scene: Scene) -> Iterator[Event]:
     person = scene.draws.pick(scene.people)
     yield scene.go(person)
-    yield scene.go(person)._replace(who=("she" if person in WOMEN else "he",))
+    yield scene.go(person)._replace(who=("she" if person in lexicon.WOMEN else "he",))
 
 
 def _couples(scene: Scene) -> Iterator[Event]:
@@ -224,7 +205,7 @@ def _times(scene: Scene) -> list[Event]:
 
 def _where_person(scene: Scene) -> Question | None:
     person = scene.draws.pick(scene.recent_people())
-    return _known(f"Where is {person.capitalize()}?", scene.state.place_of_person(person))
+    return (f"Where is {person.capitalize()}?", scene.state.place_of_person(person))
 
 
 def _where_thing(scene: Scene) -> Question | None:
@@ -235,7 +216,7 @@ def _where_thing(scene: Scene) -> Question | None:
     if not things:
         return None
     thing = scene.draws.pick(things)
-    return _known(f"Where is the {thing}?", state.place_of_thing(thing))
+    return (f"Where is the {thing}?", state.place_of_thing(thing))
 
 
 def _thing_before(scene: Scene) -> Question | None:
@@ -248,7 +229,7 @@ def _thing_before(scene: Scene) -> Question | None:
     if not choices:
         return None
     thing, room = scene.draws.pick(choices)
-    return _known(f"Where was the {thing} before the {room}?", scene.state.thing_before(thing, room))
+    return (f"Where was the {thing} before the {room}?", scene.state.thing_before(thing, room))
 
 
 def _gift(scene: Scene) -> Question | None:
@@ -281,7 +262,7 @@ def _is_in(scene: Scene) -> Question | None:
         room = draws.pick((last.what, last.other)) if last.other else last.what
     else:
         room = draws.pick([one for one in scene.rooms if one not in (last.what, last.other)])
-    return _known(f"Is {person.capitalize()} in the {room}?", state.is_in(person, room))
+    return (f"Is {person.capitalize()} in the {room}?", state.is_in(person, room))
 
 
 def _of_carrier(question: str, answer: Callable[[State, str], Known | None]) -> Callable[[Scene], Question | None]:
@@ -292,7 +273,7 @@ def _of_carrier(question: str, answer: Callable[[State, str], Known | None]) -> 
         if not people:
             return None
         person = scene.draws.pick(people)
-        return _known(question.format(person.capitalize()), answer(scene.state, person))
+        return (question.format(person.capitalize()), answer(scene.state, person))
 
     return ask
 
@@ -307,17 +288,13 @@ def _person_before(scene: Scene) -> Question | None:
     return scene.draws.pick(choices) if choices else None
 
 
-def _known(question: str, known: Known | None) -> Question | None:
-    return (question, known) if known else None
-
-
 @dataclass(frozen=True)
 class Plot:
     """What makes a task."""
 
     block: Block
     ask: Callable[[Scene], Question | None]
-    cast: Cast = HOME
+    cast: Cast = lexicon.HOME
     there: float = 1.0
     """How often "there" ends a sentence in which something is taken."""
     recent: int = 5
@@ -325,19 +302,19 @@ class Plot:
 
 
 PLOTS = {
-    1: Plot(_twice(Scene.walk), _where_person),
+    1: Plot(_twice(_walk), _where_person),
     2: Plot(_twice(Scene.act), _where_thing),
     3: Plot(_twice(Scene.act), _thing_before, there=0.2),
-    5: Plot(_twice(Scene.act_or_give), _gift, GIVERS),
+    5: Plot(_twice(_act_or_give), _gift, lexicon.GIVERS),
     6: Plot(_twice(Scene.act), _is_in),
-    7: Plot(_twice(Scene.act_or_give), _of_carrier("How many objects is {} carrying?", State.number_carried)),
+    7: Plot(_twice(_act_or_give), _of_carrier("How many objects is {} carrying?", State.number_carried)),
     8: Plot(_twice(Scene.act), _of_carrier("What is {} carrying?", State.things_carried)),
-    9: Plot(_twice(Scene.walk_or_deny), _is_in),
-    10: Plot(_twice(Scene.walk_or_doubt), _is_in, TOWN),
+    9: Plot(_twice(lambda scene: scene.walk_or(_deny)), _is_in),
+    10: Plot(_twice(lambda scene: scene.walk_or(_doubt)), _is_in, lexicon.TOWN),
     11: Plot(_pronouns, _where_person),
-    12: Plot(_twice(Scene.walk_together), _where_person, recent=3),
+    12: Plot(_twice(_walk_together), _where_person, recent=3),
     13: Plot(_couples, _where_person, recent=3),
-    14: Plot(_times, _person_before, TOWN),
+    14: Plot(_times, _person_before, lexicon.TOWN),
 }
 """By the number of the task."""
 
@@ -350,7 +327,7 @@ def generate_people(number: int, draws: Draws, words: Words) -> list[StoryExampl
     while len(questions) < QUESTIONS:
         for event in plot.block(scene):
             scene.tell(event)
-        if asked := plot.ask(scene):
-            question, known = asked
+        question, known = plot.ask(scene) or ("", None)
+        if known:
             questions.append(StoryExample(tuple(scene.sentences), question, *known))
     return questions

@@ -162,11 +162,9 @@ class State:
         self.holder[thing] = taker
         if taker:
             self.carried.setdefault(taker, []).append(thing)
-        for person in (taker, giver):  # both are in one room; of one the story may not have said it
-            stay = self._stay(person)
-            if stay and stay.is_there:
-                self._bring(thing, stay.event.what, stay.supporting[-1])
-                break
+        stays = [stay for person in (taker, giver) if (stay := self._stay(person)) and stay.is_there]
+        if stays:  # both are in one room; of one the story may not have said it
+            self._bring(thing, stays[0].event.what, stays[0].supporting[-1])
 
     def _bring(self, thing: str, room: str, at: int) -> None:
         self.brought[thing] = at
@@ -234,9 +232,12 @@ class State:
         supporting = tuple(at for places in self.hands[person].values() for at in places)
         return Known(",".join(carried) or "nothing", supporting)
 
-    def gift(self, giver: str = "", thing: str = "", taker: str = "") -> tuple[int, Event] | None:
-        """The last gift that fits all that is named."""
+    def gift(
+        self, part: Literal["giver", "thing", "taker"], *, giver: str = "", thing: str = "", taker: str = ""
+    ) -> Known | None:
+        """The giver, thing or taker of the last gift that fits all that is named."""
         for at, event in reversed(self.gifts):
-            if giver in ("", event.who[0]) and thing in ("", event.what) and taker in ("", event.other):
-                return at, event
+            parts = {"giver": event.who[0], "thing": event.what, "taker": event.other}
+            if giver in ("", parts["giver"]) and thing in ("", parts["thing"]) and taker in ("", parts["taker"]):
+                return Known(parts[part], (at,))
         return None

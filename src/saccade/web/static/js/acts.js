@@ -1,32 +1,11 @@
 // A view's looks as a list of acts, one for each look and step, and the total: what the slider walks through.
 
-import { beatsOf, inTime, nameInBeat, saidAt } from "./beats.js";
 import { weight } from "./dom.js";
+import { floatsFromBase64 } from "./floats.js";
 import { IDENTITY } from "./frames.js";
 
 export const TOTAL = "total";
 const SPAN = 0.5; // as in saccade.show.scaling
-
-/** The little-endian floats of a base64 text. */
-export function decodeFloats(text, dtype) {
-  const characters = atob(text);
-  const bytes = new Uint8Array(characters.length);
-  for (let i = 0; i < bytes.length; i++) bytes[i] = characters.charCodeAt(i);
-  if (dtype === "float16") return decodeHalves(new DataView(bytes.buffer));
-  if (bytes.length % 4) throw new Error(`${bytes.length} bytes are no whole number of floats`);
-  return new Float32Array(bytes.buffer);
-}
-
-function decodeHalves(view) {
-  const floats = new Float32Array(view.byteLength / 2);
-  for (let i = 0; i < floats.length; i++) {
-    const bits = view.getUint16(2 * i, true);
-    const [sign, exponent, fraction] = [bits >> 15 ? -1 : 1, (bits >> 10) & 31, bits & 1023];
-    if (exponent === 31) floats[i] = fraction ? NaN : sign * Infinity;
-    else floats[i] = sign * (exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction);
-  }
-  return floats;
-}
 
 /** The acts of a view in the order they happened, those that never took place left out, the total last. */
 export function actsOf(view) {
@@ -149,7 +128,7 @@ const decoded = new WeakMap();
 
 function floatsOf(entry) {
   if (typeof entry.weights !== "string") return entry.weights;
-  if (!decoded.has(entry)) decoded.set(entry, decodeFloats(entry.weights, entry.dtype ?? "float32"));
+  if (!decoded.has(entry)) decoded.set(entry, floatsFromBase64(entry.weights, entry.dtype));
   return decoded.get(entry);
 }
 
@@ -165,4 +144,49 @@ function peakOf(values) {
   let peak = 0;
   for (const value of values) if (value > peak) peak = value;
   return peak;
+}
+
+/** What looks that share a beat are called there; any other look keeps its own name. */
+const WORDS = {
+  saliency: "saliency before",
+  covert: "covert mask",
+  priority: "priority map",
+  inhibited: "saliency after",
+};
+const END = "end";
+
+/** How many beats the looks share; 0 where fewer than two of them repeat, or have no beat in common. */
+export function beatsOf(looks) {
+  const repeating = looks.map(({ steps }) => steps).filter((steps) => steps > 1);
+  const beats = Math.min(...repeating);
+  return repeating.length > 1 && repeating.every((steps) => steps % beats === 0) ? beats : 0;
+}
+
+/** Acts beat by beat, in the order of the trace within each; what happens once stays before or behind them. */
+export function inTime(acts) {
+  const first = acts.findIndex(({ beat }) => beat !== null);
+  const when = new Map(acts.map((act, number) => [act, act.beat ?? (number < first ? -1 : Infinity)]));
+  return [...acts].sort((one, two) => (when.get(one) === when.get(two) ? 0 : when.get(one) - when.get(two)));
+}
+
+/** The name of a look within a beat of which it fills `steps`. */
+export function nameInBeat(look, step, steps) {
+  const name = WORDS[look.name] ?? look.name;
+  return steps > 1 ? `${name} ${(step % steps) + 1}` : name;
+}
+
+/** Whether the answer is one "label", "labels" said one after the other, or a "sentence"; older views show it. */
+export function kindOf(view) {
+  return view.kind ?? (view.words ? "sentence" : view.labels ? "labels" : "label");
+}
+
+/** The words or labels of an answer that was said one after the other; null for one label. */
+export function spokenIn(view) {
+  return view.words ?? view.labels?.map(([word]) => word) ?? null;
+}
+
+/** The word or label of a beat, the end behind the last of them; undefined where nothing is said. */
+export function saidAt(view, beat) {
+  const said = spokenIn(view);
+  return said?.[beat] ?? (beat === said?.length ? END : undefined);
 }

@@ -1,5 +1,13 @@
 // The colour maps of the page: lightness rises in all of them, so they read without any sense of red and green.
 
+export const COLOURS = {
+  green: [16, 166, 81],
+  yellow: [255, 241, 78],
+  white: [224, 224, 224],
+  red: [146, 16, 16],
+  blue: [16, 98, 192],
+};
+
 const ANCHORS = {
   saccade: [
     [36, 0, 89],

@@ -1,10 +1,9 @@
 // Composing a scene: digits are dragged on the picture, by pointer or by keys, and changed in the panel.
 
-import { showChips } from "./chips.js";
+import { COLOURS } from "./colours.js";
 import { element, part } from "./dom.js";
 import { EXAMPLES } from "./examples.js";
 import { VARIANTS } from "./glyphs.js";
-import { COLOURS } from "./palette.js";
 import { changed, LARGEST, randomScene, SIDE, SMALLEST } from "./scene.js";
 import { fits } from "./training.js";
 
@@ -234,4 +233,19 @@ export class Composer {
     );
     return hit < 0 ? null : hit;
   }
+}
+
+/** Make `row` hold one button for each of `wanted`: {text, title, onclick, pressed (none: no toggle), colour}. */
+export function showChips(row, wanted) {
+  const hadFocus = row.contains(document.activeElement);
+  while (row.childElementCount > wanted.length) row.lastElementChild.remove();
+  wanted.forEach(({ text, title, onclick, pressed, colour }, number) => {
+    const chip = row.children[number] ?? row.appendChild(element("button", { type: "button", class: "chip" }));
+    if (chip.textContent !== text) chip.textContent = text;
+    Object.assign(chip, { title, onclick });
+    chip.setAttribute("aria-label", title);
+    if (pressed !== undefined) chip.setAttribute("aria-pressed", String(pressed));
+    if (colour) chip.style.setProperty("--mark", `rgb(${colour.join(" ")})`);
+  });
+  if (hadFocus && !row.contains(document.activeElement)) row.lastElementChild?.focus(); // its own button has gone
 }

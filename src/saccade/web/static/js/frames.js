@@ -4,10 +4,7 @@
 // and a frame [[a, b, tx], [c, d, ty]] goes from cells to pixels. Between centres values are bilinear; beyond the
 // outermost centres the edge cells go on to the border.
 
-export const IDENTITY = [
-  [1, 0, 0],
-  [0, 1, 0],
-];
+export const IDENTITY = [[1, 0, 0], [0, 1, 0]];
 
 /** The frame that applies `inner` first, then `outer`. */
 export function compose(outer, inner) {
@@ -22,10 +19,7 @@ export function compose(outer, inner) {
 export function invert([[a, b, tx], [c, d, ty]]) {
   const det = a * d - b * c;
   if (!det) throw new Error("a frame that cannot be inverted");
-  return [
-    [d / det, -b / det, (b * ty - d * tx) / det],
-    [-c / det, a / det, (c * tx - a * ty) / det],
-  ];
+  return [[d / det, -b / det, (b * ty - d * tx) / det], [-c / det, a / det, (c * tx - a * ty) / det]];
 }
 
 /** The point (x, y) through `frame`. */
@@ -36,10 +30,7 @@ export function apply([[a, b, tx], [c, d, ty]], x, y) {
 /** Values of `map` ({values, grid, frame}) on `width` × `height` pixels laid over a picture of `size`. */
 export function project(map, size, width, height) {
   const [rows, columns] = map.grid;
-  const toPicture = [
-    [size.width / width, 0, 0],
-    [0, size.height / height, 0],
-  ];
+  const toPicture = [[size.width / width, 0, 0], [0, size.height / height, 0]];
   const [[a, b, tx], [c, d, ty]] = compose(invert(map.frame), toPicture);
   const values = map.values;
   const laid = new Float32Array(width * height);
@@ -81,10 +72,7 @@ export function fitInside(size, side) {
     top,
     width,
     height,
-    canvas: [
-      [x, 0, -left * x],
-      [0, y, -top * y],
-    ],
+    canvas: [[x, 0, -left * x], [0, y, -top * y]],
   };
 }
 

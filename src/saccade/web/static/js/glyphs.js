@@ -50,10 +50,7 @@ const known = new Map();
 function filtersFor(source, size) {
   const key = `${source}:${size}`;
   if (!known.has(key))
-    known.set(
-      key,
-      Array.from({ length: size }, (_, row) => triangle(source, size, row)),
-    );
+    known.set(key, Array.from({ length: size }, (_, row) => triangle(source, size, row)));
   return known.get(key);
 }
 

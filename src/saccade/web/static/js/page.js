@@ -1,8 +1,7 @@
 // The page: one store, one or more lenses, and the source of answers, tied together.
 
 import { actsOf, TOTAL } from "./acts.js";
-import { answerOf, answerOfRecord, subjectOf } from "./answers.js";
-import { PICTURE, refusalOf, shownTo } from "./asking.js";
+import { answerOf, answerOfRecord, PICTURE, refusalOf, shownTo, subjectOf } from "./answers.js";
 import { Composer } from "./composer.js";
 import { Controls } from "./controls.js";
 import { element, part } from "./dom.js";
@@ -10,8 +9,7 @@ import { FIRST } from "./examples.js";
 import { listen } from "./keyboard.js";
 import { Latest } from "./latest.js";
 import { Notices } from "./notices.js";
-import { listenForFiles } from "./opening.js";
-import { hasExample, isReplaceable, openWith } from "./opening_input.js";
+import { hasExample, isReplaceable, listenForFiles, openWith } from "./opening.js";
 import { Panels } from "./panels.js";
 import { Player } from "./player.js";
 import { Questions } from "./questions.js";
@@ -248,7 +246,7 @@ export class Page {
     entry.lens.element.setAttribute("aria-busy", "true");
     try {
       const answer = await answerOf(this.source, model, subject, question, attention);
-      if (!answer || this.store.state.mode === "record" || entry.model !== model.name) return;
+      if (this.store.state.mode === "record" || entry.model !== model.name) return;
       this.#take(entry, answer);
       this.notices.settled(entry);
     } catch (error) {

@@ -1,6 +1,6 @@
 // Controls that a model's family brings along, from a module of its own; see the Python module saccade.web.page.
 
-import { PICTURE, shownTo } from "./asking.js";
+import { PICTURE, shownTo } from "./answers.js";
 import { element, part } from "./dom.js";
 
 export class Panels {
@@ -15,10 +15,7 @@ export class Panels {
 
   /** Open the panels of `models`, those on the page, and close all others; models of one module share its panel. */
   show(models) {
-    const wanted = Map.groupBy(
-      models.filter((model) => model?.panel),
-      ({ panel }) => panel,
-    );
+    const wanted = Map.groupBy(models.filter((model) => model?.panel), ({ panel }) => panel);
     for (const [address, { place, hooks }] of this.#opened) {
       if (wanted.has(address)) continue;
       this.#opened.delete(address);

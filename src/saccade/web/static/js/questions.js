@@ -1,6 +1,6 @@
 // Asking: a button for every question that the model knows, or a field where there are too many or any can be asked.
 
-import { asksOf } from "./asking.js";
+import { asksOf } from "./answers.js";
 import { element, part } from "./dom.js";
 
 const BUTTONS = 24;

@@ -2,8 +2,8 @@
 
 import { actsOf } from "./acts.js";
 import { isSavedLook, viewOfSavedLook } from "./saved_look.js";
+import { VIEW } from "./views.js";
 
-export const VIEW = "saccade.view/1";
 export const VIEWS = "saccade.views/1";
 const LARGEST_FILE = 64 * 2 ** 20;
 

@@ -2,8 +2,8 @@
 
 import { apply, compose, IDENTITY } from "./frames.js";
 import { asPng, pictureOfPixels } from "./pictures.js";
-import { readTensors } from "./safetensors.js";
 import { totalOf } from "./totals.js";
+import { viewWith, written } from "./views.js";
 
 const FORMAT = "saccade-record";
 const VERSION = 1;
@@ -22,28 +22,16 @@ export async function viewOfSavedLook(content, buffer) {
   const toPicture = wayToPicture(tensors, picture);
   const texts = content.meta?.slots ?? [];
   const looks = content.looks.map((entry, number) => lookOf(entry, number, tensors, { toPicture, texts }));
-  const { info } = content;
-  return {
-    schema: "saccade.view/1",
-    model: info.model ?? "a model",
-    family: "",
-    picture,
-    question: info.question ?? null,
-    answer: info.answer ?? "",
-    kind: info.kind ?? (info.words ? "sentence" : info.labels ? "labels" : "label"),
-    confidence: info.confidence ?? null,
-    calibrated: info.calibrated ?? false,
-    fit: info.fit ?? { verdict: "not known", p: null, level: 0.01 },
-    alternatives: info.alternatives ?? [],
-    labels: info.labels ?? null,
-    on_the_way: (info.on_the_way ?? []).map(({ at, answer, confidence }) => [at, answer, confidence]),
-    words: info.words?.map(({ word }) => word) ?? null,
+  const { model = "a model", answer = "", on_the_way: way = [], words, ...info } = content.info;
+  return viewWith({
+    ...{ model, answer, picture, words: words?.map(({ word }) => word) },
+    ...{ question: info.question, confidence: info.confidence, calibrated: info.calibrated, fit: info.fit },
+    ...{ alternatives: info.alternatives, labels: info.labels, notes: info.notes },
+    kind: info.kind ?? (words ? "sentence" : info.labels ? "labels" : "label"),
+    on_the_way: way.map(({ at, answer: word, confidence }) => [at, word, confidence]),
     looks: looks.map(written),
     total: picture && !isNested(looks) ? written(totalOf(looks, content.total, picture)) : null,
-    evidence: null,
-    scores: null,
-    notes: info.notes ?? [],
-  };
+  });
 }
 
 async function checkDigest(buffer, expected) {
@@ -66,10 +54,7 @@ async function pictureOf({ picture, image_size: size }) {
 function wayToPicture({ canvas, image_size: size }, picture) {
   if (!picture) return IDENTITY;
   const original = size ? { width: size.values[1], height: size.values[0] } : picture;
-  const stretch = [
-    [picture.width / original.width, 0, 0],
-    [0, picture.height / original.height, 0],
-  ];
+  const stretch = [[picture.width / original.width, 0, 0], [0, picture.height / original.height, 0]];
   return compose(stretch, canvas ? frameOf(canvas) : IDENTITY);
 }
 
@@ -98,10 +83,7 @@ function slotsOf(count, texts) {
 /** The last frame (2,3) of a tensor with any batch axis before it. */
 function frameOf({ values }) {
   const [a, b, tx, c, d, ty] = values.slice(-6);
-  return [
-    [a, b, tx],
-    [c, d, ty],
-  ];
+  return [[a, b, tx], [c, d, ty]];
 }
 
 /** Whether a trace looks at its picture by several crops and by nothing else: these are drawn as frames. */
@@ -110,11 +92,44 @@ function isNested(looks) {
   return spatial.length > 1 && spatial.every(({ kind }) => kind === "crop");
 }
 
-/** A look (or the total) with its weights as text, as views have them. */
-function written(entry) {
-  if (!entry?.weights) return entry;
-  const bytes = new Uint8Array(entry.weights.buffer);
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 8192) text += String.fromCharCode(...bytes.subarray(at, at + 8192));
-  return { ...entry, weights: btoa(text), dtype: "float32" };
+const LARGEST_HEADER = 2 ** 24;
+
+const READERS = {
+  BOOL: [1, (view, at) => view.getUint8(at)],
+  U8: [1, (view, at) => view.getUint8(at)],
+  I32: [4, (view, at) => view.getInt32(at, true)],
+  I64: [8, (view, at) => Number(view.getBigInt64(at, true))],
+  BF16: [2, (view, at) => bitsAsFloat(view.getUint16(at, true) << 16)],
+  F32: [4, (view, at) => view.getFloat32(at, true)],
+  F64: [8, (view, at) => view.getFloat64(at, true)],
+};
+
+/** The tensors of a file's bytes by name: {shape, values}; anything out of its bounds is an error. */
+export function readTensors(buffer) {
+  const view = new DataView(buffer);
+  const length = buffer.byteLength >= 8 ? Number(view.getBigUint64(0, true)) : NaN;
+  if (!(length <= Math.min(LARGEST_HEADER, buffer.byteLength - 8))) throw new Error("not a safetensors file");
+  const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
+  const tensors = {};
+  for (const [name, entry] of Object.entries(header)) {
+    if (name !== "__metadata__")
+      tensors[name] = { shape: entry.shape, values: valuesOf(view, 8 + length, name, entry) };
+  }
+  return tensors;
+}
+
+function valuesOf(view, start, name, { dtype, shape, data_offsets: [from, to] }) {
+  if (!READERS[dtype]) throw new Error(`tensor '${name}' is of the type ${dtype}, which the page does not read`);
+  const [bytes, read] = READERS[dtype];
+  const count = shape.reduce((product, side) => product * side, 1);
+  if (to - from !== count * bytes || from < 0 || start + to > view.byteLength) {
+    throw new Error(`tensor '${name}' does not fit its file`);
+  }
+  return Float64Array.from({ length: count }, (_, number) => read(view, start + from + number * bytes));
+}
+
+function bitsAsFloat(bits) {
+  const view = new DataView(new ArrayBuffer(4));
+  view.setInt32(0, bits);
+  return view.getFloat32(0);
 }

@@ -4,9 +4,8 @@
 // overlap, the later one is seen. Clutter is drawn after the recipe of the distractors (crops of glyphs, coloured,
 // added to the black) but with the page's own random numbers.
 
-import { GLYPH, VARIANTS, resizeGlyph } from "./glyphs.js";
-import { COLOURS } from "./palette.js";
-import { randomNumbers } from "./random.js";
+import { COLOURS } from "./colours.js";
+import { GLYPH, resizeGlyph, VARIANTS } from "./glyphs.js";
 
 export const SIDE = 100;
 export const SMALLEST = 14;
@@ -125,4 +124,16 @@ function shuffled(items, random) {
 
 function bounded(value, low, high) {
   return Math.min(high, Math.max(low, value));
+}
+
+/** A function that returns the next number in [0, 1): a 32-bit counter, stirred by multiply and shift (SplitMix). */
+export function randomNumbers(seed) {
+  let counter = seed >>> 0;
+  return () => {
+    counter = (counter + 0x9e3779b9) >>> 0;
+    let bits = counter;
+    bits = Math.imul(bits ^ (bits >>> 16), 0x21f0aaad);
+    bits = Math.imul(bits ^ (bits >>> 15), 0x735a2d97);
+    return ((bits ^ (bits >>> 15)) >>> 0) / 2 ** 32;
+  };
 }

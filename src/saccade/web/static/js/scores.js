@@ -1,5 +1,6 @@
 // How much of a map lies on what was asked for, beside maps that know nothing: computed in the page, for one picture.
 
+import { COLOURS } from "./colours.js";
 import { project } from "./frames.js";
 
 const SIGMA = 0.25; // of the centre Gaussian, as a share of the picture's sides
@@ -55,4 +56,19 @@ function centre(width, height) {
 
 function union(masks) {
   return new Float32Array(masks[0].length).map((_, at) => (masks.some((mask) => mask[at]) ? 1 : 0));
+}
+
+const DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"];
+
+/** The pixels (bytes 0 or 1) of what `word` names among `digits` with their `masks`; null where it names none. */
+export function maskNamed(word, digits, masks) {
+  const spelled = DIGITS.indexOf(word);
+  const wanted = spelled < 0 ? word : String(spelled);
+  const isColour = word in COLOURS;
+  const named = masks.filter((_, number) => {
+    const { digit, colour } = digits[number];
+    return isColour ? colour === word : String(digit) === wanted;
+  });
+  if (!named.length || (isColour && named.length > 1)) return null;
+  return named[0].map((_, at) => (named.some((mask) => mask[at]) ? 1 : 0));
 }

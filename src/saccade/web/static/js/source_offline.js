@@ -29,8 +29,7 @@ export class OfflineSource {
     const [side] = model.size;
     const { picture } = subject;
     const fit = fitInside(picture, side);
-    const view = await this.#engine.look(pixelsOf(picture, fit, side), question, model.name);
-    return view && onPicture(view, picture, fit.canvas);
+    return onPicture(await this.#engine.look(pixelsOf(picture, fit, side), question, model.name), picture, fit.canvas);
   }
 }
 

@@ -74,12 +74,7 @@ function drawSelection(context, scale, digit) {
 
 /** The borders of one cell, wherever its frame puts them. */
 function drawCell(context, scale, { row, column }, map) {
-  const corners = [
-    [0, 0],
-    [1, 0],
-    [1, 1],
-    [0, 1],
-  ].map(([x, y]) => apply(map.frame, column + x, row + y));
+  const corners = [[0, 0], [1, 0], [1, 1], [0, 1]].map(([x, y]) => apply(map.frame, column + x, row + y));
   context.save();
   context.beginPath();
   corners.forEach(([x, y]) => context.lineTo(x * scale, y * scale));

@@ -24,11 +24,8 @@ export function totalOf(looks, how, size) {
   if (how === "mean") weights = weights.map((value) => value / count);
   return {
     grid: [height, width],
-    frame: [
-      [size.width / width, 0, 0],
-      [0, size.height / height, 0],
-    ],
-    base: attended.length && attended.every(({ base }) => base) ? 1 : 0,
+    frame: [[size.width / width, 0, 0], [0, size.height / height, 0]],
+    ...(attended.length && attended.every(({ base }) => base) ? { base: 1 } : {}),
     weights,
   };
 }

@@ -1,13 +1,10 @@
 // A lens: one model's view JSON on a card, with its picture, what it read there, its answer and its strip of looks.
 
-import { actsOf, measuresOf, TOTAL } from "./acts.js";
-import { barList } from "./bars.js";
-import { kindOf, spokenIn } from "./beats.js";
+import { actsOf, kindOf, measuresOf, spokenIn, TOTAL } from "./acts.js";
 import { Brush } from "./brush.js";
 import { element, percent, weight } from "./dom.js";
 import { cellAt } from "./frames.js";
-import { maskNamed } from "./named.js";
-import { onTarget, scoresOfView } from "./scores.js";
+import { maskNamed, onTarget, scoresOfView } from "./scores.js";
 import { slotTable } from "./slots.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
@@ -203,4 +200,20 @@ function fitText(fit) {
   if (fit?.sentence) return fit.sentence;
   if (!fit || fit.verdict === "not known") return "not known whether this is like what the model learned from";
   return `${fit.warning ?? "fit"}: p ${Number(fit.p).toPrecision(2)}`; // a record from before the sentence was stored
+}
+
+/** A list of {label, value (0..1), own}; the own row stands out. */
+export function barList(rows, name) {
+  const items = rows.map(({ label, value, own }) => {
+    const fill = element("span", { class: "fill" });
+    fill.style.inlineSize = `${100 * Math.min(1, Math.max(0, value))}%`;
+    return element(
+      "li",
+      { class: own ? "own" : "" },
+      element("span", { class: "label", text: label, title: label }),
+      element("span", { class: "track" }, fill),
+      element("span", { class: "number", text: percent(value) }),
+    );
+  });
+  return element("ul", { class: "bar-list", "aria-label": name }, ...items);
 }

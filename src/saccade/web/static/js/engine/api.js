@@ -1,14 +1,10 @@
-// The page's end of the engine: `load` weights, then `look` at pixels, or what else a model reads, as fast as it changes.
-//
-// A look that is asked for while another of the same model is being computed replaces any that still waits: who drags
-// a digit wants the newest picture answered, not every one on the way. A replaced look resolves to null.
+// The page's end of the engine: `load` weights, then `look` at pixels, or what else a model reads.
 
 export class Engine {
   /** `worker` runs worker.js: `new Worker(url, { type: "module" })`, or one made from a blob where no server is. */
   constructor(worker) {
     this.worker = worker;
     this.calls = new Map(); // id → what settles it
-    this.lanes = new Map(); // model → { busy, waiting }
     this.last = 0;
     this.broken = null; // why nothing can be computed any more
     worker.onmessage = ({ data }) => this.settle(data);
@@ -22,31 +18,16 @@ export class Engine {
 
   /**
    * Ask a loaded model, by default the one loaded last, about `input`: RGB pixels 0..1 (Float32Array, row by row), or
-   * JSON. Resolves to view JSON, or to null if a newer look came before it.
+   * JSON. Resolves to view JSON.
    */
   look(input, question, model) {
-    const lane = this.lanes.get(model) ?? { busy: false, waiting: null };
-    this.lanes.set(model, lane);
-    return new Promise((resolve, reject) => {
-      lane.waiting?.resolve(null);
-      lane.waiting = { given: { verb: "look", input, question, model }, resolve, reject };
-      if (!lane.busy) this.next(lane);
-    });
+    return this.call({ verb: "look", input, question, model });
   }
 
   /** Stop the worker; whatever is under way fails. */
   close() {
     this.worker.terminate();
     this.fail("the engine was closed");
-  }
-
-  async next(lane) {
-    const { given, resolve, reject } = lane.waiting;
-    lane.waiting = null;
-    lane.busy = true;
-    await this.call(given).then(resolve, reject);
-    lane.busy = false;
-    if (lane.waiting) this.next(lane);
   }
 
   call(message) {

@@ -3,7 +3,8 @@
 // A convolution is the whole cost of a look, so both kinds below work in blocks: a few cells times a few outputs, whose
 // sums stay in local variables while the inputs under a row of the kernel, which lie side by side, are read once.
 
-import { FeatureMap, floatsFromBase64, matrixFromStored } from "./tensor.js";
+import { floatsFromBase64 } from "../floats.js";
+import { FeatureMap, matrixFromStored } from "./tensor.js";
 
 const BLOCK = 4; // outputs that are computed together
 

@@ -1,9 +1,8 @@
 // Models by name: pixels, or what else one reads, and a question in, view JSON out; nothing here knows of workers.
 
-import { HAttNetModel } from "./hattnet.js";
 import { softmax } from "./layers.js";
 import { viewOf, viewOfSlots } from "./sighting.js";
-import { SoftModel } from "./soft.js";
+import { HAttNetModel, SoftModel } from "./networks.js";
 import { FeatureMap, matrixFromStored } from "./tensor.js";
 
 const WEIGHTS_SCHEMA = "saccade.page-weights/1";
