@@ -23,8 +23,6 @@ ROWS_SHOWN = 40
 TABLES_SHOWN = 3
 WARNED = 20
 """Different remarks about inputs that are printed; --json has all."""
-PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
-"""Photographs that Pillow does not read, or not everywhere."""
 _OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
 _NOT_OF_ROWS = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
 
@@ -168,7 +166,7 @@ def _begin(
 ) -> tuple[list[Predictor], Sequence[Any], Iterator[list[Sighting]]]:
     """The models, what they look at, and their answers to each of it as they come; of paths all must be there."""
     from saccade.backbones.hub import work_offline
-    from saccade.commands.look_files import expanded, stream_looks
+    from saccade.commands.look_files import expanded, side_by_side, stream_looks
     from saccade.predict import load
 
     options, sources, ask = _options(given), given["sources"], given["ask"]
@@ -179,22 +177,9 @@ def _begin(
     first, out = predictors[0], None if given["out"] is None else Path(given["out"])
     files = first.reads.find(sources) if are_paths else expanded(first, sources)
     if not is_one:
-        return predictors, files, _side_by_side(predictors, files, ask, out, options)
+        return predictors, files, side_by_side(predictors, files, ask, out, **options)
     kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
     return predictors, files, ([each] for each in stream_looks(first, files, ask, out=out, **kept, **options))
-
-
-def _side_by_side(
-    predictors: Sequence[Predictor], files: Sequence[Any], ask: str | int | None, out: Path | None, options: Any
-) -> Iterator[list[Sighting]]:
-    """What several models say of each source; with ``out``, a picture of all of them and a page."""
-    from saccade.commands.look_files import write_comparison
-
-    for file in files:
-        sightings = [predictor.look(predictor.reads.item(file), ask, **options) for predictor in predictors]
-        if out is not None:
-            write_comparison(sightings, out)
-        yield sightings
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -331,8 +316,7 @@ def show(result: Looks | FolderLooks, given: Mapping[str, Any], quiet: bool) -> 
 
 def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
     predictor, thing = looks.predictor, looks.predictor.reads.thing
-    sources = [str(row[0]) for row in looks.rows] + [each.source.name for each in (*looks.ways, *looks.tables)]
-    short = _short_names([*sources, *(names[0] for names in looks.remarks.values())])
+    short = _short_names([str(file) for file in looks.files])
     looked_at = "looked at" if predictor.facts.preprocessing is None else "looked at x, y"
     columns = (thing, "model", "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
     used = [place for place in range(len(columns)) if any(row[place] is not None for row in looks.rows)]
@@ -342,10 +326,10 @@ def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
     print_table(title, [columns[place] for place in used], cells)
     if looks.ways:
         steps = [name for name, _, _ in looks.ways[0].on_the_way]
-        rows = [
-            (short[each.source.name], *(f"{answer} {share:.0%}" for _, answer, share in each.on_the_way), each.answer)
-            for each in looks.ways
-        ]
+        rows = []
+        for each in looks.ways:
+            said = [f"{answer} {share:.0%}" for _, answer, share in each.on_the_way]
+            rows.append((short[each.source.name], *said, each.answer))
         print_table("what each step says", (thing, *steps, "all together"), rows)
     for each in looks.tables:
         _print_slots(f"{short[each.source.name]}: {each.question or ''} → {each.answer}", each.slot_grid)
@@ -356,15 +340,11 @@ def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
         warn(f"… and {len(looks.remarks) - WARNED:,} other remarks; --json prints them all")
     if looks.unlike and not several:
         warn(predictor.of_unlike(looks.unlike, looks.answered))
-    if looks.left_out:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in looks.left_out.most_common())
-        text = f"left out {looks.left_out.total()} files of other kinds: {kinds}"
-        if any(kind in PHOTOGRAPHS for kind in looks.left_out):
-            warn(f"{text}; save photographs as JPEG or PNG to look at them")
-        elif not quiet:
-            remark(text)
     if quiet:
         return
+    if looks.left_out:
+        kinds = ", ".join(f"{count} {kind}" for kind, count in looks.left_out.most_common())
+        remark(f"left out {looks.left_out.total()} files of other kinds: {kinds}")
     if looks.n_rows > ROWS_SHOWN:
         remark(f"… and {looks.n_rows - ROWS_SHOWN} more; --json prints them all")
     if looks.skipped:
