@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.signature import Command, Number, Stream, arguments_of, check_call
-from saccade.commands.terminal import plain, print_table, remark, warn
+from saccade.commands.terminal import Remark, plain, print_table, warn
 from saccade.data.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
@@ -306,15 +306,15 @@ def _cells(each: Sighting, model: str | None) -> list[tuple[object, ...]]:
     return [(each.source.name, model, each.question, *answer, second, looked_at, fit)]
 
 
-def show(result: Looks | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
+def show(result: Looks | FolderLooks, given: Mapping[str, Any], remark: Remark) -> None:
     """Print what was seen."""
     if isinstance(result, Looks):
-        _show_looks(result, given["out"], quiet)
+        _show_looks(result, given["out"], remark)
     else:
-        _show_rows(result, quiet)
+        _show_rows(result, remark)
 
 
-def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
+def _show_looks(looks: Looks, out: Path | None, remark: Remark) -> None:
     predictor, thing = looks.predictor, looks.predictor.reads.thing
     short = _short_names([str(file) for file in looks.files])
     looked_at = "looked at" if predictor.facts.preprocessing is None else "looked at x, y"
@@ -340,8 +340,6 @@ def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
         warn(f"… and {len(looks.remarks) - WARNED:,} other remarks; --json prints them all")
     if looks.unlike and not several:
         warn(predictor.of_unlike(looks.unlike, looks.answered))
-    if quiet:
-        return
     if looks.left_out:
         kinds = ", ".join(f"{count} {kind}" for kind, count in looks.left_out.most_common())
         remark(f"left out {looks.left_out.total()} files of other kinds: {kinds}")
@@ -390,14 +388,12 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
     return {name: str(file.relative_to(shared)) for name, file in files.items()}
 
 
-def _show_rows(looked: FolderLooks, quiet: bool) -> None:
+def _show_rows(looked: FolderLooks, remark: Remark) -> None:
     for text in looked.first_errors:
         warn(text)
     rate = f"{looked.rows / looked.seconds:.1f}" if looked.seconds and not looked.resumed else None
     row = (looked.rows, looked.errors, looked.parts, looked.seconds, rate)
     print_table(f"rows in {looked.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
-    if quiet:
-        return
     if looked.resumed:
         remark(f"{looked.resumed} of {looked.parts} files were there already")
     for text in looked.remarks:
