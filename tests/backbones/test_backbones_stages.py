@@ -113,14 +113,6 @@ def test_normalise_by_hand(assert_near) -> None:
     assert_near(Normalise()(pixel).flatten(), [0.0, 1.0, -0.406 / 0.225])
 
 
-def test_normalise_is_a_constant_of_the_network() -> None:
-    layer = Normalise()
-    assert not list(layer.parameters())
-    assert not layer.state_dict()
-    assert layer.to(torch.float64)(torch.zeros(1, 3, 1, 1, dtype=torch.float64)).dtype == torch.float64
-    assert torch.equal(geometry.frame_through(layer), geometry.identity())
-
-
 def test_an_inverted_residual_adds_only_where_it_can() -> None:
     features = torch.randn(1, 8, 6, 6)
     same = InvertedResidual(8, 8, 1, 6).eval()
