@@ -199,8 +199,8 @@ def _weights(
     together |= _pixel_answers(twins, removed)
     answers = {"all": {name: torch.where(possible, ids, -1) for name, ids in together.items()}}
     for way, name, kept in one_by_one(own):
-        weights = edited[name]
-        answers[way] = {edit: answered({**kept, name: weights[edit]}) for edit in ONE_LOOK if edit in weights}
+        some = [edit for edit in ONE_LOOK if edit in edited[name]]
+        answers[way] = {edit: answered({**kept, name: edited[name][edit]}) for edit in some}
     return before, answers
 
 

@@ -165,7 +165,8 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
     for look in looks:
         beyond = own[look.name].shape[1] - facts.shape[1]  # slots of the look that no sentence has
         on, there, draw = (torch.nn.functional.pad(each, (0, beyond)) for each in (facts, present, chance))  # (N,S')
-        edited[look.name] = edited_weights(look, cells_among(on, there, own[look.name], draw))
+        permuted = {"permuted": _permuted(own[look.name], present, chance)}
+        edited[look.name] = edited_weights(look, cells_among(on, there, own[look.name], draw)) | permuted
     before = said(raw)  # (N,A)
 
     def changed(attention: Given | None, batch: Mapping[str, Tensor] = batch) -> Tensor:
@@ -182,6 +183,15 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
         found[way] = {edit: changed({**kept, name: edited[name][edit]}) for edit in ONE_LOOK}
     scores.add_changes(stories, found)
     return scores
+
+
+def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
+    """Weights (N,S') whose sentences (N,S) changed places, as ``chance`` (N,S) orders them."""
+    own, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
+    # Not stable: of more than sixteen slots the empty ones change places too, and recorded scores hold that.
+    order = torch.where(present, chance, 2.0).argsort(1)  # (N,S): the sentences in another order, then the rest
+    place = torch.where(present, 0.0, 2.0).argsort(dim=1, stable=True)  # the same slots in their own order
+    return torch.cat([own.scatter(1, place, own.gather(1, order)), rest], 1)
 
 
 def _reduced(asked: StoryExample, *, keeps: bool) -> StoryExample:
