@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, ImageModel
-from saccade.models.facts import Preprocessing
+from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.task import Batch, HeldOut, Task, evenly_spaced
 from saccade.trace import COMBINE, AttentionTrace, Look, ModelOutput
@@ -228,3 +228,12 @@ class OverlapTerm(_MapTerm):
         if len(looks) == 1 and not looks[0].base:
             return overlap_loss(self._weights(looks[0]), asks)
         return overlap_loss(self._total(model, looks, size, raw.logits.device), asks)
+
+
+def with_labels_of(examples: Any, facts: ModelFacts | None) -> Any:
+    """``examples``, if they have the labels of a trained model, in its order."""
+    if facts is not None and examples.answers != facts.answers:
+        own, theirs = (", ".join(words[:5]) for words in (examples.answers, facts.answers))
+        name = examples.described()["data"]
+        raise DataError(f"{name}: its labels are {own}, …; those of the model are {theirs}, …; name other data")
+    return examples

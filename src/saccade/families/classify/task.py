@@ -36,7 +36,8 @@ from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
 from saccade.tasks.data_parts import Entries
-from saccade.tasks.label_task import LabelTask, with_labels_of
+from saccade.tasks.label_task import LabelTask
+from saccade.tasks.picture_task import with_labels_of
 from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
 

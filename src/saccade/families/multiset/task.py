@@ -68,8 +68,7 @@ from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.tasks.evaluate import Kept
 from saccade.tasks.forward_passes import answers_of
-from saccade.tasks.label_task import with_labels_of
-from saccade.tasks.picture_task import PictureTask, filled_in
+from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
 from saccade.trace import MultisetOutput, Output
 
