@@ -11,13 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade import geometry
 from saccade.attention.hard import (
-    HardAttention,
-    at_cells,
     cell_entropy,
     log_marginal,
-    log_prob_of,
     posterior,
     sample_cells,
 )
@@ -76,25 +72,6 @@ def test_the_gradient_is_that_of_the_enumerated_sum() -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_gradients() -> None:
-    torch.manual_seed(3)
-    scores = torch.randn(2, 2, 3, dtype=torch.float64, requires_grad=True)
-    logits = torch.randn(2, 4, 2, 3, dtype=torch.float64, requires_grad=True)
-
-    def everything(scores: Tensor, logits: Tensor) -> tuple[Tensor, ...]:
-        weights, answers = scores.flatten(1).softmax(1).view_as(scores), logits.log_softmax(1)
-        cells = torch.tensor([[0, 5], [3, 3]])
-        return (
-            log_marginal(weights, answers),
-            posterior(weights, answers, torch.tensor([1, 3])),
-            log_prob_of(weights, cells),
-            at_cells(answers, cells),
-            cell_entropy(weights),
-        )
-
-    assert torch.autograd.gradcheck(everything, (scores, logits))
-
-
 def test_a_prior_that_has_underflowed_stays_finite() -> None:
     scores = torch.tensor([[[0.0, 500.0]]], requires_grad=True)
     weights = scores.flatten(1).softmax(1).view_as(scores)
@@ -125,15 +102,6 @@ def test_draws_follow_the_prior() -> None:
     assert ((shares - WEIGHTS.flatten()).abs() < 4 * errors).all()
 
 
-def test_draws_run_under_vmap() -> None:
-    """Replicas are trained as one stacked model, each with draws of its own."""
-    weights, _ = example(0, batch=6, grid=(3, 3))
-    stacked = weights.expand(4, 6, 3, 3)
-    cells = torch.func.vmap(lambda one: sample_cells(one, 2), randomness="different")(stacked)
-    assert cells.shape == (4, 6, 2)
-    assert not torch.equal(cells[0], cells[1])
-
-
 def test_a_cell_without_weight_is_never_drawn() -> None:
     weights = torch.tensor([[[0.0, 0.5], [0.5, 0.0]]])
     assert set(sample_cells(weights, 2000).flatten().tolist()) == {1, 2}
@@ -142,18 +110,3 @@ def test_a_cell_without_weight_is_never_drawn() -> None:
 def test_entropy_by_hand(assert_near: Near) -> None:
     weights = torch.tensor([[[0.5, 0.25], [0.25, 0.0]], [[0.25, 0.25], [0.25, 0.25]], [[0.0, 1.0], [0.0, 0.0]]])
     assert_near(cell_entropy(weights), [1.5 * math.log(2), 2 * math.log(2), 0.0])
-
-
-def parts(seed: int = 0) -> tuple[HardAttention, Tensor, Tensor, Tensor]:
-    torch.manual_seed(seed)
-    return HardAttention(4, 3), torch.randn(2, 4, 5, 6), torch.randn(2, 3), torch.randn(2, 7, 5, 6).log_softmax(1)
-
-
-def test_the_look_of_the_mixture_rebuilds_it(assert_near: Near) -> None:
-    attention, features, query, answers = parts()
-    frame = geometry.scale_shift((16, 16), (15, 15))
-    log_mixture, look = attention(features, query, answers, frame=frame, name="stage4")
-    look.validate()
-    assert (look.name, look.kind, look.role, look.norm, look.choice) == ("stage4", "hard", "mixture", "softmax", None)
-    assert look.frame is frame
-    assert_near(look.rebuild(answers.exp()), log_mixture.exp())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from saccade.attention import PointingTransformer
 from saccade.attention.spatial_transformer import expected_point, square_window
@@ -44,15 +44,6 @@ def test_the_crop_is_what_lies_under_the_attended_cell() -> None:
     assert pointed.crop.min() > 0.999
 
 
-def test_the_look_is_what_was_used(assert_near: Near) -> None:
-    transformer = PointingTransformer(4, 3, crop=(5, 7))
-    picture = torch.rand(3, 2, 11, 9)
-    crop, look = transformer(picture, torch.randn(3, 4, 4, 5), torch.randn(3, 3), name="window")
-    look.validate()
-    assert (look.name, look.kind, look.grid) == ("window", "crop", (5, 7))
-    assert_near(look.rebuild(picture), crop, atol=1e-5)
-
-
 def test_gradients() -> None:
     """Finite differences against autograd, through attention, point, window and reading."""
     torch.manual_seed(2)
@@ -80,31 +71,6 @@ def test_what_is_not_steered_keeps_the_crop_from_teaching_the_place() -> None:
         assert transformer.to_extent.bias.grad.abs() > 0  # type: ignore[union-attr]
     assert moved[0].abs().max() > 0  # type: ignore[union-attr]
     assert moved[1] is None or moved[1].abs().max() == 0  # the extent's weight starts at 0, so nothing comes that way
-
-
-def test_the_query_moves_the_window_toward_what_it_names() -> None:
-    """Two marks at random cells; the crop is to be full of the one asked for. Nothing says where it is."""
-    torch.manual_seed(0)
-    transformer = PointingTransformer(2, 2, crop=(6, 6), hidden=16)
-    optimizer = torch.optim.Adam(transformer.parameters(), lr=2e-2)
-
-    def found(count: int) -> Tensor:
-        cells = torch.stack([torch.randperm(16)[:2] for _ in range(count)])  # (B,2)
-        features = nn.functional.one_hot(cells, 16).float().reshape(count, 2, 4, 4)
-        picture = nn.functional.interpolate(features, size=(24, 24), mode="bilinear")
-        query = torch.randint(2, (count,))
-        crop = transformer.attend(picture, features, nn.functional.one_hot(query, 2).float()).crop  # (B,2,6,6)
-        return crop.mean((2, 3))[torch.arange(count), query]  # (B,)
-
-    with torch.no_grad():
-        before = found(300).mean()
-    for _ in range(200):
-        optimizer.zero_grad()
-        (-found(64).mean()).backward()
-        optimizer.step()
-    with torch.no_grad():
-        after = found(300).mean()
-    assert after > 5 * before
 
 
 def test_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:

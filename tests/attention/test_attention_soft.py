@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.attention import SoftAttention
@@ -27,26 +25,6 @@ def test_equation_4_by_hand(assert_near: Near) -> None:
     attended = attention.attend(features, torch.zeros(1, 1))
     assert_near(attended.weights, [[[0.1, 0.2], [0.3, 0.4]]])
     assert_near(attended.context, [[30.0, 2.0]])
-
-
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.integers(0, 2**31))
-def test_against_loops(batch: int, channels: int, height: int, width: int, seed: int) -> None:
-    torch.manual_seed(seed)
-    attention = SoftAttention(channels, 2, hidden=3).double()
-    features = torch.randn(batch, channels, height, width, dtype=torch.float64)
-    query = torch.randn(batch, 2, dtype=torch.float64)
-    with torch.no_grad():
-        act = attention.attend(features, query)
-    context, weights, scores = act.context, act.weights, act.scores
-    for b in range(batch):
-        exponentials = [scores[b, i, j].exp() for i in range(height) for j in range(width)]
-        expected = torch.zeros(channels, dtype=torch.float64)
-        for i in range(height):
-            for j in range(width):
-                weight = scores[b, i, j].exp() / sum(exponentials)
-                torch.testing.assert_close(weights[b, i, j], weight)
-                expected += weight * features[b, :, i, j]
-        torch.testing.assert_close(context[b], expected)
 
 
 def test_one_huge_score_meets_the_arg_max() -> None:

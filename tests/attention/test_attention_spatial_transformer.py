@@ -121,68 +121,6 @@ def test_gradients(bounded: bool) -> None:
     assert torch.autograd.gradcheck(lambda *given: tuple(transformer.attend(*given)), (picture, seen, asked))
 
 
-def test_gradients_of_theta_alone() -> None:
-    picture = torch.rand(1, 2, 7, 5, dtype=torch.float64)
-    theta = torch.tensor([[[0.61, 0.13, 0.07], [-0.11, 0.53, -0.17]]], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda theta: geometry.sample_theta(picture, theta, (3, 5)), (theta,))
-
-
-def blobs(centres: Tensor, size: int = 25, width: float = 3.0) -> Tensor:
-    """Smooth spots (B,1,size,size) at ``centres`` (B,2) as (x, y) pixels."""
-    at = torch.arange(size) + 0.5
-    squared = (at[None, None, :] - centres[:, 0, None, None]) ** 2 + (
-        at[None, :, None] - centres[:, 1, None, None]
-    ) ** 2
-    return torch.exp(-squared / (2 * width**2)).unsqueeze(1)
-
-
-def test_it_learns_to_zoom_in_on_what_was_asked_for() -> None:
-    """A red and a green spot at random places; the query names the colour. What was cut out must be full of it.
-
-    The place is given to the localisation as numbers: what is tested is the window and the way of query and gradient.
-    """
-    torch.manual_seed(0)
-    transformer = SpatialTransformer(4, 2, crop=(7, 7), hidden=32)
-    optimizer = torch.optim.Adam(transformer.parameters(), lr=1e-2)
-
-    def scenes(count: int) -> tuple[Tensor, Tensor, Tensor]:
-        places = torch.rand(count, 2, 2) * 15 + 5  # (B,2 spots,2)
-        pictures = torch.cat([blobs(places[:, 0]), blobs(places[:, 1])], 1)  # (B,2,25,25)
-        return pictures, places.flatten(1) / 12.5 - 1, torch.randint(2, (count,))
-
-    def shares(count: int) -> tuple[Tensor, Tensor]:
-        pictures, where, query = scenes(count)
-        cropped = transformer.attend(pictures, where, nn.functional.one_hot(query, 2).float())
-        found = cropped.crop.mean((2, 3))[torch.arange(count), query]  # (B,)
-        return found, cropped.theta
-
-    with torch.no_grad():
-        before = shares(200)[0].mean()
-    for _ in range(300):
-        optimizer.zero_grad()
-        (-shares(64)[0].mean()).backward()
-        optimizer.step()
-    with torch.no_grad():
-        after, theta = shares(200)
-    assert after.mean() > 4 * before
-    assert theta[:, 0, 0].mean() < 0.4
-    assert theta[:, 1, 1].mean() < 0.4
-
-
-@pytest.mark.parametrize("bounded", [True, False])
-def test_the_look_is_what_was_used(bounded: bool, assert_near: Near) -> None:
-    transformer = SpatialTransformer(4, 3, crop=(5, 7), bounded=bounded)
-    nn.init.normal_(transformer.to_theta.weight, std=0.2)
-    picture = torch.rand(3, 2, 11, 9)
-    crop, look = transformer(picture, torch.randn(3, 4), torch.randn(3, 3))
-    look.validate()
-    assert (look.name, look.kind, look.role, look.grid) == ("crop", "crop", "crop", (5, 7))
-    assert look.weights is None
-    assert look.frame is not None
-    assert look.frame.requires_grad
-    assert_near(look.rebuild(picture), crop, atol=1e-5)
-
-
 def test_the_frame_is_theta_in_pixels(assert_near: Near) -> None:
     """The left half of 40×20 pixels, upper three quarters, read at 4×5: cells of 4 by 7.5 pixels from the corner on."""
     theta = torch.tensor([[[0.5, 0, -0.5], [0, 0.75, -0.25]]])

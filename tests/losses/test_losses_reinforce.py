@@ -84,18 +84,6 @@ def test_leaving_one_out_does_not_bias(draws: int, seed: int) -> None:
     assert_same(case.expected_gradients(draws), case.gradients(-case.bound()))
 
 
-def test_a_baseline_that_knows_its_own_draw_does_bias() -> None:
-    """The mean over all draws, the draw itself included, is the mistake that leaving one out avoids."""
-    case = Example(0)
-    total = torch.zeros_like(case.scores)
-    for cells in itertools.product(range(CELLS), repeat=2):
-        chosen = torch.tensor(cells)
-        chance = case.scores.softmax(0)[chosen].prod().detach()
-        own = case.log_likelihood[chosen].mean()
-        total += chance * case.gradients(case.loss(chosen, baseline=own))[0]
-    assert not torch.allclose(total, case.gradients(-case.bound())[0], rtol=1e-3)
-
-
 def test_entropy_adds_its_own_gradient() -> None:
     case = Example(2)
     entropy = cell_entropy(case.weights)

@@ -164,8 +164,6 @@ def test_each_word_follows_the_one_said_before() -> None:
     [
         ({"stops": True}, "gate: softmax"),
         ({"episode": "sum"}, "gate: softmax"),
-        ({"dropout": 1.0}, "dropout"),
-        ({"answer_words": 17}, "answer_words"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, Any], why: str) -> None:

@@ -9,11 +9,6 @@ from saccade.models.story import in_one_run
 from tiny_models import tiny_model
 
 
-def test_words_come_first_and_keep_their_order() -> None:
-    words = torch.tensor([[0, 5, 0, 3, 3], [1, 0, 0, 0, 2], [0, 0, 0, 0, 0], [4, 3, 2, 1, 9]])
-    assert in_one_run(words).tolist() == [[5, 3, 3, 0, 0], [1, 2, 0, 0, 0], [0, 0, 0, 0, 0], [4, 3, 2, 1, 9]]
-
-
 def test_it_is_what_a_stable_sort_gives() -> None:
     generator = torch.Generator().manual_seed(0)
     words = torch.randint(0, 4, (50, 40), generator=generator)

@@ -83,9 +83,10 @@ def _doubled(features: Tensor, axis: int) -> Tensor:
     """Twice as many cells along ``axis``: cell k becomes ¾ of itself and ¼ of the neighbour on either side."""
     length = features.shape[axis]
     first, last = features.narrow(axis, 0, 1), features.narrow(axis, length - 1, 1)
-    upper, lower = features.narrow(axis, 0, length - 1), features.narrow(axis, 1, length - 1)
-    between = torch.stack([torch.lerp(upper, lower, 0.25), torch.lerp(lower, upper, 0.25)], dim=axis + 1)
-    return torch.cat([first, between.flatten(axis, axis + 1), last], dim=axis)
+    before = torch.cat([first, features.narrow(axis, 0, length - 1)], dim=axis)
+    after = torch.cat([features.narrow(axis, 1, length - 1), last], dim=axis)
+    pair = torch.stack([torch.lerp(features, before, 0.25), torch.lerp(features, after, 0.25)], dim=axis + 1)
+    return pair.flatten(axis, axis + 1)
 
 
 class MaskBranch(nn.Module):

@@ -164,9 +164,10 @@ class ImageModel(AttentionModel):
     network_size: Size | None = None
     """(height, width) at which its networks see the picture, if not at that of the input."""
 
-    @abstractmethod
     def encode(self, images: Tensor) -> Tensor:
-        """The part of the picture (B,3,H,W) that does not depend on the query."""
+        """What does not depend on the query: of pictures (B,3,H,W) the backbone's features (B,C,h,w)."""
+        features: Tensor = self.backbone(images)
+        return features
 
     def load_pretrained(self) -> None:
         """Give a freshly built model the ImageNet weights of its backbone."""
@@ -182,8 +183,8 @@ class ImageModel(AttentionModel):
 
     @property
     def encoder(self) -> Stages | None:
-        """The encoder, if its output depends on the picture alone and can be cached while frozen; otherwise None."""
-        return None
+        """The backbone, if its features are the encoding, which can be cached while it is frozen; otherwise None."""
+        return self.backbone if type(self).encode is ImageModel.encode else None
 
     def check_input(self, size: Size) -> None:
         """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""

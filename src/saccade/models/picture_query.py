@@ -155,16 +155,6 @@ class PictureQueryModel(QueryModel):
             momentum=config.norm_momentum,
         )
 
-    @property
-    def encoder(self) -> Stages | None:
-        """The backbone; None of a model with an :meth:`encode` of its own, in whose backbone the query takes part."""
-        return self.backbone if type(self).encode is PictureQueryModel.encode else None
-
-    def encode(self, images: Tensor) -> Tensor:
-        """Eq. (1): (B,3,H,W) → f (B,C,h,w)."""
-        features: Tensor = self.backbone(images)
-        return features
-
     def one_hot_query(self, encoding: Tensor, query: Tensor) -> Tensor:
         """The query ids (B,) as one-hot vectors (B,Q), of the type of the encoding."""
         return F.one_hot(query, self.config.queries).to(encoding.dtype)

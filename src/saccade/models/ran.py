@@ -41,8 +41,8 @@ from saccade.attention.residual import MaskType, ResidualAttention
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.backbones import Stages
-from saccade.backbones.plain import start_weights
 from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.backbones.stages import start_weights
 from saccade.config import Within
 from saccade.models.base import LAST, MAX_STAGES, MAX_UNITS, Depth, Given, LabelModel, Words
 from saccade.trace import SOFT, Act, LabelOutput, LookSpec
@@ -204,16 +204,6 @@ class ResidualNetModel(LabelModel):
         self.norm = nn.BatchNorm2d(incoming)
         self.head = nn.Linear(incoming, config.answers)
         start_weights(self)
-
-    @property
-    def encoder(self) -> Stages:
-        """The backbone."""
-        return self.backbone
-
-    def encode(self, images: Tensor) -> Tensor:
-        """(B,3,H,W) → features (B,C,h,w)."""
-        features: Tensor = self.backbone(images)
-        return features
 
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> LabelOutput:
         """Average the cells of the last map, then classify."""

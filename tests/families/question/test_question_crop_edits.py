@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -13,7 +15,7 @@ from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataCon
 from saccade.families.question.twin_scores import twin_scores
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import Given, QueryModel
-from saccade.trace import Act, Look, ModelOutput
+from saccade.trace import SOFT, Act, Look, ModelOutput
 
 GRID = (20, 20)
 
@@ -21,14 +23,12 @@ GRID = (20, 20)
 class Cropping(Weighing):
     """Cuts out the digit asked for, where it recognises the scene, else the whole; says the colour of the window."""
 
+    look_specs: ClassVar = {"crop": SOFT}  # its name alone counts
+
     def __init__(self, batch: SceneBatch) -> None:
         super().__init__(batch)
         boxes = mask_boxes(batch.layout.masks().flatten(0, 1))
         self.boxes = boxes.unflatten(0, batch.layout.present.shape).nan_to_num()  # (B,N,4)
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        return ("crop",)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         own = torch.stack([self.window(image, int(asked)) for image, asked in zip(encoding, query)])  # (B,4)

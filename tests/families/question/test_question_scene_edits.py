@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -12,7 +14,7 @@ from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataCon
 from saccade.families.question.twin_scores import twin_scores
 from saccade.models.base import Given, QueryModel
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
-from saccade.trace import Act, Look, ModelOutput
+from saccade.trace import SOFT, Act, ModelOutput
 
 CELL = 5
 
@@ -23,6 +25,8 @@ class Weighing(QueryModel):
     It looks at the cells of the digit asked for, where it recognises the scene; else evenly.
     """
 
+    look_specs: ClassVar = {"cell": SOFT.at(torch.tensor([[CELL, 0.0, 0.0], [0.0, CELL, 0.0]], dtype=torch.float64))}
+
     def __init__(self, batch: SceneBatch) -> None:
         super().__init__()
         self.anchor = nn.Parameter(torch.zeros(1))
@@ -30,10 +34,6 @@ class Weighing(QueryModel):
         self.places = {_key(image): row for row, image in enumerate(batch.images)}
         self.masks, self.classes = masks, batch.layout.classes.where(batch.layout.present, -1)
         self.palette = F.normalize(rgb(torch.arange(len(COLOURS)), torch.zeros(5, dtype=torch.int64)).float(), dim=1)
-
-    @property
-    def look_names(self) -> tuple[str, ...]:
-        return ("cell",)
 
     def encode(self, images: Tensor) -> Tensor:
         return images
@@ -57,10 +57,6 @@ class Weighing(QueryModel):
     def answer(self, features: Tensor, weights: Tensor) -> Tensor:
         context = torch.einsum("bchw,bhw->bc", features, weights)  # (B,3)
         return 20 * F.normalize(context, dim=1) @ self.palette.T
-
-    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
-        frame = torch.tensor([[CELL, 0.0, 0.0], [0.0, CELL, 0.0]], dtype=torch.float64)
-        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=frame),)
 
 
 class Ignoring(Weighing):

@@ -167,7 +167,7 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
     batch = batch_for(model, tensors, torch.arange(tensors.size))
     with torch.no_grad():
         whole = respond(model, batch)
-        given = {"pass1": whole["pass1.weights"].scatter(1, torch.zeros(41, 1, dtype=torch.long), 0.0)}
+        given = {"pass1": whole.acts["pass1"].weights.scatter(1, torch.zeros(41, 1, dtype=torch.long), 0.0)}
         edited = respond(model, batch, given)
         seen = []
         monkeypatch.setattr(sentence_scores, "PART", 8)

@@ -20,7 +20,7 @@ from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import EXCHANGES, Grids, can_exchange, grids_of
+from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, grids_of
 from saccade.metrics.maps.localisation import CheckedMaps, MeasuredMaps, PrCounts, Region
 from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.trace import AttentionTrace
@@ -287,16 +287,13 @@ class MapScorer:
                 if can_exchange(picture):
                     ways = [baselines.derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)]
                     yield name, own, ways
-            elif name in ("all_objects", "all_objects_exact") and objects is None:
-                continue
-            elif not count:
+            elif not count and (name in BLIND_MAPS or objects is not None):
                 yield name, own, [None]
-            elif objects is None or name in ("uniform", "centre_gaussian"):
-                lay = partial(getattr(baselines, name), size=size, pictures=1 if on_maps.is_shared else count)
-                laid = on_maps.through(lay)  # (1|N,H,W)
+            elif name in BLIND_MAPS:
+                laid = on_maps.blind(BLIND_MAPS[name], size, count)  # (1|N,H,W)
                 rows = torch.zeros(count, dtype=torch.int64, device=laid.device) if on_maps.is_shared else None
                 yield name, MeasuredMaps(laid), [rows]
-            else:  # made once for equal masks, however many maps there are
+            elif objects is not None:  # made once for equal masks, however many maps there are
                 masks, whose = _distinct(objects)
                 laid = masks.float()
                 if name == "all_objects":

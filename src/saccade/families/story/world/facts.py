@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import permutations
 from typing import NamedTuple
 
 from saccade.families.story.stories import StoryExample, words_of
@@ -132,11 +133,10 @@ def generate_way(draws: Draws) -> list[StoryExample]:
     relations = draws.some(relations, len(relations))
     sentences = tuple(_relation(*relation, reverse=draws.chance() < 0.5) for relation in relations)
     ways = []
-    for start in rooms:
-        for end in rooms:
-            known = way_between(sentences, start, end)
-            if known and len(known.supporting) == 2:
-                ways.append((f"How do you go from the {start} to the {end}?", known))
+    for start, end in permutations(rooms, 2):
+        known = way_between(sentences, start, end)
+        if known and len(known.supporting) == 2:
+            ways.append((f"How do you go from the {start} to the {end}?", known))
     question, known = draws.pick(ways)
     return [StoryExample(sentences, question, *known)]
 
@@ -284,11 +284,10 @@ def generate_sizes(draws: Draws) -> list[StoryExample]:
             bigger = f"The {big} is bigger than the {small}."
             sentences.append(bigger if draws.chance() < 0.5 else f"The {small} fits inside the {big}.")
         pairs = {(link.start, link.end) for link in _sizes(sentences)}
-        for small in by_size:
-            for big in by_size:
-                known = None if (small, big) in pairs else is_smaller(sentences, small, big)
-                if known and known.answer == "yes" and len(known.supporting) == 2:
-                    askable.append((small, big, known.supporting))
+        for small, big in permutations(by_size, 2):
+            known = None if (small, big) in pairs else is_smaller(sentences, small, big)
+            if known and known.answer == "yes" and len(known.supporting) == 2:
+                askable.append((small, big, known.supporting))
     asked = []
     for _ in range(_QUESTIONS):
         small, big, supporting = draws.pick(askable)
