@@ -59,7 +59,7 @@ def stretch(
 
 STRETCH = Command(
     stretch,
-    lambda result, given, quiet: terminal.say(f"stretched {result['model']}, {quiet}"),
+    lambda result, given, remark: (terminal.say(f"stretched {result['model']}"), remark("it is longer now")),
     place={"model": "MODEL"},
     names={"out": "-o", "parts": "--part", "thin": "--thin/--thick"},
     commas=frozenset({"weights"}),
@@ -92,8 +92,8 @@ def test_options_are_what_the_signature_says(stretched: Callable[..., Result]) -
 
 def test_printing_progress_and_exit_code(stretched: Callable[..., Result]) -> None:
     loud, quiet = stretched("m", "--out", "x"), stretched("m", "--out", "x", "--quiet")
-    assert (loud.stdout, loud.stderr) == ("stretched m, False\n", "stretch …\n")
-    assert (quiet.stdout, quiet.stderr) == ("stretched m, True\n", "")
+    assert (loud.stdout, loud.stderr) == ("stretched m\n", "stretch …\nit is longer now\n")
+    assert (quiet.stdout, quiet.stderr) == ("stretched m\n", "")
     assert stretched("m", "--out", "x", "--resume").exit_code == 3
 
 

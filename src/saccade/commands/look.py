@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from glob import has_magic
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.signature import Command, Number, Stream, arguments_of, check_call
-from saccade.commands.terminal import plain, print_table, remark, warn
+from saccade.commands.terminal import Remark, plain, print_table, warn
 from saccade.data.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
@@ -166,7 +167,6 @@ def _begin(
 ) -> tuple[list[Predictor], Sequence[Any], Iterator[list[Sighting]]]:
     """The models, what they look at, and their answers to each of it as they come; of paths all must be there."""
     from saccade.backbones.hub import work_offline
-    from saccade.commands.look_files import expanded, side_by_side, stream_looks
     from saccade.predict import load
 
     options, sources, ask = _options(given), given["sources"], given["ask"]
@@ -175,11 +175,35 @@ def _begin(
     is_one = isinstance(given["model"], (str, Path))
     predictors = [load(model, given["device"]) for model in ([given["model"]] if is_one else given["model"])]
     first, out = predictors[0], None if given["out"] is None else Path(given["out"])
-    files = first.reads.find(sources) if are_paths else expanded(first, sources)
+    files = first.reads.find(sources) if are_paths else _expanded(first, sources)
     if not is_one:
+        from saccade.commands.look_files import side_by_side
+
         return predictors, files, side_by_side(predictors, files, ask, out, **options)
-    kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
-    return predictors, files, ([each] for each in stream_looks(first, files, ask, out=out, **kept, **options))
+    first.check_kind(files)  # before the question, which is of the model's kind too
+    seen = first.look_many(files, ask, batch_size=given["batch_size"], on_bad=given["on_bad"], **options)
+    is_strip = not first.facts.queries if given["filmstrip"] is None else given["filmstrip"]
+    if given["cells"] and (out is None or not is_strip):
+        raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
+    if given["parquet"]:
+        from saccade.adapters.rows import parquet_modules
+
+        parquet_modules()
+    if out is not None:
+        from saccade.commands.look_files import kept_looks
+
+        seen = kept_looks(seen, out, **{name: given[name] for name in ("filmstrip", "cells", "parquet")})
+    return predictors, files, ([each] for each in seen)
+
+
+def _expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
+    """``sources`` with the files of folders and globs in their place; anything else as it is."""
+    files: list[Any] = []
+    for source in sources:
+        is_path = isinstance(source, (str, Path)) and "\n" not in str(source)  # a story has lines
+        stands_for_several = is_path and (os.path.isdir(source) or has_magic(str(source)))
+        files += predictor.reads.find([str(source)]) if stands_for_several else [source]
+    return files
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -306,15 +330,15 @@ def _cells(each: Sighting, model: str | None) -> list[tuple[object, ...]]:
     return [(each.source.name, model, each.question, *answer, second, looked_at, fit)]
 
 
-def show(result: Looks | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
+def show(result: Looks | FolderLooks, given: Mapping[str, Any], remark: Remark) -> None:
     """Print what was seen."""
     if isinstance(result, Looks):
-        _show_looks(result, given["out"], quiet)
+        _show_looks(result, given["out"], remark)
     else:
-        _show_rows(result, quiet)
+        _show_rows(result, remark)
 
 
-def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
+def _show_looks(looks: Looks, out: Path | None, remark: Remark) -> None:
     predictor, thing = looks.predictor, looks.predictor.reads.thing
     short = _short_names([str(file) for file in looks.files])
     looked_at = "looked at" if predictor.facts.preprocessing is None else "looked at x, y"
@@ -340,8 +364,6 @@ def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
         warn(f"… and {len(looks.remarks) - WARNED:,} other remarks; --json prints them all")
     if looks.unlike and not several:
         warn(predictor.of_unlike(looks.unlike, looks.answered))
-    if quiet:
-        return
     if looks.left_out:
         kinds = ", ".join(f"{count} {kind}" for kind, count in looks.left_out.most_common())
         remark(f"left out {looks.left_out.total()} files of other kinds: {kinds}")
@@ -390,14 +412,12 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
     return {name: str(file.relative_to(shared)) for name, file in files.items()}
 
 
-def _show_rows(looked: FolderLooks, quiet: bool) -> None:
+def _show_rows(looked: FolderLooks, remark: Remark) -> None:
     for text in looked.first_errors:
         warn(text)
     rate = f"{looked.rows / looked.seconds:.1f}" if looked.seconds and not looked.resumed else None
     row = (looked.rows, looked.errors, looked.parts, looked.seconds, rate)
     print_table(f"rows in {looked.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
-    if quiet:
-        return
     if looked.resumed:
         remark(f"{looked.resumed} of {looked.parts} files were there already")
     for text in looked.remarks:

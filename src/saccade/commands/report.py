@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import remark
+from saccade.commands.terminal import Remark
 from saccade.data.examples import Example
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError, SaccadeError
@@ -182,15 +182,14 @@ def _told(seen: Sighting, example: Example) -> str:
     return f"{asked}{seen.answer}, {seen.confidence:.0%} sure{true}"
 
 
-def show(page: Report, given: Mapping[str, Any], quiet: bool) -> None:
+def show(page: Report, given: Mapping[str, Any], remark: Remark) -> None:
     """Say where the page is; without a place it is report.html."""
     out = given["out"] or Path("report.html")
     if given["out"] is None:
         page.save(out)
-    if not quiet:
-        if page.left_out:
-            remark(page.left_out)
-        remark(f"wrote {out}")
+    if page.left_out:
+        remark(page.left_out)
+    remark(f"wrote {out}")
 
 
 COMMAND = Command(

@@ -24,7 +24,6 @@ from urllib.parse import quote
 from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
 from saccade.families import Family, families
-from saccade.families.responder import Asks, Responder
 from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 
@@ -64,7 +63,7 @@ class PageEntry:
     """What it reads, in a word: picture, story."""
     takes: Takes
     """How that is sent."""
-    asks: Asks
+    asks: Literal["choice", "text", "none"]
     """How it is asked: one question of its list, any text, or nothing."""
     prompt: str | None = None
     """How a question begins that its queries end."""
@@ -98,10 +97,10 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         "size": None if facts.preprocessing is None else facts.preprocessing.size,
         "parameters": facts.parameters,
     }
+    asks: Literal["choice", "none"] = "choice" if facts.queries else "none"
     takes: Takes = "picture" if facts.preprocessing else None
     family = families().get(facts.family)
     if family is None:  # not installed: that is said when the model is loaded
-        asks = Responder.query_kind(facts)
         return PageEntry(**known, summary=facts.architecture, reads=takes or "input", takes=takes, asks=asks)
     page, reader = family.page(), family.reads()
     data, spec = family.data.get(str(facts.data.get("name"))), family.models.get(facts.architecture)
@@ -112,7 +111,7 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         summary=facts.architecture if spec is None else spec.summary,
         reads=reader.thing,
         takes=takes or ("json" if reader.takes_json else None),
-        asks=family.responder().query_kind(facts),
+        asks="text" if family.asks_text else asks,
         example=(data.example or None) if data else None,
         panel=address_of(family, "panel") if family_modules(family, "panel") else None,
     )
