@@ -155,7 +155,7 @@ def test_nothing_is_said_where_it_cannot_be_told() -> None:
 
 def test_nobody_is_accused_on_one_picture() -> None:
     """Two questions about one picture, both right without the evidence: an interval of one picture is NaN."""
-    images, labels, evidence = pictures_of(4)
+    images, _, evidence = pictures_of(4)
     evidence[2:] = False  # these lend their pixels and do not count
     rests = EvidenceReliance()
     rests.add(

@@ -34,7 +34,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.metrics.intervals import mean_interval
 from saccade.metrics.result import Part, without_nan
 
@@ -54,10 +54,6 @@ class ScaleBin(NamedTuple):
 
 def correct(answers: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the answer id is the true one, else 0.0: (B,) from two (B,)."""
-    if answers.is_floating_point():
-        raise DataError(f"answers: expected integer ids, found {answers.dtype}; take the arg-max of logits first")
-    if answers.dim() != 1 or truth.shape != answers.shape:
-        raise ShapeError("truth", f"(B,) {tuple(answers.shape)} as the answers", truth.shape)
     return (answers == truth.to(answers.device)).float()
 
 

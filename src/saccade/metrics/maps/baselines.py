@@ -49,7 +49,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.trace import COMBINE, AttentionTrace, Total
@@ -91,7 +90,7 @@ def can_exchange(groups: Tensor) -> bool:
 
 
 def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
-    """A fixed permutation (N,) that gives every example the place of one with another image.
+    """A fixed permutation (N,) that gives every example the place of one with another image (:func:`can_exchange`).
 
     Examples are laid out image by image, in random order, and moved on by the size of the largest group: no group is
     longer than that step, so no example gets a map of its own image. With all images different it is a random cycle.
@@ -105,10 +104,6 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
         return torch.zeros(0, dtype=torch.int64)
     found, image = torch.unique(images.cpu(), return_inverse=True)  # (G,), (N,)
     step = int(torch.bincount(image).max())
-    if 2 * step > count:
-        raise DataError(
-            f"cannot shuffle: {step} of {count} examples share one image, at most half may; use a larger batch"
-        )
     generator = torch.Generator().manual_seed(seed)
     mixed = torch.randperm(count, generator=generator)  # (N,)
     place = torch.randperm(len(found), generator=generator)[image[mixed]]  # (N,) of the image of each mixed example
@@ -344,8 +339,6 @@ def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
     lies on that grid, so it is told once.
     """
     looks = trace.looks_of_total[-1:] if trace.total == "last" else trace.looks_of_total
-    if not looks:
-        raise DataError("this model has no look on a picture: there is nothing to score")
     found: list[Grid] = []
     for look in looks:
         if look.weights is not None:
