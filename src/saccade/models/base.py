@@ -2,6 +2,7 @@
 
 ==========================  =======================================================================================
 :class:`AttentionModel`     any input: what all models have in common
+:class:`AskedModel`         it answers a question about its input
 :class:`ImageModel`         its input is a picture (B,3,H,W)
 :class:`ImageOnlyModel`       a picture and no question: a classifier, a reader of multisets
 :class:`LabelModel`         the same, one label out, which learns by its logits alone
@@ -156,6 +157,22 @@ class AttentionModel(nn.Module, ABC):
         """Refuse a network input of ``size`` (height, width) that this model cannot take."""
 
 
+class AskedModel(AttentionModel):
+    """A model that is asked something about its input."""
+
+    @abstractmethod
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
+        """Answer the queries (B,…) about the encoded inputs, as plain tensors."""
+
+    def respond(
+        self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None
+    ) -> ModelOutput:
+        """:meth:`ask`; the query is required."""
+        if query is None:
+            raise ShapeError("query", "(B,…) ids of what is asked", ())
+        return self.ask(encoding, query, **attention_kwargs(attention))
+
+
 class ImageModel(AttentionModel):
     """A model whose input is a picture."""
 
@@ -208,21 +225,11 @@ class ImageOnlyModel(ImageModel):
         return self.answer(encoding, **attention_kwargs(attention))
 
 
-class QueryModel(ImageModel):
+class QueryModel(AskedModel, ImageModel):
     """Base of models that answer a query about a picture."""
 
     multi_label: bool = False
     """Whether several answers may hold at once."""
-
-    @abstractmethod
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Answer the queries (B,) about the encoded pictures, as plain tensors."""
-
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
-        """:meth:`ask`; the query is required."""
-        if query is None:
-            raise ShapeError("query", "(B,) query ids", ())
-        return self.ask(encoding, query, **attention_kwargs(attention))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
