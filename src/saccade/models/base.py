@@ -178,6 +178,8 @@ class ImageModel(AttentionModel):
 
     backbone: Stages
     """What sees the picture, of a model with one network for it."""
+    sized_by: ClassVar[str | None] = None
+    """The setting with the one size of the pictures that it is built for; None: it takes any that is large enough."""
     network_size: Size | None = None
     """(height, width) at which its networks see the picture, if not at that of the input."""
 
@@ -204,10 +206,21 @@ class ImageModel(AttentionModel):
         return self.backbone if type(self).encode is ImageModel.encode else None
 
     def check_input(self, size: Size) -> None:
-        """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""
-        for part in self.children():
-            if isinstance(part, Stages):
-                part.grid(size)
+        """Refuse a network input of ``size`` (height, width) that is too small, or not the one it was built for."""
+        if self.sized_by is None:
+            for part in self.children():
+                if isinstance(part, Stages):
+                    part.grid(size)
+        elif tuple(size) != (built_for := tuple(getattr(self.config, self.sized_by))):
+            built, found = ("×".join(map(str, each)) for each in (built_for, size))
+            mend = f"set {self.sized_by} to {[*size]}"
+            raise DataError(f"this model reads pictures of {built} pixels only, found {found}; {mend}")
+
+    def check_pictures(self, images: Tensor) -> None:
+        """Refuse pictures (B,3,H,W) of another size than the one that it was built for."""
+        height, width = getattr(self.config, self.sized_by or "")
+        if images.shape[1:] != (3, height, width):
+            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
 
 
 class ImageOnlyModel(ImageModel):
@@ -283,20 +296,6 @@ def marked_given(output: Output, attention: Given | None) -> Output:
 def attention_kwargs(attention: Given | None) -> dict[str, Any]:
     """The keyword argument for given weights; without them a model need not know of it."""
     return {} if attention is None else {"attention": attention}
-
-
-def check_size(built_for: Size, size: Size, setting: str) -> None:
-    """Refuse a network input of another ``size`` (height, width); ``setting`` is the model's setting for it."""
-    if tuple(size) != tuple(built_for):
-        built, found = ("×".join(map(str, each)) for each in (built_for, size))
-        raise DataError(f"this model reads pictures of {built} pixels only, found {found}; set {setting} to {[*size]}")
-
-
-def check_pictures(images: Tensor, built_for: Size) -> None:
-    """Refuse pictures (B,3,H,W) of another size."""
-    if images.shape[1:] != (3, *built_for):
-        height, width = built_for
-        raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
 
 
 MAX_WORDS = 1_000_000

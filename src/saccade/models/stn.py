@@ -53,8 +53,7 @@ from torch import Tensor
 
 from saccade.attention.spatial_transformer import START, CropMechanism, PointingTransformer, SpatialTransformer
 from saccade.config import Within
-from saccade.geometry import Size
-from saccade.models.base import Given, Pixels, Units, check_pictures, check_size
+from saccade.models.base import Given, Pixels, Units
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
 from saccade.trace import Act, QuestionOutput, crop_spec
 
@@ -93,6 +92,7 @@ class CroppingModel(PictureQueryModel):
     config: CroppingConfig
     transformer: CropMechanism
     query_to_classifier: bool = False
+    sized_by = "picture"
 
     def __init__(self, config: CroppingConfig) -> None:
         super().__init__(config)
@@ -106,16 +106,12 @@ class CroppingModel(PictureQueryModel):
         self.located = (self.channels, height, width)
         """Shape of the last map of the localisation network."""
 
-    def check_input(self, size: Size) -> None:
-        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        check_size(self.config.picture, size, "picture")
-
     def encode(self, images: Tensor) -> Tensor:
         """What does not depend on the query: the picture, to cut from, and where things are, side by side in a row.
 
         (B,3,H,W) → (B, 3·H·W + C·h·w); the sizes are known, so that :meth:`unpack_encoding` can tell them apart.
         """
-        check_pictures(images, self.config.picture)
+        self.check_pictures(images)
         return torch.cat([images.flatten(1), self.backbone(images).flatten(1)], dim=1)
 
     def unpack_encoding(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
