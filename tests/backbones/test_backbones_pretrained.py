@@ -17,7 +17,6 @@ from torch import Tensor
 
 from saccade.backbones import build_backbone
 from saccade.backbones.catalog import BACKBONES
-from saccade.backbones.plain import IMAGENET_MEAN
 from saccade.backbones.pretrained import (
     from_normalised_vgg19,
     imagenet_weights,
@@ -25,6 +24,7 @@ from saccade.backbones.pretrained import (
     read_torch_file,
     weights_digest,
 )
+from saccade.backbones.stages import IMAGENET_MEAN
 from saccade.errors import ConfigError, DataError
 from saccade.files import WEIGHTS, RemoteFile, cache_home
 

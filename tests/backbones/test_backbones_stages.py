@@ -13,9 +13,9 @@ from layer_probe import gradient_centre, made_linear
 from saccade import geometry
 from saccade.backbones import Stages, build_backbone, small_stack
 from saccade.backbones.mobile import InvertedResidual, efficientnet_lite, mobilenet_v2
-from saccade.backbones.plain import HalvingPool, Normalise, vgg
 from saccade.backbones.resnet import compact, resnet
-from saccade.backbones.stages import finer_stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.stages import HalvingPool, Normalise, finer_stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.vgg import vgg
 from saccade.errors import ConfigError, DataError
 
 # A backbone joins by a line here: name → how it is built for a test, and a picture large enough to have an inside.

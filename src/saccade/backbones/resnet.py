@@ -35,8 +35,7 @@ from typing import Literal
 
 from torch import Tensor, nn
 
-from saccade.backbones.plain import Normalise, start_weights
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import Normalise, Stages, start_weights
 
 
 class ResidualBlock(nn.Module, ABC):

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from saccade.losses.likelihood import binary_cross_entropy, log_likelihood_of_set
+from saccade.families.question.losses import binary_cross_entropy, log_likelihood_of_set
 
 
 def test_a_set_of_answers_by_hand(assert_near):
