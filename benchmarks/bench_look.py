@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from PIL import Image
 
-from saccade.commands.look_files import stream_looks
+from saccade.commands.look_files import kept_looks
 from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scenes import SceneData, SceneDataConfig
@@ -84,7 +84,8 @@ def on_a_folder(name: str, count: int, *, kept: bool = False, repeats: int = 3) 
             decode_and_resize(predictor, files)
             alone.append(time.perf_counter() - start)
             start = time.perf_counter()
-            for seen in stream_looks(predictor, files, asked, out=Path(folder) / "out" if kept else None):
+            sightings = predictor.look_many(files, asked)
+            for seen in kept_looks(sightings, Path(folder) / "out") if kept else sightings:
                 assert seen.looked_at
             looked.append(time.perf_counter() - start)
     rates = f"{count / min(looked):.0f}/s, decoded and resized alone {count / min(alone):.0f}/s"

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_map
 
 from saccade.data.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.families import Family, family
+from saccade.families import Family, families, family
 from saccade.families.reading import InputReader, Prepared, ReadItem
 from saccade.families.responder import Question, Responder, Response
 from saccade.looks import ShortRepr
@@ -31,7 +31,7 @@ from saccade.models.folder import load_likeness, load_model
 from saccade.models.likeness import Fit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
-from saccade.zoo import resolve
+from saccade.zoo import resolve, shipped
 
 NEARLY_EVEN = 0.05
 """How much more the peak of all masks may let through than their least, for a look to say that this is little."""
@@ -122,7 +122,7 @@ class Predictor:
             told.append(f"fit: it is not known whether these {things} are like those that the model learned from")
         if self.facts.calibration is None:
             told.append("confidences are not calibrated")
-        if premise := self.responder.premise(self.facts):
+        if self.facts.family and (premise := self.family.premise(self.facts)):
             told.append(f"'{self.name}' {premise}")
         return told
 
@@ -242,9 +242,29 @@ class Predictor:
                 raised.
             options: as in :meth:`look`.
         """
-        query, chosen = self.question(ask), self.responder.options(options)
         files = self.reads.find([str(sources)]) if isinstance(sources, (str, Path)) else sources
-        batches = (self._ahead if isinstance(files, Sequence) else self._prepared)(files, batch_size, on_bad)
+        query, chosen = self.question(ask), self.responder.options(options)
+        read = self._ahead if isinstance(files, Sequence) else self._prepared
+        return self._looks(read(files, batch_size, on_bad), query, chosen)
+
+    def check_kind(self, files: Sequence[object]) -> None:
+        """Refuse files that are all of one kind which other models read, by their endings; a mixed list goes on."""
+        endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
+        if not endings or not endings.isdisjoint(self.reads.suffixes):
+            return
+        for other in families().values():
+            thing = other.reads().thing
+            if endings <= other.reads().suffixes:
+                models = " or ".join(name for name in other.featured if name in shipped()) or f"{thing} models"
+                raise DataError(
+                    f"{files[0]}: a {thing}, but the model '{self.name}' reads {plural(self.reads.thing)}; "
+                    f"{plural(thing)} are for {models}"
+                )
+
+    def _looks(
+        self, batches: Generator[Prepared, None, None], query: object, chosen: dict[str, object]
+    ) -> Iterator[Sighting]:
+        """A sighting of each input of the batches."""
         with closing(batches):  # an error that somebody keeps would keep its threads and decoders too
             for prepared in batches:
                 encoded = self._encoded(prepared)

@@ -11,13 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade import geometry
 from saccade.attention.hard import (
-    HardAttention,
-    at_cells,
     cell_entropy,
+    gumbel_max,
+    gumbel_noise,
     log_marginal,
-    log_prob_of,
     posterior,
     sample_cells,
 )
@@ -76,25 +74,6 @@ def test_the_gradient_is_that_of_the_enumerated_sum() -> None:
         torch.testing.assert_close(one, other)
 
 
-def test_gradients() -> None:
-    torch.manual_seed(3)
-    scores = torch.randn(2, 2, 3, dtype=torch.float64, requires_grad=True)
-    logits = torch.randn(2, 4, 2, 3, dtype=torch.float64, requires_grad=True)
-
-    def everything(scores: Tensor, logits: Tensor) -> tuple[Tensor, ...]:
-        weights, answers = scores.flatten(1).softmax(1).view_as(scores), logits.log_softmax(1)
-        cells = torch.tensor([[0, 5], [3, 3]])
-        return (
-            log_marginal(weights, answers),
-            posterior(weights, answers, torch.tensor([1, 3])),
-            log_prob_of(weights, cells),
-            at_cells(answers, cells),
-            cell_entropy(weights),
-        )
-
-    assert torch.autograd.gradcheck(everything, (scores, logits))
-
-
 def test_a_prior_that_has_underflowed_stays_finite() -> None:
     scores = torch.tensor([[[0.0, 500.0]]], requires_grad=True)
     weights = scores.flatten(1).softmax(1).view_as(scores)
@@ -125,15 +104,6 @@ def test_draws_follow_the_prior() -> None:
     assert ((shares - WEIGHTS.flatten()).abs() < 4 * errors).all()
 
 
-def test_draws_run_under_vmap() -> None:
-    """Replicas are trained as one stacked model, each with draws of its own."""
-    weights, _ = example(0, batch=6, grid=(3, 3))
-    stacked = weights.expand(4, 6, 3, 3)
-    cells = torch.func.vmap(lambda one: sample_cells(one, 2), randomness="different")(stacked)
-    assert cells.shape == (4, 6, 2)
-    assert not torch.equal(cells[0], cells[1])
-
-
 def test_a_cell_without_weight_is_never_drawn() -> None:
     weights = torch.tensor([[[0.0, 0.5], [0.5, 0.0]]])
     assert set(sample_cells(weights, 2000).flatten().tolist()) == {1, 2}
@@ -144,16 +114,34 @@ def test_entropy_by_hand(assert_near: Near) -> None:
     assert_near(cell_entropy(weights), [1.5 * math.log(2), 2 * math.log(2), 0.0])
 
 
-def parts(seed: int = 0) -> tuple[HardAttention, Tensor, Tensor, Tensor]:
-    torch.manual_seed(seed)
-    return HardAttention(4, 3), torch.randn(2, 4, 5, 6), torch.randn(2, 3), torch.randn(2, 7, 5, 6).log_softmax(1)
+def test_draws_follow_the_softmax() -> None:
+    logits = torch.tensor([0.5, -1.0, 2.0, 0.0])
+    noise = gumbel_noise((200_000, 4), like=logits, generator=torch.Generator().manual_seed(0))
+    shares = torch.bincount(gumbel_max(logits.expand(200_000, 4), noise), minlength=4) / 200_000
+    torch.testing.assert_close(shares, logits.softmax(0), rtol=0, atol=4e-3)  # four standard errors
 
 
-def test_the_look_of_the_mixture_rebuilds_it(assert_near: Near) -> None:
-    attention, features, query, answers = parts()
-    frame = geometry.scale_shift((16, 16), (15, 15))
-    log_mixture, look = attention(features, query, answers, frame=frame, name="stage4")
-    look.validate()
-    assert (look.name, look.kind, look.role, look.norm, look.choice) == ("stage4", "hard", "mixture", "softmax", None)
-    assert look.frame is frame
-    assert_near(look.rebuild(answers.exp()), log_mixture.exp())
+def test_without_noise_the_likeliest() -> None:
+    assert gumbel_max(torch.tensor([[0.0, 3.0, 1.0], [5.0, 4.0, 1.0]]), None).tolist() == [1, 0]
+
+
+def test_noise_can_force_a_draw() -> None:
+    forced = torch.tensor([[0.0, 0.0, 1e6]])
+    assert gumbel_max(torch.tensor([[50.0, -3.0, -90.0]]), forced).tolist() == [2]
+
+
+def test_an_impossible_choice_is_never_drawn() -> None:
+    logits = torch.tensor([0.0, float("-inf")]).expand(1000, 2)
+    assert (gumbel_max(logits, gumbel_noise((1000, 2), like=logits)) == 0).all()
+
+
+def test_noise_is_finite_or_never_wins() -> None:
+    noise = gumbel_noise((1_000_000,), like=torch.zeros(1))
+    assert not noise.isnan().any()
+    assert not (noise == float("inf")).any()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_noise_is_never_coarse(dtype: torch.dtype) -> None:
+    expected = torch.float64 if dtype == torch.float64 else torch.float32
+    assert gumbel_noise((2, 3), like=torch.zeros(1, dtype=dtype)).dtype == expected

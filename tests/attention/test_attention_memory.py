@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.attention.memory import CODES, HOP, SentenceCode, memory_hop
+from saccade.attention.memory import CODES, SentenceCode, memory_hop
 from saccade.errors import ShapeError
 
 Near = Callable[..., None]
@@ -90,14 +90,6 @@ def test_a_hop_against_loops_and_its_gradients(options: dict[str, object]) -> No
         torch.testing.assert_close(hop.weights[b].detach(), torch.tensor(weights, dtype=torch.float64))
         torch.testing.assert_close(hop.context[b].detach(), torch.tensor(context, dtype=torch.float64))
     assert torch.autograd.gradcheck(lambda *given: memory_hop(*given, **options).context, (query, keys, values))
-
-
-def test_the_look_of_a_hop_makes_its_context_again() -> None:
-    hop = memory_hop(QUERY, KEYS, VALUES)
-    look = HOP.look("hop1", hop)
-    look.validate()
-    assert (look.kind, look.role, look.norm) == ("slots", "multiplier", "softmax")
-    torch.testing.assert_close(look.rebuild(VALUES), hop.context)
 
 
 def coefficient(code: str, k: int, j: int, d: int, words: int, longest: int) -> float:

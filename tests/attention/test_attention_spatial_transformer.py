@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.attention import SpatialTransformer
-from saccade.attention.spatial_transformer import START, window
+from saccade.attention import PointingTransformer, SpatialTransformer
+from saccade.attention.spatial_transformer import START, expected_point, square_window, window
 from saccade.trace import Act, crop_spec
 
 Near = Callable[..., None]
@@ -118,69 +118,7 @@ def test_gradients(bounded: bool) -> None:
     seen = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
     asked = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
     picture = torch.rand(2, 1, 6, 5, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda *given: tuple(transformer.attend(*given)), (picture, seen, asked))
-
-
-def test_gradients_of_theta_alone() -> None:
-    picture = torch.rand(1, 2, 7, 5, dtype=torch.float64)
-    theta = torch.tensor([[[0.61, 0.13, 0.07], [-0.11, 0.53, -0.17]]], dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(lambda theta: geometry.sample_theta(picture, theta, (3, 5)), (theta,))
-
-
-def blobs(centres: Tensor, size: int = 25, width: float = 3.0) -> Tensor:
-    """Smooth spots (B,1,size,size) at ``centres`` (B,2) as (x, y) pixels."""
-    at = torch.arange(size) + 0.5
-    squared = (at[None, None, :] - centres[:, 0, None, None]) ** 2 + (
-        at[None, :, None] - centres[:, 1, None, None]
-    ) ** 2
-    return torch.exp(-squared / (2 * width**2)).unsqueeze(1)
-
-
-def test_it_learns_to_zoom_in_on_what_was_asked_for() -> None:
-    """A red and a green spot at random places; the query names the colour. What was cut out must be full of it.
-
-    The place is given to the localisation as numbers: what is tested is the window and the way of query and gradient.
-    """
-    torch.manual_seed(0)
-    transformer = SpatialTransformer(4, 2, crop=(7, 7), hidden=32)
-    optimizer = torch.optim.Adam(transformer.parameters(), lr=1e-2)
-
-    def scenes(count: int) -> tuple[Tensor, Tensor, Tensor]:
-        places = torch.rand(count, 2, 2) * 15 + 5  # (B,2 spots,2)
-        pictures = torch.cat([blobs(places[:, 0]), blobs(places[:, 1])], 1)  # (B,2,25,25)
-        return pictures, places.flatten(1) / 12.5 - 1, torch.randint(2, (count,))
-
-    def shares(count: int) -> tuple[Tensor, Tensor]:
-        pictures, where, query = scenes(count)
-        cropped = transformer.attend(pictures, where, nn.functional.one_hot(query, 2).float())
-        found = cropped.crop.mean((2, 3))[torch.arange(count), query]  # (B,)
-        return found, cropped.theta
-
-    with torch.no_grad():
-        before = shares(200)[0].mean()
-    for _ in range(300):
-        optimizer.zero_grad()
-        (-shares(64)[0].mean()).backward()
-        optimizer.step()
-    with torch.no_grad():
-        after, theta = shares(200)
-    assert after.mean() > 4 * before
-    assert theta[:, 0, 0].mean() < 0.4
-    assert theta[:, 1, 1].mean() < 0.4
-
-
-@pytest.mark.parametrize("bounded", [True, False])
-def test_the_look_is_what_was_used(bounded: bool, assert_near: Near) -> None:
-    transformer = SpatialTransformer(4, 3, crop=(5, 7), bounded=bounded)
-    nn.init.normal_(transformer.to_theta.weight, std=0.2)
-    picture = torch.rand(3, 2, 11, 9)
-    crop, look = transformer(picture, torch.randn(3, 4), torch.randn(3, 3))
-    look.validate()
-    assert (look.name, look.kind, look.role, look.grid) == ("crop", "crop", "crop", (5, 7))
-    assert look.weights is None
-    assert look.frame is not None
-    assert look.frame.requires_grad
-    assert_near(look.rebuild(picture), crop, atol=1e-5)
+    assert torch.autograd.gradcheck(lambda *given: transformer.attend(*given)[:2], (picture, seen, asked))
 
 
 def test_the_frame_is_theta_in_pixels(assert_near: Near) -> None:
@@ -210,3 +148,71 @@ def test_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:
         coarse = transformer.locate(seen, asked)
     assert coarse.dtype == torch.float32
     assert torch.equal(coarse, transformer.locate(seen, asked))
+
+
+def test_the_expected_point_by_hand(assert_near: Near) -> None:
+    """Columns at −1, 0, 1 and rows at −1, 1: three quarters upper right, one quarter lower left."""
+    weights = torch.zeros(1, 2, 3)
+    weights[0, 0, 2], weights[0, 1, 0] = 0.75, 0.25
+    assert_near(expected_point(weights), [[0.75 * 1 - 0.25, -0.75 + 0.25]])
+
+
+def test_a_square_window_by_hand(assert_near: Near) -> None:
+    """A window of 0.4 has 0.6 to go each way: half of it to the right is 0.3, all of it up is −0.6."""
+    theta = square_window(torch.tensor([[0.5, -1.0]]), torch.tensor([[0.4]]))
+    assert_near(theta, [[[0.4, 0, 0.3], [0, 0.4, -0.6]]])
+
+
+def test_the_crop_is_what_lies_under_the_attended_cell() -> None:
+    """Only the lower left quarter is lit; attention goes where the feature is, so the crop is lit all over."""
+    transformer = PointingTransformer(1, 1, crop=(4, 4), hidden=1, smallest=0.2, largest=0.4)
+    scorer = transformer.attention.scorer
+    with torch.no_grad():
+        for parameter in scorer.parameters():
+            parameter.zero_()
+        scorer.from_features.weight.fill_(1.0)
+        scorer.to_score.weight.fill_(100.0)
+    picture = torch.zeros(1, 3, 20, 20)
+    picture[:, :, 10:, :10] = 1
+    features = torch.zeros(1, 1, 4, 4)
+    features[0, 0, 3, 0] = 1
+    pointed = transformer.attend(picture, features, torch.ones(1, 1))
+    assert pointed.attended.weights[0, 3, 0] > 0.999
+    assert pointed.crop.min() > 0.999
+
+
+def test_pointing_gradients() -> None:
+    """Finite differences against autograd, through attention, point, window and reading."""
+    torch.manual_seed(2)
+    transformer = PointingTransformer(2, 2, crop=(3, 4), hidden=5).double()
+    nn.init.normal_(transformer.to_extent.weight)
+    given_ = [
+        torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in ((2, 1, 7, 6), (2, 2, 3, 2), (2, 2))
+    ]
+    assert torch.autograd.gradcheck(lambda *each: transformer.attend(*each)[:2], given_)
+
+
+def test_what_is_not_steered_keeps_the_crop_from_teaching_the_place() -> None:
+    """The same crop; its gradient reaches the number of the extent, and of the attention what that number sees."""
+    torch.manual_seed(3)
+    picture, features, query = torch.rand(2, 3, 9, 9), torch.rand(2, 6, 4, 4), torch.rand(2, 3)
+    free = PointingTransformer(6, 3, crop=(4, 4))
+    held = PointingTransformer(6, 3, crop=(4, 4), steered=False)
+    held.load_state_dict(free.state_dict())
+    crops = [transformer.attend(picture, features, query).crop for transformer in (free, held)]
+    assert torch.equal(*crops)
+    moved = []
+    for transformer, crop in zip((free, held), crops):
+        crop.square().sum().backward()
+        moved.append(transformer.attention.scorer.to_score.weight.grad)
+        assert transformer.to_extent.bias.grad.abs() > 0  # type: ignore[union-attr]
+    assert moved[0].abs().max() > 0  # type: ignore[union-attr]
+    assert moved[1] is None or moved[1].abs().max() == 0  # the extent's weight starts at 0, so nothing comes that way
+
+
+def test_pointed_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:
+    transformer = PointingTransformer(6, 3, crop=(4, 4))
+    with torch.autocast("cpu", torch.bfloat16):
+        pointed = transformer.attend(torch.rand(5, 3, 9, 9), torch.rand(5, 6, 4, 4), torch.rand(5, 3))
+    assert pointed.theta.dtype == torch.float32
+    assert pointed.crop.dtype == torch.float32

@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from PIL import Image
 from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import Stages, build_backbone
 from saccade.backbones.mobile import SCALES, EvenSameConv2d, efficientnet_lite, efficientnet_lite_key
-from saccade.backbones.pretrained import imagenet_weights, load_imagenet, read_torch_file
+from saccade.backbones.pretrained import load_imagenet
 from saccade.errors import DataError
-from saccade.files import WEIGHTS, cache_home
 
 NAME = "efficientnet-lite0"
 NAMES = (NAME, "efficientnet-lite1", "efficientnet-lite2")
-every_network = pytest.mark.parametrize("name", NAMES)
 
 
 def tensorflow_same(features: Tensor, weight: Tensor, stride: int, groups: int) -> Tensor:
@@ -53,46 +48,6 @@ def test_a_row_of_six_by_hand() -> None:
         sums[kernel] = layer(row).flatten().tolist()
         assert geometry.frame_through(layer).tolist() == [[2.0, 0.0, 0.5], [0.0, 2.0, 0.5]]
     assert sums == {3: [1 + 2 + 3, 3 + 4 + 5, 5 + 6], 5: [1 + 2 + 3 + 4, 2 + 3 + 4 + 5 + 6, 4 + 5 + 6]}
-
-
-@pytest.mark.parametrize("size", [7, 8])
-@pytest.mark.parametrize("kernel", [3, 5])
-def test_every_pixel_is_seen(kernel: int, size: int) -> None:
-    """Odd sides are rounded down, yet the last window reaches the last pixel."""
-    layer = EvenSameConv2d(1, 1, kernel, 2)
-    nn.init.ones_(layer.weight)
-    pixels = torch.zeros(1, 1, size, size, requires_grad=True)
-    cells = layer(pixels)
-    assert cells.shape[-2:] == (size // 2, size // 2)
-    cells.sum().backward()
-    assert pixels.grad is not None
-    assert pixels.grad.min() > 0
-
-
-@pytest.mark.parametrize(
-    ("version", "odd"),
-    [(0, []), (1, [16]), (2, [5, 8, 16])],  # 224 … 14; 240 … 30, 15; 260, 130, 65, 33, 17
-)
-def test_strides_are_padded_alike_where_the_trained_side_is_odd(version: int, odd: list[int]) -> None:
-    stages = efficientnet_lite(version, width=0.1).stages
-    strided = {
-        name: layer
-        for name, stage in stages.items()
-        for layer in stage.modules()
-        if isinstance(layer, nn.Conv2d) and layer.stride == (2, 2)
-    }
-    assert len(strided) == 5
-    centred = [name for name, layer in strided.items() if not isinstance(layer, EvenSameConv2d)]
-    assert centred == [f"block{number}" for number in odd]
-    assert all(strided[name].padding == (strided[name].kernel_size[0] // 2,) * 2 for name in centred)
-
-
-@pytest.mark.parametrize(("name", "widened"), [*zip(NAMES, (15, 20, 20))])
-def test_norms_divide_as_the_publishers_do(name: str, widened: int) -> None:
-    norms = [module for module in build_backbone(name).modules() if isinstance(module, nn.BatchNorm2d)]
-    assert len(norms) == 2 + 2 + 3 * widened  # stem and head, the block that does not widen, the others
-    assert {norm.eps for norm in norms} == {1e-3}
-    assert build_backbone("mobilenetv2").get_submodule("stages.head.1").eps == 1e-5  # whose blocks are the same
 
 
 STRIDED = ((1, 3, 5, 11), *[(1, 4, 7, 15)] * 2)
@@ -188,27 +143,3 @@ def test_features_are_those_of_the_publishers_own_code(
         features = real(NAMES[version])(patterned(*size))[0]  # (1280,h,w)
     assert_near(features.mean((1, 2))[list(CHANNELS[version])], pooled, rtol=0, atol=1e-4)
     assert_near(features[CHANNELS[version][1]].flatten()[:4], cells, rtol=0, atol=1e-4)
-
-
-@every_network
-def test_the_real_file_names_every_layer_and_a_classifier(name: str) -> None:
-    backbone, file = real(name), WEIGHTS[f"{name}-imagenet"]
-    path = cache_home() / f"{name}-imagenet" / file.name
-    raw = read_torch_file(path, file.sha256)
-    assert raw.keys() - {efficientnet_lite_key(key) for key in backbone.state_dict()} == {"_fc.weight", "_fc.bias"}
-    assert imagenet_weights(name).keys() == backbone.state_dict().keys()
-    photograph = importlib.resources.files("saccade.data.scenes") / "packs" / "backgrounds" / "test" / "cat.jpg"
-    with importlib.resources.as_file(photograph) as jpeg, Image.open(jpeg) as picture:
-        pixels = np.asarray(picture.convert("RGB").resize((224, 224), box=_square(picture.size)))
-    image = torch.tensor(pixels).permute(2, 0, 1).unsqueeze(0) / 255  # (1,3,224,224)
-    with torch.no_grad():
-        logits = F.linear(backbone(image).mean((2, 3)), raw["_fc.weight"], raw["_fc.bias"])  # (1,1000)
-    cats = logits.softmax(-1)[0, [281, 282, 285]].sum()  # tabby, tiger cat, Egyptian cat
-    assert cats > 0.8
-
-
-def _square(size: tuple[int, int]) -> tuple[float, float, float, float]:
-    """The largest square in the middle of a picture of (width, height) ``size``."""
-    side = min(size)
-    left, top = (size[0] - side) / 2, (size[1] - side) / 2
-    return (left, top, left + side, top + side)

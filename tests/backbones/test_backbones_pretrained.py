@@ -17,7 +17,6 @@ from torch import Tensor
 
 from saccade.backbones import build_backbone
 from saccade.backbones.catalog import BACKBONES
-from saccade.backbones.plain import IMAGENET_MEAN
 from saccade.backbones.pretrained import (
     from_normalised_vgg19,
     imagenet_weights,
@@ -25,6 +24,7 @@ from saccade.backbones.pretrained import (
     read_torch_file,
     weights_digest,
 )
+from saccade.backbones.stages import IMAGENET_MEAN
 from saccade.errors import ConfigError, DataError
 from saccade.files import WEIGHTS, RemoteFile, cache_home
 
@@ -192,11 +192,6 @@ def test_a_file_with_code_in_it_is_refused_and_not_run(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="Unpickling"):
         read_torch_file(file, hashlib.sha256(file.read_bytes()).hexdigest())
     assert not trace.exists()
-
-
-def test_a_file_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="cannot be read"):
-        read_torch_file(tmp_path, "")
 
 
 def _real(name: str) -> bool:

@@ -13,9 +13,9 @@ from layer_probe import gradient_centre, made_linear
 from saccade import geometry
 from saccade.backbones import Stages, build_backbone, small_stack
 from saccade.backbones.mobile import InvertedResidual, efficientnet_lite, mobilenet_v2
-from saccade.backbones.plain import HalvingPool, Normalise, vgg
 from saccade.backbones.resnet import compact, resnet
-from saccade.backbones.stages import finer_stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.stages import HalvingPool, Normalise, finer_stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.vgg import vgg
 from saccade.errors import ConfigError, DataError
 
 # A backbone joins by a line here: name → how it is built for a test, and a picture large enough to have an inside.
@@ -111,14 +111,6 @@ def test_a_layer_that_hides_its_geometry_is_refused_when_built() -> None:
 def test_normalise_by_hand(assert_near) -> None:
     pixel = torch.tensor([0.485, 0.456 + 0.224, 0.0]).view(1, 3, 1, 1)
     assert_near(Normalise()(pixel).flatten(), [0.0, 1.0, -0.406 / 0.225])
-
-
-def test_normalise_is_a_constant_of_the_network() -> None:
-    layer = Normalise()
-    assert not list(layer.parameters())
-    assert not layer.state_dict()
-    assert layer.to(torch.float64)(torch.zeros(1, 3, 1, 1, dtype=torch.float64)).dtype == torch.float64
-    assert torch.equal(geometry.frame_through(layer), geometry.identity())
 
 
 def test_an_inverted_residual_adds_only_where_it_can() -> None:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from saccade.commands.look_files import stream_looks
+import saccade
+from saccade.commands.look_files import kept_looks
 from saccade.errors import ConfigError, DataError
 from saccade.predict import Predictor, load
 from saccade.record import read_record
+from saccade.sighting import Sighting
 from tiny_models import save_tiny
 
 
@@ -27,11 +31,10 @@ def picture(path: Path, seed: int = 0) -> Path:
     return path
 
 
-def test_it_answers_as_the_predictor_does_and_keeps_nothing_unasked(predictor: Predictor, tmp_path: Path) -> None:
-    paths = [picture(tmp_path / f"{number}.png", number) for number in range(3)]
-    seen = list(stream_looks(predictor, paths, 1, batch_size=2))
-    assert [each.to_json() for each in seen] == [predictor.look(path, 1).to_json() for path in paths]
-    assert sorted(tmp_path.iterdir()) == paths
+def kept(
+    predictor: Predictor, paths: Sequence[Path], ask: int | None, out: Path, batch_size: int = 32, **options: Any
+) -> Iterator[Sighting]:
+    return kept_looks(predictor.look_many(paths, ask, batch_size=batch_size), out, **options)
 
 
 @pytest.mark.parametrize(
@@ -41,33 +44,33 @@ def test_it_answers_as_the_predictor_does_and_keeps_nothing_unasked(predictor: P
 def test_no_name_is_used_twice(places: list[str], names: list[str], tmp_path: Path) -> None:
     """Without a question in their names, 1-2.png is called what the second 1.png would be."""
     paths = [picture(tmp_path / place) for place in places]
-    list(stream_looks(load("hsal-mnist-set", "cpu"), paths, out=tmp_path / "out"))
-    kept = {path.stem: read_record(path).info["picture"] for path in (tmp_path / "out").glob("*.json")}
-    assert kept == dict(zip(names, map(str, paths)))
+    list(kept(load("hsal-mnist-set", "cpu"), paths, None, tmp_path / "out"))
+    written = {path.stem: read_record(path).info["picture"] for path in (tmp_path / "out").glob("*.json")}
+    assert written == dict(zip(names, map(str, paths)))
 
 
 def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / name) for name in ("a.png", "b.png")]
-    stream = stream_looks(predictor, paths, 1, out=tmp_path / "out", batch_size=1)
+    stream = kept(predictor, paths, 1, tmp_path / "out", 1)
     for name in ("a", "b"):
         assert next(stream).source.stem == name
-        kept = {path.name for path in (tmp_path / "out").glob(f"{name}-*")}
-        assert kept == {f"{name}-ask-1.{suffix}" for suffix in ("png", "json", "safetensors")}
+        written = {path.name for path in (tmp_path / "out").glob(f"{name}-*")}
+        assert written == {f"{name}-ask-1.{suffix}" for suffix in ("png", "json", "safetensors")}
 
 
-def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(predictor: Predictor, tmp_path: Path) -> None:
-    unread = [tmp_path / "nothing reads this.png"]
+def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(tmp_path: Path) -> None:
+    model, unread = save_tiny(tmp_path / "tiny"), [tmp_path / "nothing reads this.png"]
     with pytest.raises(DataError, match="question"):
-        stream_looks(predictor, unread, out=tmp_path / "out")
+        saccade.look(unread, model=model, out=tmp_path / "out")
     with pytest.raises(ConfigError, match="cells"):
-        stream_looks(predictor, unread, 1, out=tmp_path / "out", cells=True)
+        saccade.look(unread, 1, model=model, out=tmp_path / "out", cells=True)
     assert not (tmp_path / "out").exists()
 
 
 def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'tables'")
     paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b,\nor so.png"))]
-    seen = list(stream_looks(predictor, paths, 1, out=tmp_path / "out", parquet=True))
+    seen = list(kept(predictor, paths, 1, tmp_path / "out", parquet=True))
     rows = parquet.read_table(tmp_path / "out" / "looks.parquet").to_pylist()
     assert [row["source"] for row in rows] == [*map(str, paths)]
     assert [row["answer"] for row in rows] == [each.answer for each in seen]
@@ -78,9 +81,7 @@ def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> N
 
 def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b, or so.png", "c.png"))]
-    seen = list(
-        stream_looks(predictor, [*paths, tmp_path / "gone.png"], 1, out=tmp_path / "out", on_bad=lambda *_: None)
-    )
+    seen = list(kept(predictor, paths, 1, tmp_path / "out"))
     with (tmp_path / "out" / "looks.csv").open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert [row["source"] for row in rows] == list(map(str, paths))
@@ -100,7 +101,7 @@ def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_pa
     out = tmp_path / "out"
     out.mkdir()
     (out / "looks.csv").write_text("of the run before")
-    stream = stream_looks(predictor, paths, 1, out=out, batch_size=4, filmstrip=False)
+    stream = kept(predictor, paths, 1, out, 4, filmstrip=False)
     for _ in range(170):
         next(stream)
     (draft,) = out.glob(".looks.csv*part")
@@ -113,9 +114,9 @@ def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_pa
 
 def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:
     paths = [picture(tmp_path / f"{number}.png", number) for number in range(4)]
-    list(stream_looks(predictor, paths[:1], 1, out=tmp_path / "one"))
+    list(kept(predictor, paths[:1], 1, tmp_path / "one"))
     assert not (tmp_path / "one" / "looks.csv").exists()
-    stream = stream_looks(predictor, paths, 1, out=tmp_path / "some", batch_size=1)
+    stream = kept(predictor, paths, 1, tmp_path / "some", 1)
     next(stream), next(stream)
     stream.close()
     assert len((tmp_path / "some" / "looks.csv").read_text().splitlines()) == 3
@@ -127,5 +128,5 @@ def test_a_folder_that_was_made_for_nothing_goes_again(predictor: Predictor, tmp
     (tmp_path / "there").mkdir()
     for place, is_kept in (("made", False), ("there", True)):
         with pytest.raises(DataError, match="not a picture"):
-            list(stream_looks(predictor, [bad], 1, out=tmp_path / place))
+            list(kept(predictor, [bad], 1, tmp_path / place))
         assert (tmp_path / place).exists() == is_kept

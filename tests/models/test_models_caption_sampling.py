@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from saccade.attention.hard import gumbel_noise, log_prob_of
+from saccade.attention.hard import log_prob_of
 from saccade.losses.policy import self_critical_loss
 from saccade.models.caption_decoder import CaptionDecoder, SatConfig
 from saccade.models.caption_decoding import SampledCaptions, sample_captions
@@ -61,14 +60,6 @@ def cell_log_prob(drawn: SampledCaptions) -> Tensor:
     return log_prob_of(weights.flatten(0, 1), choice.flatten().unsqueeze(1)).reshape(choice.shape)  # (1,T)
 
 
-def test_a_draw_is_what_its_noise_makes_of_it() -> None:
-    for caption, cells in itertools.product(CAPTIONS, itertools.product((0, 1), repeat=STEPS)):
-        drawn = told(decoder("hard"), caption, cells)
-        assert drawn.words.tolist() == [list(caption)]
-        assert drawn.looked.choice is not None
-        assert drawn.looked.choice.tolist() == [list(cells)]
-
-
 @pytest.mark.parametrize("kind", ["soft", "hard"])
 def test_on_average_the_gradient_is_that_of_the_expected_reward(kind: str) -> None:
     """Over all pairs of captions, and of hard attention over all cells that can be drawn before their words."""
@@ -89,19 +80,6 @@ def test_on_average_the_gradient_is_that_of_the_expected_reward(kind: str) -> No
     estimate = gradient_of((both * torch.stack(judged)).sum(), made)
     assert exact.norm() > 1e-3
     torch.testing.assert_close(estimate, exact)
-
-
-def test_draws_come_as_often_as_they_are_likely() -> None:
-    made, many = decoder(seed=1), 20_000
-    features = torch.linspace(-1, 1, 2 * CHANNELS, dtype=torch.float64).view(1, 2, CHANNELS).expand(many, -1, -1)
-    scene, memory = made.init_state(features, GRID)
-    noise = gumbel_noise((many, STEPS, VOCABULARY), like=features, generator=torch.Generator().manual_seed(0))
-    with torch.no_grad():
-        drawn = sample_captions(made, scene, memory, noise)
-        found = Counter(map(tuple, drawn.words.tolist()))
-        for caption in CAPTIONS:
-            chance = float(told(made, caption).log_prob.sum().exp())
-            assert found[caption] / many == pytest.approx(chance, abs=4 * (chance * (1 - chance) / many) ** 0.5)
 
 
 def build(**changes: Any) -> SatModel:
@@ -191,9 +169,3 @@ def test_hard_attention_draws_cells_in_training_alone() -> None:
     assert torch.equal(model.baseline, before)  # it is about given words
     raw = model.eval().forward_raw(images, None)
     assert raw.expected is raw.acts["word"].choice is None
-
-
-def test_kept_features_do_as_well() -> None:
-    model = build().eval()
-    features = model.encode(pictures())
-    assert model.forward_raw(None, None, features=features).acts["word"].emits.shape == (6, 4)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from saccade.attention.soft import attend_uniformly
-from saccade.models.controls import BlindModel, CrossConfig, CrossModel, FeatureModulation, FilmModel
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.controls import BlindModel, CrossModel, FeatureModulation, FilmModel
+from saccade.models.picture_query import PictureQueryModel
 from saccade.models.soft import SoftConfig, SoftModel
 
 Near = Callable[..., None]
@@ -69,13 +69,6 @@ def test_modulation_by_hand(assert_near: Near) -> None:
     assert_near(layer(features, torch.tensor([[1.0, 0.0, 0.0]])), features)
 
 
-def test_modulation_gradients() -> None:
-    layer = FeatureModulation(2, 3).double()
-    features = torch.randn(2, 2, 2, 3, dtype=torch.float64, requires_grad=True)
-    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(layer, (features, query))
-
-
 def test_film_is_stage_and_modulation_in_turn() -> None:
     model = published("film")
     assert isinstance(model, FilmModel)
@@ -89,47 +82,6 @@ def test_film_is_stage_and_modulation_in_turn() -> None:
     torch.testing.assert_close(model.forward_raw(images, query).logits, logits)
 
 
-def test_without_modulation_film_is_blind() -> None:
-    film, blind = published("film"), published("blind")
-    blind.load_state_dict({name: t for name, t in film.state_dict().items() if not name.startswith("modulations")})
-    images, query = torch.rand(3, 3, 100, 100), torch.tensor([0, 4, 9])
-    assert not torch.allclose(film(images, query).logits, blind(images, query).logits, atol=1e-3)
-    for name, parameter in film.named_parameters():
-        if name.startswith("modulations"):
-            nn.init.zeros_(parameter)
-    torch.testing.assert_close(film(images, query).logits, blind(images, query).logits)
-
-
-def all_answers(model: nn.Module, image: Tensor) -> Tensor:
-    logits: Tensor = model(image.expand(10, -1, -1, -1), torch.arange(10)).logits
-    return logits
-
-
-def test_blind_answers_every_question_alike_and_others_do_not() -> None:
-    image = torch.zeros(1, 3, 100, 100)
-    image[:, :, 10:40, 60:90] = torch.rand(3, 30, 30)  # cells must differ, or attention makes no difference
-    logits = all_answers(published("blind"), image)
+def test_blind_answers_every_question_alike() -> None:
+    logits = published("blind")(torch.rand(1, 3, 100, 100).expand(10, -1, -1, -1), torch.arange(10)).logits
     assert torch.equal(logits, logits[:1].expand_as(logits))
-    for name in ("cross", "film"):
-        model = published(name)
-        for parameter_name, parameter in model.named_parameters():
-            if "quer" in parameter_name and parameter.dim() > 1:
-                nn.init.normal_(parameter, std=3)
-        logits = all_answers(model, image)
-        assert not torch.allclose(logits, logits[:1].expand_as(logits), atol=1e-4), name
-
-
-def test_the_classifier_of_cross_never_sees_the_query() -> None:
-    model = published("cross")
-    assert isinstance(model, CrossModel)
-    nn.init.zeros_(model.attention.to_key.weight)
-    logits = all_answers(model, torch.rand(1, 3, 100, 100))
-    torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
-
-
-def test_sizes_can_be_changed() -> None:
-    small = {"queries": 3, "answers": 2, "channels": 4, "depth": 3}
-    for model in (CrossModel(CrossConfig(**small, hidden=6)), FilmModel(PictureQueryConfig(**small))):
-        output = model.eval()(torch.rand(1, 3, 60, 47), torch.tensor([2]))
-        assert [look.name for look in output.trace.looks] == ["stage3"]
-        assert output.logits.shape == (1, 2)

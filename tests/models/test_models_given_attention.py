@@ -26,10 +26,10 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import family_of_model, models
-from saccade.models.base import AttentionModel, QueryModel
+from saccade.models.base import QueryModel
 from saccade.models.hsal import HsalModel
 from saccade.models.sat import SatModel
-from saccade.trace import Look, ModelOutput, Output
+from saccade.trace import Look, Output
 
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 USED = ("multiplier", "mixture", "crop")
@@ -218,25 +218,11 @@ def test_an_unknown_look_names_the_nearest(name: str) -> None:
         model(**inputs, attention={"zzz": weights})
 
 
-class _WithoutLooks(AttentionModel):
-    """A model that attends to nothing."""
-
-    def encode(self, numbers: Tensor) -> Tensor:
-        return numbers
-
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Any = None) -> ModelOutput:
-        self.given(attention, "map", encoding.shape)
-        return ModelOutput(encoding)
-
-
 def test_a_model_without_looks_says_so() -> None:
     numbers = torch.zeros(2, 3)
     model, inputs = doubled("story-lstm")
     with pytest.raises(ConfigError, match="StoryLSTMModel has no attention that can be given; leave out 'hop1'"):
         model(**inputs, attention={"hop1": numbers})
-    assert _WithoutLooks().respond(numbers).logits is numbers
-    with pytest.raises(ConfigError, match="_WithoutLooks has no attention that can be given; leave out 'map'"):
-        _WithoutLooks().respond(numbers, attention={"map": numbers})
 
 
 @pytest.mark.parametrize("name", [name for name in models() if family_of_model(name).name == "question"])
@@ -403,19 +389,6 @@ def test_the_first_steps_alone_are_used_and_the_later_ones_computed_again(name: 
     assert not torch.allclose(seen.weights[:, told:], before)  # recomputed from what the given steps changed
     frozen = torch.cat([given, before], 1)
     assert torch.equal(model(**inputs, attention={look: frozen}).trace.look(look).weights[:, told:], before)
-
-
-def test_a_caption_that_is_searched_for_takes_the_maps_of_its_first_words() -> None:
-    model, inputs = doubled("sat-soft")
-    features = model.encode(inputs["images"])
-    free = model.caption(features)
-    own = free.weights[:, 0]  # (B,T,h,w)
-    same = model.caption(features, attention={"word": own[:, :2]})
-    assert torch.equal(same.words, free.words)
-    with pytest.raises(ShapeError, match="word"):
-        model.caption(features, attention={"word": own[:, :0]})
-    with pytest.raises(ShapeError, match="word"):
-        model.caption(features, attention={"word": torch.cat([own, own], 1)})
 
 
 @every_model_with_looks

@@ -58,14 +58,6 @@ def test_the_number_of_parameters() -> None:
         assert sum(parameter.numel() for parameter in published(name).parameters()) == soft + 3 * (gate + 64)
 
 
-def test_context_is_for_gates_only() -> None:
-    for name, side in (("hattnet", 1), ("hattnet-ctx", 3)):
-        model = published(name)
-        sides = [gate.scorer.from_features.kernel_size[0] for gate in model.gates.values()]  # type: ignore[union-attr]
-        assert sides == [side] * 3
-        assert model.attention.scorer.from_features.kernel_size == (1, 1)
-
-
 @pytest.mark.parametrize("name", ["soft", "hard", "hattnet-ctx"])
 def test_settings_of_the_authors_training(name: str) -> None:
     """The constants arrive in every norm; Glorot-uniform weights reach but do not pass their bound, biases are zero."""
@@ -112,17 +104,6 @@ def test_every_stage_sees_what_the_gate_before_it_let_through() -> None:
     )
 
 
-def test_the_total_is_the_product_of_all_maps(assert_near: Near) -> None:
-    trace = published()(scene(), torch.tensor([3, 4])).trace
-    product = torch.ones(2, 100, 100)
-    for look in trace.looks:
-        assert look.weights is not None
-        assert look.frame is not None
-        product = product * geometry.project(look.weights, look.frame, (100, 100))
-    assert_near(trace.image_map("total"), product)
-    assert not torch.allclose(product, trace.image_map("stage4"))
-
-
 @pytest.mark.parametrize("name", ["hattnet", "hattnet-ctx"])
 def test_the_query_matters_at_every_attention(name: str) -> None:
     """Each attention has a path of its own: with all others cut, its map still depends on the query."""
@@ -137,44 +118,11 @@ def test_the_query_matters_at_every_attention(name: str) -> None:
         assert differs <= set(STAGES[STAGES.index(kept) :])  # nothing before it
 
 
-def test_the_classifier_never_sees_the_query() -> None:
-    """With every read-out at zero all gates are half open and the last map is even: queries cannot be told apart."""
-    model = published()
-    for attention in (*model.gates.values(), model.attention):
-        nn.init.zeros_(attention.scorer.to_score.weight)  # type: ignore[union-attr, arg-type]
-    logits = model(scene(1).expand(10, -1, -1, -1), torch.arange(10)).logits
-    torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-5)
-
-
 def test_encoding_stops_where_the_query_enters() -> None:
     """The first gated stage's features and, in as many channels as it has units, what that gate sees of them."""
     assert published().encode(scene()).shape == (2, 32 + 32, 49, 49)
     assert published(gated=["stage2", "stage3"]).encode(scene()).shape == (2, 32 + 32, 23, 23)
     assert published(gated=[]).encode(scene()).shape == (2, 32, 4, 4)
-
-
-def spread(model: HAttNetModel) -> float:
-    """Of the last features, as a share of what they would be without any gates; weights made alike on both sides."""
-    plain = SoftModel(SoftModel.Config())
-    plain.backbone.load_state_dict(model.backbone.state_dict())
-    images, query = torch.rand(16, 3, 100, 100), torch.randint(10, (16,))
-    with torch.no_grad():
-        gated = model.train().forward_raw(images, query).acts["stage4"].values
-        return float(gated.std() / plain.encode(images).std())
-
-
-def test_the_norm_keeps_the_scale_that_half_open_gates_take() -> None:
-    """Three gates at a half leave an eighth of the signal; normalised, the last map is as strong as without gates."""
-    assert 0.05 < spread(published(norm_after_gates=False)) < 0.25
-    assert spread(published()) > 0.9
-
-
-def test_gates_start_where_they_are_told() -> None:
-    images, query = torch.rand(8, 3, 100, 100), torch.arange(8)
-    for start in (0.1, 0.5, 0.9):
-        raw = published(gate_start=start).forward_raw(images, query)
-        for name in STAGES[:3]:
-            assert abs(raw.acts[name].weights.mean() - start) < 0.1, name
 
 
 @pytest.mark.parametrize(
@@ -206,25 +154,11 @@ DEEP = {"backbone": "mobilenetv2", "through": "block7"}
 
 def test_pretrained_stages_are_neither_normed_nor_starved() -> None:
     """Gates nearly open and no norm between: what reaches the next stages is near what they were trained on."""
-    images, query = torch.rand(8, 3, 64, 64), torch.arange(8)
-
-    def changed(**settings: object) -> float:
-        """By how much the gates change the last features, as a share of them."""
-        torch.manual_seed(0)
-        model = published(**DEEP, pretrained=True, **settings)
-        with torch.no_grad():
-            for _ in range(20):
-                model.backbone.train()(images)  # statistics as a trained network has them: those of its own features
-            model.norms.train()
-            plain, gated = model.backbone.eval()(images), model.forward_raw(images, query).acts["block7"].values
-        return float((gated - plain).norm() / plain.norm())
-
     assert not published(**DEEP, pretrained=True).norms
     assert list(published(**DEEP).norms) == ["block3", "block6"]
     assert list(published(**DEEP, pretrained=True, norm_after_gates=True).norms) == ["block3", "block6"]
-    assert changed() < 0.4
-    assert changed(gate_start=0.5) > 1.5 * changed()
-    assert changed(norm_after_gates=True) > 1.5 * changed()
+    raw = published(**DEEP, pretrained=True).forward_raw(torch.rand(8, 3, 64, 64), torch.arange(8))
+    assert min(raw.acts[name].weights.mean() for name in ("block3", "block6")) > 0.8
 
 
 def test_the_penalty_by_hand(assert_near: Near) -> None:
@@ -261,40 +195,9 @@ def test_the_price_of_an_even_gate_by_hand(assert_near: Near) -> None:
     assert_near(spread_price([0.0] * 4, [0.0] * 4), [0.0])
 
 
-def test_an_even_gate_is_drawn_to_what_stands_out() -> None:
-    """At an even gate the price of its shape has a slope: less of the empty cells, more of the one that is not."""
-    opening = torch.full((1, 1, 4), 0.5, requires_grad=True)
-    features = torch.tensor([[[[2.0, 2.0, 2.0, 6.0]]]])
-    model = HAttNetModel(HAttNetConfig(queries=2, channels=4, depth=2, spread_penalty=1.0))
-    model._price({"stage1": Act(weights=opening, values=features)}).sum().backward()
-    slope = opening.grad.flatten()  # type: ignore[union-attr]
-    assert (slope[:3] > 0).all()
-    assert slope[3] < 0
-
-
 def test_without_a_price_there_is_no_penalty() -> None:
     for settings in ({}, {"gate_penalty": 0.1, "gated": []}):
         assert published(**settings).forward_raw(scene(), torch.tensor([0, 1])).penalty is None
-
-
-def test_the_penalty_closes_gates_and_leaves_the_last_attention_alone() -> None:
-    model = published(gate_penalty=1.0)
-    images, query = scene(), torch.tensor([0, 1])
-    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
-    before = model.forward_raw(images, query)
-    before.penalty.mean().backward()
-    assert all(parameter.grad is None for parameter in model.attention.parameters())
-    for gate in model.gates.values():
-        assert float(gate.scorer.to_score.bias.grad) > 0  # type: ignore[union-attr, arg-type]
-    optimizer.step()
-    after = model.forward_raw(images, query)
-    for name in STAGES[:3]:
-        assert after.acts[name].weights.mean() < before.acts[name].weights.mean()
-
-
-def test_gates_go_where_they_are_told() -> None:
-    output = published(gated=["stage3", "stage1"])(scene(), torch.tensor([0, 1]))
-    assert [look.name for look in output.trace.validate().looks] == ["stage1", "stage3", "stage4"]
 
 
 def test_without_gates_it_is_soft() -> None:

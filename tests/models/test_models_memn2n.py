@@ -8,9 +8,7 @@ from dataclasses import replace
 import pytest
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
-from saccade.engine.replicas import ReplicaStack
 from saccade.models.memn2n import MemN2NConfig, MemN2NModel
 from tiny_models import example_batch, named, tiny_model
 
@@ -140,24 +138,3 @@ def test_the_empty_word_has_no_vector() -> None:
             each[0] = 100.0
     assert torch.equal(model.forward_raw(**inputs).logits, before)
     assert (before[:, 0] == 0).all()
-
-
-@pytest.mark.parametrize("tying", ["adjacent", "layerwise"])
-@pytest.mark.parametrize("options", [{}, {"linear": True}])
-def test_a_stack_of_replicas_answers_and_learns_like_each_alone(tying: str, options: dict[str, bool]) -> None:
-    models = []
-    for seed in range(3):
-        torch.manual_seed(seed)
-        models.append(tiny_model(MemN2NModel, tying=tying, mask=True))  # type: ignore[arg-type]
-    inputs, labels = example_batch(MemN2NModel, 5, 0)
-    stack = ReplicaStack(list(models))
-    together = stack(**inputs, **options)
-    together.logits.log_softmax(-1)[..., labels].sum().backward()
-    for number, model in enumerate(models):
-        alone = model.forward_raw(**inputs, **options)
-        alone.logits.log_softmax(-1)[..., labels].sum().backward()
-        for stacked_value, value in zip(tree_leaves(together), tree_leaves(alone), strict=True):
-            torch.testing.assert_close(stacked_value[number], value, rtol=1e-5, atol=1e-6)
-        stacked = dict(stack.model.named_parameters())
-        for name, parameter in model.named_parameters():
-            torch.testing.assert_close(stacked[name].grad[number], parameter.grad, rtol=1e-5, atol=1e-5)

@@ -7,15 +7,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
 
 from published_weights_fake import publish, withdraw
 from saccade.backbones import build_backbone
 from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.models.controls import FilmModel
-from saccade.models.picture_query import PictureQueryModel, QueryPrior, resolution_ends
-from saccade.models.soft import SoftModel
+from saccade.models.picture_query import PictureQueryModel, resolution_ends
 from tiny_models import OneHotModel, example_batch, named, tiny_model
 
 Near = Callable[..., None]
@@ -44,25 +42,39 @@ def test_the_last_stage_kept_has_the_attention() -> None:
     assert model.head.norm.num_features == 32
 
 
-def test_the_small_stack_can_be_cut_too() -> None:
-    model = model_spec("soft").build({"through": "stage2"})
-    assert isinstance(model, SoftModel)
-    assert (model.look_name, model.channels) == ("stage2", 32)
-
-
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"backbone": "mobilnetv2"}, "did you mean 'mobilenetv2'"),
-        ({"backbone": "mobilenetv2", "through": "block44"}, "no stage 'block44'"),
         ({"pretrained": True}, "'small' has no ImageNet weights"),
         ({"multi_label": "yes"}, "multi_label: expected bool"),
-        ({"prior": 1}, "prior: expected bool"),
     ],
 )
 def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         model_spec("soft").build(settings)
+
+
+@pytest.mark.parametrize("name", ["soft", "hard", "hattnet-ctx", "cross"])
+def test_the_classifier_never_sees_the_query(name: str) -> None:
+    """Once all cells weigh alike, queries cannot be told apart; before, they can."""
+    torch.manual_seed(0)
+    model = model_spec(name).build().eval()
+    image = torch.zeros(1, 3, 100, 100)
+    image[:, :, 10:40, 60:90] = torch.rand(3, 30, 30)  # cells must differ, or attention makes no difference
+
+    def spread() -> float:
+        logits = model(image.expand(10, -1, -1, -1), torch.arange(10)).logits
+        return float(logits.std(0).max().detach())
+
+    parameters = dict(model.named_parameters())
+    for key, parameter in parameters.items():
+        if key.endswith(("from_query.weight", "to_query.weight")):
+            torch.nn.init.normal_(parameter, std=3)
+    assert spread() > 1e-4
+    for key, parameter in parameters.items():
+        if key.endswith(("to_score.weight", "to_key.weight")):
+            torch.nn.init.zeros_(parameter)
+    assert spread() < 1e-5
 
 
 def test_what_logits_mean(assert_near: Near) -> None:
@@ -79,13 +91,6 @@ def test_only_the_meaning_of_logits_changes(name: str) -> None:
     one, many = tiny(name).eval(), tiny(name, multi_label=True).eval()
     assert (one.multi_label, many.multi_label) == (False, True)
     assert torch.equal(one(**inputs).logits, many(**inputs).logits)
-
-
-def test_the_prior_by_hand(assert_near: Near) -> None:
-    prior = QueryPrior(3, 2)
-    with torch.no_grad():
-        prior.weight.copy_(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
-    assert_near(prior(torch.eye(3)[[2, 0]]), [[5.0, 6.0], [1.0, 2.0]])
 
 
 @every_model
@@ -169,14 +174,6 @@ def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyP
 def test_a_model_without_published_weights_says_so() -> None:
     with pytest.raises(ConfigError, match="OneHotModel has no published weights"):
         OneHotModel().load_pretrained()
-
-
-def test_film_conditions_the_last_stage_of_each_resolution() -> None:
-    model = tiny("film", **DEEP).eval()
-    assert isinstance(model, FilmModel)
-    assert list(model.modulations) == ["block1", "block3", "block4"]
-    encoding: Tensor = model.encode(torch.rand(1, 3, 64, 64))
-    assert encoding.shape == (1, 16, 32, 32)
 
 
 @pytest.mark.parametrize(

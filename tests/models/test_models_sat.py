@@ -39,17 +39,6 @@ def test_the_paper_sees_14_by_14_cells_of_512_channels() -> None:
     assert not hasattr(model, "baseline")
 
 
-@pytest.mark.parametrize("settings", [{"backbone": "compact", "through": None}, {"backbone": "small", "through": None}])
-def test_any_backbone_will_do(settings: dict[str, Any]) -> None:
-    model = build(**settings, input_size=(64, 80)).eval()
-    images = torch.rand(2, 3, 64, 80)
-    encoding = model.encode(images)
-    assert encoding.shape == (2, model.grid[0] * model.grid[1], model.channels)
-    found = model.caption(encoding, width=5)
-    trace = model.trace_of(found).validate()
-    assert trace.image_map().shape == (2, 64, 80)
-
-
 def test_annotation_vectors_come_row_by_row() -> None:
     model = build().eval()
     images, _ = batch()
@@ -58,21 +47,6 @@ def test_annotation_vectors_come_row_by_row() -> None:
     rows, columns = model.grid
     for row, column in itertools.product(range(rows), range(columns)):
         assert torch.equal(encoding[:, row * columns + column], features[:, :, row, column])
-
-
-@pytest.mark.parametrize("changes", [{}, {"attention_kind": "hard"}, {"gate": False}, {"attention_kind": "none"}])
-def test_the_look_makes_the_context(changes: dict[str, Any]) -> None:
-    """β Σ α a, from the look alone."""
-    model = build(**changes).eval()
-    images, words = batch()
-    output = model(images, words)
-    (look,) = output.trace.validate().looks
-    assert (look.name, look.role, look.steps) == ("word", "multiplier", 3)
-    assert look.kind == ("hard" if changes.get("attention_kind") == "hard" else "soft")
-    torch.testing.assert_close(look.rebuild(output.aux.acts["word"].values), output.aux.acts["word"].context)
-    assert torch.equal(look.emits, words)
-    assert torch.equal(look.active, words >= 0)
-    assert output.trace.total == "mean"
 
 
 @pytest.mark.parametrize("pick", ["best", "drawn"])
@@ -89,20 +63,6 @@ def test_of_hard_attention_one_cell_is_seen(pick: str) -> None:
     torch.testing.assert_close(look.log_prob, chosen.log())
     if pick == "best":
         assert torch.equal(look.choice, look.weights.flatten(2).argmax(-1))
-
-
-def test_drawn_cells_differ_and_follow_the_seed() -> None:
-    model = build(attention_kind="hard", pick="drawn").eval()
-    encoding = model.encode(batch(8)[0])
-
-    def cells(seed: int) -> Tensor:
-        torch.manual_seed(seed)
-        choices = model.caption(encoding).choices
-        assert choices is not None
-        return choices
-
-    assert torch.equal(cells(1), cells(1))
-    assert not torch.equal(cells(1), cells(2))
 
 
 def test_a_found_caption_has_the_looks_of_the_same_caption_given() -> None:
@@ -143,18 +103,6 @@ def test_a_share_of_the_pictures_is_seen_by_expectation(share: float) -> None:
     if not share:
         weights = torch.nn.functional.one_hot(look.choice, cells.shape[1]).to(weights)
     torch.testing.assert_close((weights @ cells) * look.gain.unsqueeze(-1), output.aux.acts["word"].context)
-
-
-def test_cells_are_drawn_by_their_weights() -> None:
-    model = build(attention_kind="hard", expected_share=0.0).train()
-    with torch.no_grad():
-        features = model.encode(batch(1)[0])
-        features[:, 3] += 3.0  # one cell unlike the others
-        many = features.expand(3000, -1, -1)
-        raw = model.teacher_force(many, torch.zeros(3000, 1, dtype=torch.long))
-    weights = raw.acts["word"].weights[0, 0].flatten()
-    share = raw.acts["word"].choice.flatten().bincount(minlength=len(weights)) / 3000
-    torch.testing.assert_close(share, weights, rtol=0, atol=0.03)
 
 
 def test_the_baseline_is_the_moving_average_of_a_word() -> None:
@@ -248,18 +196,10 @@ def test_the_bound_of_a_model_is_below_its_marginal(seed: int) -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        ({"vocabulary": 2}, "vocabulary"),
-        ({"embed": 0}, "embed"),
-        ({"hidden": -1}, "hidden"),
-        ({"attention": 0}, "attention: must be"),
-        ({"longest": 0}, "longest"),
-        ({"dropout": 1.0}, "dropout"),
-        ({"expected_share": 1.5}, "expected_share"),
         ({"attention_kind": "sofft"}, "did you mean 'soft'"),
         ({"pick": "best"}, "no one cell to pick"),
         ({"backbone": "compact", "through": None, "pretrained": True}, "no ImageNet weights"),
         ({"backbone": "mobilenetv2"}, "no stage 'conv5'"),
-        ({"backbone": "efficientnet-lite0", "through": "block17"}, "no stage 'block17'"),
         ({"input_size": [2, 2], "backbone": "small", "through": None}, "too small"),
     ],
 )

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.models.picture_query import AnswerHead
 from saccade.models.soft import SoftConfig, SoftModel
 
 
@@ -41,29 +39,3 @@ def test_the_number_of_parameters(published: SoftModel) -> None:
     count = {name: sum(p.numel() for p in part.parameters()) for name, part in published.named_children()}
     assert count == {"backbone": 28_640, "attention": 1_409, "head": 229}
     assert sum(count.values()) == 30_278
-
-
-def all_answers(model: SoftModel, image: Tensor) -> Tensor:
-    queries = torch.arange(model.config.queries)
-    return model(image.expand(len(queries), -1, -1, -1), queries).logits
-
-
-def test_the_classifier_never_sees_the_query(published: SoftModel) -> None:
-    """With the attention forced to be uniform, every query gets the same logits; otherwise not."""
-    image = torch.zeros(1, 3, 100, 100)
-    image[:, :, 10:40, 60:90] = torch.rand(3, 30, 30)  # cells must differ, or attention makes no difference
-    nn.init.normal_(published.attention.scorer.from_query.weight, std=3)
-    logits = all_answers(published, image)
-    assert not torch.allclose(logits, logits[:1].expand_as(logits), atol=1e-4)
-    nn.init.zeros_(published.attention.scorer.to_score.weight)
-    logits = all_answers(published, image)
-    torch.testing.assert_close(logits, logits[:1].expand_as(logits), rtol=0, atol=1e-6)
-
-
-def test_the_head_drops_in_training_only() -> None:
-    head = AnswerHead(64, 3, dropout=0.5)
-    feature = torch.randn(8, 64)
-    head(feature)
-    assert not torch.equal(head(feature), head(feature))
-    head.eval()
-    assert torch.equal(head(feature), head(feature))

@@ -34,7 +34,7 @@ def test_a_cell_has_its_seeds_its_published_number_and_its_command() -> None:
     assert cell.measured is not None
     assert cell.difference is not None
     assert (cell.published, cell.measured.seeds, cell.measured.n) == (0.9851, (0, 1, 2, 3, 4), 10_000)
-    assert cell.difference.value == pytest.approx(cell.measured.mean - 0.9851)
+    assert cell.difference["value"] == pytest.approx(cell.measured.mean - 0.9851)
     assert "hattnet-ctx-mref" in cell.command
     fresh = cells["hattnet-ctx", "mref", "unlimited", "blend", "accuracy"]
     assert fresh.published is None, "the paper did not train without end"

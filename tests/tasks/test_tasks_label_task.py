@@ -101,7 +101,7 @@ def test_batches_are_a_function_of_their_number() -> None:
 
 def test_the_answers_come_from_the_data_and_a_wrong_number_is_refused() -> None:
     task = new_task()
-    assert task.vocabularies == ((), ("left", "right"))
+    assert task.answers == ("left", "right")
     assert task.model.config.answers == 2
     assert task.preprocessing.size == (8, 8)
     with pytest.raises(ConfigError, match=r"model\.config\.answers: found 3, but the data has 2"):

@@ -63,7 +63,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def in_hand(model: ServedModel) -> int:
     """Pieces of work of a model."""
-    return Limits().waiting - model._worker._places._value
+    return Limits().waiting - model.worker._places._value
 
 
 @pytest.fixture
@@ -135,7 +135,7 @@ def test_no_model_runs_for_one_who_hung_up(served: Callable[..., LiveServer]) ->
             second.sendall(waiting)
             until(lambda: in_hand(model) == 2)
         until(lambda: in_hand(model) == 1)  # the second is gone and was never begun
-    until(lambda: not model._worker._now.is_wanted)
+    until(lambda: not model.worker._now.is_wanted)
     gate.set()
     assert server.post("/api/ask", question(3)).status == 200
     assert len(asked) == 2  # the first and the last

@@ -17,9 +17,8 @@ from PIL import Image
 from saccade import geometry
 from saccade.answer import Answer
 from saccade.data.pictures.reading import Picture
-from saccade.data.scenes.drawing import _RGB, COLOURS
+from saccade.data.scenes.drawing import _RGB, COLOURS, resized
 from saccade.data.scenes.glyphs import load_pack
-from saccade.data.scenes.resize import resized
 from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting

@@ -12,7 +12,7 @@ import io
 import json
 import os
 import time
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -169,15 +169,13 @@ def _begin(folder: Path, note: dict[str, Any], parts: _Parts, *, resume: bool) -
         raise OutputError(
             f"{folder} cannot be resumed: other {', '.join(changed)} than when it was begun; choose another `out`"
         )
-    there = _files_of_parts(folder)
-    todo = {}
-    for number, members in parts.items():
-        if sum(rows for _, rows, _ in there.get(number, ())) != len(members):
-            todo[number] = members
-            for *_, file in there.get(number, ()):
-                file.unlink()
-    for *_, file in there.get(-1, ()):  # cannot be read: a writer was stopped
-        file.unlink()
+    stored, rows = _stored(folder), Counter[int]()
+    for number, _, count, _ in stored:
+        rows[number] += count
+    todo = {number: members for number, members in parts.items() if rows[number] != len(members)}
+    for number, *_, file in stored:
+        if number in todo or number not in parts:
+            file.unlink()
     return todo
 
 
@@ -188,27 +186,25 @@ def _note(folder: Path) -> dict[str, Any]:
         raise OutputError(f"{folder}: no {JOB} of `look_folder` in it ({error}); choose another folder") from error
 
 
-def _files_of_parts(folder: Path) -> dict[int, list[tuple[int, int, Path]]]:
-    """First row, number of rows and path of the files of each part; those that cannot be read are of part -1."""
+def _stored(folder: Path) -> list[tuple[int, int, int, Path]]:
+    """Part, first row, number of rows and path of each file, in order; one that cannot be read is of part -1."""
     _, parquet = parquet_modules()
-    found: dict[int, list[tuple[int, int, Path]]] = defaultdict(list)
-    for file in sorted(folder.glob("*.parquet")):
+    stored = []
+    for file in folder.glob("*.parquet"):
         try:
             places = parquet.ParquetFile(file).read(["part", "row"])
-            found[places["part"][0].as_py()].append((places["row"][0].as_py(), len(places), file))
-        except (OSError, ValueError, IndexError, KeyError):
-            found[-1].append((0, 0, file))
-    return {number: sorted(files) for number, files in found.items()}
+            stored.append((places["part"][0].as_py(), places["row"][0].as_py(), len(places), file))
+        except (OSError, ValueError, IndexError, KeyError):  # a writer was stopped
+            stored.append((-1, 0, 0, file))
+    return sorted(stored)
 
 
 def row_files(out: str | os.PathLike[str]) -> list[Path]:
     """The files of a finished folder, in the order of their rows; a DataError where rows are missing."""
-    folder = Path(out)
-    wanted = _note(folder).get("pictures")
-    files = [file for _, files in sorted(_files_of_parts(folder).items()) for file in files]
-    if (rows := sum(count for _, count, _ in files)) != wanted:
+    wanted, stored = _note(Path(out)).get("pictures"), _stored(Path(out))
+    if (rows := sum(count for _, _, count, _ in stored)) != wanted:
         raise DataError(f"{out}: {rows} rows are there, and {wanted} must be; continue with 'saccade look … --resume'")
-    return [file for *_, file in files]
+    return [file for *_, file in stored]
 
 
 def rows_in(file: Path, columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:

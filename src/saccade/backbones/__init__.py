@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from saccade.backbones.catalog import build_backbone
-    from saccade.backbones.plain import small_stack
-    from saccade.backbones.stages import Stages
+    from saccade.backbones.stages import Stages, small_stack
 else:
     from saccade import lazy_names
 

@@ -40,8 +40,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.backbones.plain import Normalise, start_weights
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import Normalise, Stages, start_weights
 
 
 class Row(NamedTuple):

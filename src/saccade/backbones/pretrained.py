@@ -28,8 +28,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from saccade.backbones.catalog import HF, TIMM, BackboneSpec, backbone_spec, has_imagenet_weights
-from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Stages
 from saccade.errors import ConfigError, DataError
 from saccade.files import WEIGHTS, cache_home, file_digest
 

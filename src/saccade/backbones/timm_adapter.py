@@ -20,8 +20,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones.hub import from_hub, open_library
-from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD, Normalise
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
 from saccade.errors import ConfigError, nearest
 
 

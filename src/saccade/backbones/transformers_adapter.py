@@ -25,8 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.backbones.hub import from_hub, open_library
-from saccade.backbones.plain import IMAGENET_MEAN, IMAGENET_STD, Normalise
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
 from saccade.backbones.timm_adapter import Chain
 from saccade.errors import ConfigError, ShapeError
 

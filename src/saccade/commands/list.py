@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from saccade.commands.signature import Command, check_call
 from saccade.commands.terminal import print_table, say
@@ -40,14 +40,7 @@ def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything
         everything: print every catalog in full.
     """
     check_call(catalogs, locals())
-    makers = {
-        "models": models,
-        "backbones": backbones,
-        "recipes": recipes,
-        "data": data,
-        "examples": examples,
-        "zoo": zoo,
-    }
+    makers = dict(zip(get_args(Kind), (models, backbones, recipes, data, examples, zoo)))
     if what is None:
         return {kind: maker() for kind, maker in makers.items()}
     entries = makers[what]()
@@ -66,17 +59,15 @@ def show(found: Mapping[str, Entries], given: Mapping[str, Any], quiet: bool) ->
         _show_shipped(found)
         return
     for kind, entries in found.items():
-        if not entries:
-            say(f"{kind}: none yet")
-        elif kind in ("zoo", "examples"):
+        if kind in ("zoo", "examples") and entries:
             columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
             rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
             print_table(kind, ("name", *columns), rows)
-        elif in_full:
-            say(kind)
+            continue
+        say((kind if in_full else f"{kind} ({len(entries)})") if entries else f"{kind}: none yet")
+        if in_full:
             _say_in_full(entries)
-        else:
-            say(f"{kind} ({len(entries)})")
+        elif entries:
             _say_lines(_lines(kind, entries))
             say(f"\nIn full: saccade list {kind} NAME, or a pattern such as '{next(iter(entries))[:3]}*'")
 
@@ -86,23 +77,22 @@ def _show_shipped(found: Mapping[str, Entries]) -> None:
     from saccade.families import families
     from saccade.zoo import left_out
 
-    scored, facts_of = found["zoo"], _shipped_facts()
+    facts_of = _shipped_facts()
     featured = [name for family in families().values() for name in family.featured if name in facts_of]
     lines: list[Line] = []
     for name in dict.fromkeys([*featured, *facts_of]):
-        facts = facts_of[name]
+        facts, entry = facts_of[name], found["zoo"][name]
         if isinstance(facts, CheckpointError):
             lines.append(("damaged", name, str(facts)))
             continue
-        family, data_name = families()[facts.family], facts.data.get("name", "")
-        entry = family.data.get(str(data_name))
-        shows = (entry and entry.shows) or data_name
-        metric, score = scored[name]["metric"], scored[name]["score"]
-        text = "" if score is None else f"{str(metric).replace('_', ' ')} {100 * score:.1f} %, "
-        mark = f"{RESEARCH} " if facts.research_only else ""
-        lines.append((family.title, name, f"{mark}{text}{shows}"))
+        family, data_name = families()[facts.family], str(facts.data.get("name", ""))
+        learned_from = family.data.get(data_name)
+        shows = (learned_from and learned_from.shows) or data_name
+        score = entry["score"]
+        text = "" if score is None else f"{entry['metric'].replace('_', ' ')} {100 * score:.1f} %, "
+        lines.append((family.title, name, f"{f'{RESEARCH} ' if facts.research_only else ''}{text}{shows}"))
     _say_lines(lines)
-    if any(entry["licence"] == "research only" for entry in scored.values()):
+    if any(entry["licence"] == "research only" for entry in found["zoo"].values()):
         say(f"\n{RESEARCH} for research only, as is its training data")
     if names := ", ".join(left_out()):
         say(f"\nNot in this open copy, as their training data is for research only: {names}")
@@ -169,16 +159,17 @@ def backbones() -> Entries:
     from saccade.backbones.catalog import BACKBONES, HF, TIMM, has_imagenet_weights
     from saccade.files import WEIGHTS
 
-    rows = {}
+    def entry(summary: str, stages: str, weights: str, paper: str = "–") -> dict[str, str]:
+        return {"summary": summary, "stages": stages, "weights": weights, "paper": paper}
+
+    entries = {}
     for name, spec in BACKBONES.items():
         fetched = f"saccade data get {name}-imagenet" if f"{name}-imagenet" in WEIGHTS else "a file of yours"
         weights = fetched if has_imagenet_weights(name) else "none"
-        rows[name] = (spec.summary, f"{spec.stages[0]} … {spec.stages[-1]}", weights, spec.paper)
-    rows[f"{TIMM}NAME"] = ("a model of the timm library (extra timm)", "its feature maps", "timm's hub", "–")
-    rows[f"{HF}NAME"] = (
-        "a vision model of the transformers library (extra transformers)", "features", "the hub", "–",
-    )  # fmt: skip
-    return {name: dict(zip(("summary", "stages", "weights", "paper"), row)) for name, row in rows.items()}
+        entries[name] = entry(spec.summary, f"{spec.stages[0]} … {spec.stages[-1]}", weights, spec.paper)
+    entries[f"{TIMM}NAME"] = entry("a model of the timm library (extra timm)", "its feature maps", "timm's hub")
+    told = "a vision model of the transformers library (extra transformers)"
+    return {**entries, f"{HF}NAME": entry(told, "features", "the hub")}
 
 
 def recipes() -> Entries:
@@ -197,17 +188,18 @@ def data() -> Entries:
     """The data sets and generators."""
     from saccade.families import data_entries
 
-    return {
-        name: {
-            "kind": held[0][1].kind,
-            "family": ", ".join(family.name for family, _ in held),
-            "splits": list(held[0][1].splits),
-            "licence": held[0][1].licence,
-            "description": "; or ".join(dict.fromkeys(entry.description for _, entry in held)),
-            "get": held[0][1].get,
+    entries: Entries = {}
+    for name, of_families in data_entries().items():
+        first = of_families[0][1]
+        entries[name] = {
+            "kind": first.kind,
+            "family": ", ".join(family.name for family, _ in of_families),
+            "splits": list(first.splits),
+            "licence": first.licence,
+            "description": "; or ".join(dict.fromkeys(entry.description for _, entry in of_families)),
+            "get": first.get,
         }
-        for name, held in data_entries().items()
-    }
+    return entries
 
 
 def examples() -> Entries:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from glob import has_magic
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
@@ -168,7 +169,6 @@ def _begin(
 ) -> tuple[list[Predictor], Sequence[Any], Iterator[list[Sighting]]]:
     """The models, what they look at, and their answers to each of it as they come; of paths all must be there."""
     from saccade.backbones.hub import work_offline
-    from saccade.commands.look_files import expanded, stream_looks
     from saccade.predict import load
 
     options, sources, ask = _options(given), given["sources"], given["ask"]
@@ -177,11 +177,33 @@ def _begin(
     is_one = isinstance(given["model"], (str, Path))
     predictors = [load(model, given["device"]) for model in ([given["model"]] if is_one else given["model"])]
     first, out = predictors[0], None if given["out"] is None else Path(given["out"])
-    files = first.reads.find(sources) if are_paths else expanded(first, sources)
+    files = first.reads.find(sources) if are_paths else _expanded(first, sources)
     if not is_one:
         return predictors, files, _side_by_side(predictors, files, ask, out, options)
-    kept = {name: given[name] for name in ("filmstrip", "cells", "parquet", "batch_size", "on_bad")}
-    return predictors, files, ([each] for each in stream_looks(first, files, ask, out=out, **kept, **options))
+    first.check_kind(files)  # before the question, which is of the model's kind too
+    seen = first.look_many(files, ask, batch_size=given["batch_size"], on_bad=given["on_bad"], **options)
+    is_strip = not first.facts.queries if given["filmstrip"] is None else given["filmstrip"]
+    if given["cells"] and (out is None or not is_strip):
+        raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
+    if given["parquet"]:
+        from saccade.adapters.rows import parquet_modules
+
+        parquet_modules()
+    if out is not None:
+        from saccade.commands.look_files import kept_looks
+
+        seen = kept_looks(seen, out, **{name: given[name] for name in ("filmstrip", "cells", "parquet")})
+    return predictors, files, ([each] for each in seen)
+
+
+def _expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
+    """``sources`` with the files of folders and globs in their place; anything else as it is."""
+    files: list[Any] = []
+    for source in sources:
+        is_path = isinstance(source, (str, Path)) and "\n" not in str(source)  # a story has lines
+        stands_for_several = is_path and (os.path.isdir(source) or has_magic(str(source)))
+        files += predictor.reads.find([str(source)]) if stands_for_several else [source]
+    return files
 
 
 def _side_by_side(

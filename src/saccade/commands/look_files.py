@@ -1,4 +1,4 @@
-"""Many inputs through one model, and what ``look`` keeps of them: files of each answer as it comes, and one table.
+"""What ``look`` keeps of many inputs: files of each answer as it comes, and one table.
 
 ``looks.csv``, and where asked for ``looks.parquet``, has a row for each input. Of several models a picture and a page
 show what they say side by side.
@@ -7,24 +7,16 @@ show what they say side by side.
 from __future__ import annotations
 
 import csv
-import os
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from glob import has_magic
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from saccade.adapters.rows import parquet_modules
-from saccade.data.files import plural
-from saccade.errors import ConfigError, DataError
-from saccade.families import families
 from saccade.files import growing, make_folder, write_bytes
-from saccade.predict import Predictor
 from saccade.sighting import Sighting
-from saccade.zoo import shipped
 
 SAVED_AT_ONCE = 2
 """Sightings that are drawn and written while the next ones are answered."""
@@ -35,65 +27,13 @@ COLUMNS = (
 )
 
 
-def stream_looks(
-    predictor: Predictor,
-    sources: Sequence[Any],
-    ask: int | str | None = None,
-    *,
-    out: Path | None = None,
-    filmstrip: bool | None = None,
-    cells: bool = False,
-    parquet: bool = False,
-    batch_size: int = 32,
-    on_bad: Callable[[Any, DataError], None] | None = None,
-    **options: Any,
+def kept_looks(
+    sightings: Iterable[Sighting], folder: Path, *, parquet: bool = False, **drawn: Any
 ) -> Iterator[Sighting]:
-    """A sighting of each source, in order; what was asked for wrongly is said before one is read.
-
-    With ``out`` the files of each sighting are written before it is handed on. Arguments as in :func:`saccade.look`.
-    """
-    _check_kind(predictor, sources)  # before the question, which is of the model's kind too
-    predictor.question(ask)
-    predictor.responder.options(options)
-    is_strip = not predictor.facts.queries if filmstrip is None else filmstrip
-    if cells and (out is None or not is_strip):
-        raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
-    if parquet:
-        parquet_modules()
-    sightings = predictor.look_many(sources, ask, batch_size=batch_size, on_bad=on_bad, **options)
-    return sightings if out is None else _kept(sightings, out, parquet, filmstrip=filmstrip, cells=cells)
-
-
-def expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
-    """``sources`` with the files of folders and globs in their place; anything else as it is."""
-    files: list[Any] = []
-    for source in sources:
-        is_path = isinstance(source, (str, Path)) and "\n" not in str(source)  # a story has lines
-        stands_for_several = is_path and (os.path.isdir(source) or has_magic(str(source)))
-        files += predictor.reads.find([str(source)]) if stands_for_several else [source]
-    return files
-
-
-def _check_kind(predictor: Predictor, files: Sequence[object]) -> None:
-    """Refuse files that are all of one kind which other models read, by their endings; a mixed list goes on."""
-    endings = {Path(file).suffix.lower() if isinstance(file, (str, Path)) else "" for file in files}
-    if not endings or not endings.isdisjoint(predictor.reads.suffixes):
-        return
-    for family in families().values():
-        thing = family.reads().thing
-        if endings <= family.reads().suffixes:
-            models = " or ".join(name for name in family.featured if name in shipped()) or f"{thing} models"
-            raise DataError(
-                f"{files[0]}: a {thing}, but the model '{predictor.name}' reads {plural(predictor.reads.thing)}; "
-                f"{plural(thing)} are for {models}"
-            )
-
-
-def _kept(sightings: Iterable[Sighting], folder: Path, parquet: bool, **drawn: Any) -> Iterator[Sighting]:
-    """The sightings, each saved and in the table; a folder that is made for them goes again if it stays empty.
+    """The sightings, each handed on once it is saved and in the table; a folder made for them goes if it stays empty.
 
     The table takes its place, and that of an earlier one, when this ends, whether well or not: what was answered before
-    somebody stopped it is in it. With fewer than two rows there is no table.
+    somebody stopped it is in it. With fewer than two rows there is no table. ``drawn``: options of `Sighting.save`.
     """
     is_new, rows = not folder.exists(), 0
     make_folder(folder)

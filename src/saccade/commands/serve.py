@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from saccade.commands.signature import Command, Number, check_call
 from saccade.commands.terminal import remark, say, warn
@@ -19,7 +19,8 @@ def serve(
     allow_remote: bool = False,
     log: bool | None = None,
     device: str = "auto",
-    announce: Callable[[str], None] = lambda address: None,
+    quiet: bool = False,
+    announce: Callable[[str], None] | None = None,
 ) -> None:
     """Ask models in a browser: drag a digit and see attention follow.
 
@@ -32,7 +33,8 @@ def serve(
         allow_remote: let other machines in, if they have the token that is printed. It is made anew each time.
         log: a line on stderr for each request. None: on with another address.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
-        announce: called with the page's address, token included, once requests are let in.
+        quiet: no remarks.
+        announce: called with the page's address, token included, once requests are let in. None: it is printed.
 
     Raises:
         MissingExtraError: the extra ``web`` is not installed.
@@ -65,37 +67,26 @@ def serve(
     with listening(host, port) as open_socket:
         address, actual = open_socket.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        announce(f"http://{shown}:{actual}/" + (f"?{PARAMETER}={token}" if token is not None else ""))
+        page = f"http://{shown}:{actual}/" + (f"?{PARAMETER}={token}" if token is not None else "")
+        if announce is not None:
+            announce(page)
+        else:
+            _announce(page, is_remote, quiet)
         uvicorn.Server(server_config(create_app(service, names, token), service.limits)).run(sockets=[open_socket])
 
 
-def announced(*, host: str = "127.0.0.1", quiet: bool = False, **options: Any) -> None:
-    """:func:`serve`, with its address printed.
-
-    Args:
-        host: address to listen on.
-        quiet: no remarks.
-        options: the others of :func:`serve`.
-    """
-    from saccade.web.serve import is_loopback
-
-    def announce(address: str) -> None:
-        if not is_loopback(host):
-            warn(
-                "warning: anyone who has this address, which contains the token, can use these models; traffic is not "
-                "encrypted"
-            )
-        say(address)
-        if not quiet:
-            remark("open it in a browser; Ctrl-C ends it")
-
-    serve(host=host, announce=announce, **options)
+def _announce(page: str, is_remote: bool, quiet: bool) -> None:
+    """Print the address, and what to know about it."""
+    if is_remote:
+        warn("warning: anyone who has this address and its token can use these models; traffic is not encrypted")
+    say(page)
+    if not quiet:
+        remark("open it in a browser; Ctrl-C ends it")
 
 
 COMMAND = Command(
     serve,
     lambda result, given, quiet: None,
-    run=announced,
     place={"models": "MODEL"},
     names={"port": "-p", "log": "--log/--no-log", "quiet": "-q"},
     json=False,

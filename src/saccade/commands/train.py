@@ -27,7 +27,14 @@ CHANGES = (
     *("data", "backbone", "protocol", "start", "phases", "overrides"),
     *("epochs", "steps", "batch_size", "lr", "seed", "precision"),
 )
-"""What an argument of :func:`train` changes in the recipe."""
+"""Arguments of :func:`train` that change the recipe …"""
+_SETTINGS = {
+    **{name: name for name in ("start", "batch_size", "seed", "precision")},
+    **{"data": "data.name", "backbone": "model.config.backbone"},
+}
+"""… the settings that some of them are …"""
+_OF_ONE_PHASE = frozenset({"epochs", "steps", "lr"})
+"""… and those that are of one phase."""
 
 
 @overload
@@ -182,32 +189,21 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     return results if seeds is not None else results[0]
 
 
-def resolve(
-    recipe: str | Path,
-    *,
-    data: str | None = None,
-    backbone: str | None = None,
-    protocol: str | None = None,
-    start: str | Path | None = None,
-    phases: Sequence[str] = (),
-    overrides: Sequence[str] | Mapping[str, Any] = (),
-    epochs: int | None = None,
-    steps: int | None = None,
-    lr: float | None = None,
-    **settings: Any,
-) -> Recipe:
+def resolve(recipe: str | Path, **changes: Any) -> Recipe:
     """``recipe`` with what :func:`train` is told to change in it, by the same names."""
-    if data is not None and f"{recipe}-{data}" in packaged_recipes():
+    given = {name: value for name, value in changes.items() if value is not None}
+    data, phases, overrides = given.get("data"), given.get("phases", ()), given.get("overrides", ())
+    if f"{recipe}-{data}" in packaged_recipes():
         recipe = f"{recipe}-{data}"  # `soft` on `mbg` is its variant soft-mbg
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
-    chosen = list(overrides)
-    if epochs is not None and steps is not None:
-        raise ConfigError("give epochs or steps, not both")
-    if epochs is not None or steps is not None or lr is not None:
-        chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, epochs, steps, lr)
-    settings |= {"data.name": spelt_out(data), "model.config.backbone": backbone, "start": start and str(start)}
-    chosen += [f"{key}={json.dumps(value)}" for key, value in settings.items() if value is not None]  # YAML reads JSON
+    protocol, chosen = given.get("protocol"), [*overrides]
+    if not _OF_ONE_PHASE.isdisjoint(given):
+        chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, given)
+    if data is not None:
+        given["data"] = spelt_out(data)
+    settings = {setting: given[name] for name, setting in _SETTINGS.items() if name in given}
+    chosen += [f"{key}={json.dumps(value, default=str)}" for key, value in settings.items()]  # YAML reads JSON
     resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
     known = [phase.name for phase in resolved.phases]
     for name in phases:
@@ -216,10 +212,10 @@ def resolve(
     return replace(resolved, phases=tuple(phase for phase in resolved.phases if not phases or phase.name in phases))
 
 
-def _length(
-    recipe: Recipe, phases: Sequence[str], epochs: int | None, steps: int | None, lr: float | None
-) -> list[str]:
-    """The overrides that give one phase of ``recipe`` this length and rate."""
+def _length(recipe: Recipe, phases: Sequence[str], given: Mapping[str, Any]) -> list[str]:
+    """The overrides that give one phase of ``recipe`` the length and rate that are given."""
+    if "epochs" in given and "steps" in given:
+        raise ConfigError("give epochs or steps, not both")
     meant = [(at, phase) for at, phase in enumerate(recipe.phases) if not phases or phase.name in phases]
     if len(meant) != 1:
         names = ", ".join(phase.name for phase in recipe.phases)
@@ -228,19 +224,17 @@ def _length(
             "or change the settings phases.0.epochs=10 for each"
         )
     at, phase = meant[0]
-    chosen = [] if lr is None else [f"phases.{at}.optimizer.lr={lr!r}"]
-    for unit, other, count in (("epochs", "steps", epochs), ("steps", "epochs", steps)):
-        if count is not None:
-            chosen += [f"phases.{at}.{unit}={count}", f"phases.{at}.{other}=null"]
+    chosen = [f"phases.{at}.optimizer.lr={given['lr']!r}"] if "lr" in given else []
+    for unit, other in (("epochs", "steps"), ("steps", "epochs")):
+        if unit in given:
+            chosen += [f"phases.{at}.{unit}={given[unit]}", f"phases.{at}.{other}=null"]
             if getattr(phase, unit) is None:  # it counted otherwise, and so did its validations
                 chosen.append(f"phases.{at}.validate_every=null")
     return chosen
 
 
-def spelt_out(data: str | None) -> str | None:
+def spelt_out(data: str) -> str:
     """READER:PATH with the whole path, so that the run can be resumed from any folder; a name as it is."""
-    if data is None:
-        return None
     from saccade.data.tables.references import with_reader
 
     data = with_reader(data, data_entries())

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from saccade.data.tables.table import Table
     from saccade.families.reading import InputReader, Pictures
     from saccade.families.responder import Responder
+    from saccade.models.facts import ModelFacts
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
     from saccade.tasks.task import Task
@@ -192,6 +193,8 @@ class Family:
     """Names of the options of ``look`` and ``evaluate`` that this family understands."""
     columns: tuple[frozenset[str], ...] = ()
     """Columns that a CSV or JSON-lines table of this family has: one of these sets."""
+    asks_text: bool = False
+    """Whether a question is any text; else it is one of those that a model knows, where it knows some."""
     probing: Probing | None = None
     """How ``saccade probe`` uses a family of pictures with labels or questions."""
     featured: tuple[str, ...] = ()
@@ -224,6 +227,10 @@ class Family:
         from saccade.families.responder import Responder
 
         return Responder
+
+    def premise(self, facts: ModelFacts) -> str:
+        """The premise of every question to a model, in words; empty if the model can reject it."""
+        return ""
 
     def page(self) -> Any:
         """Facts for the live page, such as the training scenes of its models."""

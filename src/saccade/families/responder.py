@@ -10,7 +10,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,8 +23,6 @@ from saccade.models.facts import ModelFacts
 from saccade.trace import AttentionTrace, Output
 
 Question = int | str
-Asks = Literal["choice", "text", "none"]
-"""How a model is asked: one question of its list, any text, or nothing."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,16 +69,6 @@ class Responder:
         if word.casefold() not in self._ids or isinstance(ask, bool):
             raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
         return self._ids[word.casefold()]
-
-    @staticmethod
-    def query_kind(facts: ModelFacts) -> Asks:
-        """How a model with these facts is asked; :meth:`query` takes nothing else."""
-        return "choice" if facts.queries else "none"
-
-    @staticmethod
-    def premise(facts: ModelFacts) -> str:
-        """The premise of every question to a model, in words; empty if the model can reject it."""
-        return ""
 
     def query_text(self, query: Any) -> str | None:
         """A query in words, as in a sighting; None if nothing was asked."""
@@ -131,12 +119,31 @@ class Responder:
         raw = self.model.respond(encoding, self.as_tensor(queries), attention=attention)
         output = self.model.wrap(raw, self.input_size)
         trace = output.trace if attention is None else output.trace.mark_given(attention)
-        return [Response(self.decode(self.model, output, self.facts), trace)]
+        # Weights that are given are not judged by how the model's own maps were scored.
+        blind = {} if attention else blind_queries(self.facts)
+        notes = [tuple(filter(None, [blind.get(self.facts.queries[query])])) for query in queries] if blind else None
+        return [Response(self.decode(self.model, output, self.facts), trace, notes)]
 
     @property
     def input_size(self) -> tuple[int, int] | None:
         """(height, width) of the network input; None where it is no picture."""
         return None if self.facts.preprocessing is None else self.facts.preprocessing.size
+
+
+def blind_queries(facts: ModelFacts) -> dict[str, str]:
+    """Query → one sentence, for each whose maps were not found to point better than the best map that never looks."""
+    from saccade.metrics.verdict import BLIND  # many modules for one table
+
+    told = {}
+    for query, found in facts.scores[0].by_query().items() if facts.scores else ():
+        if not found.is_better:
+            guess = BLIND.get(found.chance, "a map that never looks")
+            told[query] = (
+                f"for '{query}' the map was not found to point better than {guess}: its peak was in the right "
+                f"place for {100 * found.value:.0f} % of {found.n:,} test questions, that guess for "
+                f"{100 * found.chance_value:.0f} %"
+            )
+    return told
 
 
 def decode_labels(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:

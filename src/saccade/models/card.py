@@ -23,7 +23,7 @@ PUBLISHED_ELSEWHERE = (
 def model_card(facts: ModelFacts) -> str:
     """Markdown: what it is, how to use it, scores, training, deviations, licence."""
     known = families().get(facts.family)
-    takes_text = known is not None and known.responder().query_kind(facts) == "text"
+    takes_text = known is not None and known.asks_text
     question = "your question" if takes_text else facts.queries[0] if facts.queries else None
     asked = "" if question is None else f", ask={json.dumps(question, ensure_ascii=False)}"
     source = "path/to/input" if facts.preprocessing is None else "scene.png"

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import csv
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from math import hypot, sqrt
@@ -86,15 +86,6 @@ class Measured:
     """Test examples of each seed; of the smallest, where they differ."""
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One score minus another."""
-
-    value: float
-    low: float | None
-    high: float | None
-
-
 def results_folder() -> Path:
     """Where the results are: inside an installed package, or ``results`` of the checkout it runs from."""
     package = Path(__file__).parent.parent
@@ -126,26 +117,16 @@ def measure(runs: Iterable[Run], metric: str) -> Measured | None:
     if not found:
         return None
     scores = list(found.values())
-    mean = statistics.fmean(score.value for score in scores)
-    std, between = _between([score.value for score in scores])
-    reach = [
-        (score.value - score.low, score.high - score.value)
-        for score in scores
-        if score.low is not None and score.high is not None
-    ]
+    values, many = [score.value for score in scores], len(scores)
+    mean, std = statistics.fmean(values), statistics.stdev(values) if many > 1 else None
+    between = 0.0 if std is None else _STUDENT[min(many - 1, len(_STUDENT)) - 1] * std / sqrt(many)
     low = high = None
-    if len(reach) == len(scores):
-        low = mean - hypot(statistics.fmean(below for below, _ in reach), between)
-        high = mean + hypot(statistics.fmean(above for _, above in reach), between)
+    below = [score.value - score.low for score in scores if score.low is not None]
+    above = [score.high - score.value for score in scores if score.high is not None]
+    if len(below) == len(above) == many:
+        low = mean - hypot(statistics.fmean(below), between)
+        high = mean + hypot(statistics.fmean(above), between)
     return Measured(mean, std, low, high, tuple(sorted(found)), min(score.n for score in scores))
-
-
-def _between(values: Sequence[float]) -> tuple[float | None, float]:
-    """Standard deviation over seeds and the half-width of the mean's interval by it; None and 0 with one seed."""
-    if len(values) < 2:
-        return None, 0.0
-    std = statistics.stdev(values)
-    return std, _STUDENT[min(len(values) - 1, len(_STUDENT)) - 1] * std / sqrt(len(values))
 
 
 @dataclass(frozen=True)

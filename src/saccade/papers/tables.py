@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from saccade.errors import ConfigError, nearest
 from saccade.families import recipes
-from saccade.papers.results import Difference, Measured, Run, measure, published, recorded_runs, results_folder, rows
+from saccade.papers.results import Measured, Run, measure, published, recorded_runs, results_folder, rows
 from saccade.show.tables import Table
 
 if TYPE_CHECKING:
@@ -127,18 +127,16 @@ class Cell:
     """What trained the first of its runs, or would train one."""
 
     @property
-    def difference(self) -> Difference | None:
+    def difference(self) -> dict[str, float | None] | None:
         """Measured minus published, with the interval of what was measured."""
         if self.measured is None or self.published is None:
             return None
-        ends = (None if end is None else end - self.published for end in (self.measured.low, self.measured.high))
-        return Difference(self.measured.mean - self.published, *ends)
+        ends = {"value": self.measured.mean, "low": self.measured.low, "high": self.measured.high}
+        return {name: None if end is None else end - self.published for name, end in ends.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Plain values; scores are fractions."""
-        parts = {key: value for key, value in vars(self).items() if key != "measured"}
-        apart, measured = self.difference, self.measured
-        return {**parts, "measured": measured and asdict(measured), "difference": apart and asdict(apart)}
+        return {**asdict(self), "difference": self.difference}
 
 
 @dataclass(frozen=True)

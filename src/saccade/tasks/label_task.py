@@ -19,9 +19,7 @@ from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
 from saccade.data.tables.splits import Split
-from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.losses.likelihood import cross_entropy
 from saccade.metrics.intervals import Values
 from saccade.metrics.labels import calibration_error, details_of, top_k_correct
 from saccade.metrics.maps.baselines import grids_of
@@ -29,10 +27,9 @@ from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
 from saccade.models.base import LAST, ImageOnlyModel, LabelModel
-from saccade.models.facts import ModelFacts
 from saccade.tasks.evaluate import Altered, Kept, Scoring
 from saccade.tasks.forward_passes import answers_of, in_parts, thread_count
-from saccade.tasks.picture_task import PictureTask, filled_in
+from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
 from saccade.trace import AttentionTrace, LabelOutput
 
@@ -193,19 +190,13 @@ class LabelTask(PictureTask):
     model_kind = ImageOnlyModel
     model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
-    scores: ClassVar[type[LabelScoring]] = LabelScoring
-    answers: tuple[str, ...]
-    """What the labels are called."""
+    scores = LabelScoring
+    learned_columns = ("label",)
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """``answers`` comes from the data."""
         self.answers = self.data_config.answers if self.table is None else self.table.answers
         return filled_in(model_config, {"answers": len(self.answers)}, "the data")
-
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Nothing is asked; what the labels are called."""
-        return (), self.answers
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
@@ -256,7 +247,10 @@ class LabelTask(PictureTask):
     def loss(self, raw: LabelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw.logits, batch["label"]  # (B,K), (B,)
-        found = {"loss": cross_entropy(logits, label), "accuracy": (logits.argmax(-1) == label).float().mean()}
+        found = {
+            "loss": nn.functional.cross_entropy(logits, label),
+            "accuracy": (logits.argmax(-1) == label).float().mean(),
+        }
         return self.with_evidence(found, raw, batch, loss.evidence_weight)
 
     def metric_names(self) -> tuple[str, ...]:
@@ -283,17 +277,3 @@ class LabelTask(PictureTask):
         surprise = nn.functional.cross_entropy(logits, label, reduction="none")  # (B,)
         found = {"accuracy": logits.argmax(-1) == label, "loss": surprise}
         return found | ({"top5": top_k_correct(logits, label, FIRST)} if len(self.answers) > FIRST else {})
-
-    @classmethod
-    def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> LabelScoring:
-        """Answers, and maps where the evidence is known."""
-        return cls.scores(model, examples, limit)
-
-
-def with_labels_of(examples: Any, facts: ModelFacts | None) -> Any:
-    """``examples``, if they have the labels of a trained model, in its order."""
-    if facts is not None and examples.answers != facts.answers:
-        own, theirs = (", ".join(words[:5]) for words in (examples.answers, facts.answers))
-        name = examples.described()["data"]
-        raise DataError(f"{name}: its labels are {own}, …; those of the model are {theirs}, …; name other data")
-    return examples

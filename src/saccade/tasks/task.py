@@ -152,6 +152,8 @@ class Task(ABC):
     """Whether the answers are words of which the model makes sentences."""
     losses: ClassVar[Mapping[str, type]]
     """The losses that a phase may use: names and their dataclasses."""
+    scores: ClassVar[Callable[..., Scoring]]
+    """What is measured of a model: made of it, of examples, a ``limit`` and the options that the family declares."""
     caches_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
@@ -165,6 +167,10 @@ class Task(ABC):
     table: Any = None
     """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
+    queries: tuple[str, ...] = ()
+    """What the model is asked, in the order of its ids; nothing, where it just looks, and where any text can be."""
+    answers: tuple[str, ...]
+    """What it answers, in the order of its ids; :meth:`model_settings` knows it."""
 
     def __init__(
         self,
@@ -289,11 +295,6 @@ class Task(ABC):
             **self.extra_data_parts(),
             "feature source": backbone_entries(self.model.config),
         }
-
-    @property
-    @abstractmethod
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the model is asked (nothing, perhaps) and what it answers, each in the order of its ids."""
 
     @property
     def preprocessing(self) -> Preprocessing | None:
@@ -429,7 +430,7 @@ class Task(ABC):
     @classmethod
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> Scoring:
         """What is measured of ``model`` on ``examples``; ``options`` are those that the family declares."""
-        raise NotImplementedError
+        return cls.scores(model, examples, limit=limit, **options)
 
     @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
@@ -547,7 +548,6 @@ class Task(ABC):
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""
-        queries, answers = self.vocabularies
         data = self.portable_settings(to_dict(self.data_config))
         licence, research_only = family(self.name).licence_of_weights(str(data.get("name", "")))
         recipe = dict(facts.get("recipe", {}))
@@ -560,8 +560,8 @@ class Task(ABC):
                 architecture=self.architecture,
                 model=to_dict(model.config),
                 family=self.name,
-                queries=queries,
-                answers=answers,
+                queries=self.queries,
+                answers=self.answers,
                 preprocessing=self.preprocessing,
                 sentences=self.sentences,
                 data=data,

@@ -83,7 +83,7 @@ def api_of(service: Service) -> APIRouter:
 
     @router.get("/models", response_model=schemas.ModelList, summary="What can be asked, and of whom")
     async def models() -> Response:
-        return _told(schemas.ModelList(models=service.models.entries()))
+        return _told(schemas.ModelList(models=[model.entry() for model in service.models.values()]))
 
     @router.post("/encode", response_model=schemas.Encoding, summary="Send a picture, once")
     async def encode(sent: schemas.Upload) -> Response:

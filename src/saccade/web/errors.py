@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,7 +18,7 @@ from starlette.responses import JSONResponse, Response
 from saccade.errors import CheckpointError, MissingExtraError, SaccadeError
 
 _LOG = logging.getLogger("saccade.web")
-_CODES = {404: "not_found", 405: "method_not_allowed", 413: "too_large"}
+_CODES = {404: "not_found", 405: "method_not_allowed"}
 _SHOWN = 3  # faults of a request that one message lists
 
 
@@ -47,51 +46,36 @@ def error_response(status: int, code: str, message: str, headers: Mapping[str, s
 
 def install_error_handlers(app: FastAPI) -> None:
     """Give every error of ``app`` its form."""
-    handlers: dict[type[Exception], Callable[[Request, Any], Awaitable[Response]]] = {
-        ApiError: _refused,
-        SaccadeError: _of_the_input,
-        RequestValidationError: _not_as_described,
-        HTTPException: _of_the_framework,
-        Exception: _of_our_own,
-    }
-    for kind, handler in handlers.items():
-        app.add_exception_handler(kind, handler)
+    for kind in (SaccadeError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _refusal)
 
 
-async def _refused(request: Request, error: ApiError) -> Response:
-    headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
-    return error_response(error.status, error.code, str(error), headers)
-
-
-async def _of_the_input(request: Request, error: SaccadeError) -> Response:
+async def _refusal(request: Request, error: Exception) -> Response:
+    """What is answered when ``error`` ended a request."""
+    if isinstance(error, ApiError):
+        headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
+        return error_response(error.status, error.code, str(error), headers)
     if isinstance(error, (CheckpointError, MissingExtraError)):  # no request can mend a model that is not all there
         _LOG.warning("%s", error)
         return error_response(409, "model_unavailable", problem_of(error))
-    return error_response(422, "invalid", str(error))
+    if isinstance(error, SaccadeError):
+        return error_response(422, "invalid", str(error))
+    if isinstance(error, RequestValidationError):
+        found = [f"{_place(each['loc'])}: {each['msg']}" for each in error.errors()]
+        more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
+        return error_response(422, "invalid", f"{'; '.join(found[:_SHOWN])}{more}")
+    if isinstance(error, HTTPException):
+        code = _CODES.get(error.status_code, "bad_request" if error.status_code < 500 else "internal")
+        said = f"there is no {request.url.path} here" if error.status_code == 404 else str(error.detail)
+        return error_response(error.status_code, code, said, error.headers)
+    _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return error_response(500, "internal", "saccade failed at this; its log says why")
 
 
 def problem_of(error: CheckpointError | MissingExtraError) -> str:
     """Why a model cannot be loaded, without saying where on this machine it lies."""
-    return (
-        str(error) if isinstance(error, MissingExtraError) else "its folder cannot be loaded; the server's log says why"
-    )
-
-
-async def _not_as_described(request: Request, error: RequestValidationError) -> Response:
-    found = [f"{_place(each['loc'])}: {each['msg']}" for each in error.errors()]
-    more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return error_response(422, "invalid", f"{'; '.join(found[:_SHOWN])}{more}")
-
-
-async def _of_the_framework(request: Request, error: HTTPException) -> Response:
-    code = _CODES.get(error.status_code, "bad_request" if error.status_code < 500 else "internal")
-    said = f"there is no {request.url.path} here" if error.status_code == 404 else str(error.detail)
-    return error_response(error.status_code, code, said, error.headers)
-
-
-async def _of_our_own(request: Request, error: Exception) -> Response:
-    _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return error_response(500, "internal", "saccade failed at this; its log says why")
+    is_here = isinstance(error, CheckpointError)
+    return "its folder cannot be loaded; the server's log says why" if is_here else str(error)
 
 
 def _place(steps: tuple[object, ...]) -> str:

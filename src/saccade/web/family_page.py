@@ -24,7 +24,6 @@ from urllib.parse import quote
 from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
 from saccade.families import Family, families
-from saccade.families.responder import Asks, Responder
 from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 
@@ -49,6 +48,8 @@ class TrainedScenes:
 
 Takes = Literal["picture", "json"] | None
 """How a model is sent what it reads: as a picture, as JSON, or not at all."""
+_TOLD = {"prompt": "prompt", "scenes": "trained_scenes", "told": "panel_facts"}
+"""Fields of an entry, and the functions of a family that fill them."""
 _BESIDE = re.compile(r'^import \{[^{}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 
 
@@ -62,7 +63,7 @@ class PageEntry:
     """What it reads, in a word: picture, story."""
     takes: Takes
     """How that is sent."""
-    asks: Asks
+    asks: Literal["choice", "text", "none"]
     """How it is asked: one question of its list, any text, or nothing."""
     prompt: str | None = None
     """How a question begins that its queries end."""
@@ -87,7 +88,6 @@ class PageEntry:
 
 def page_entry(facts: ModelFacts) -> PageEntry:
     """What the page is told of the model with these facts, without loading the model."""
-    family = families().get(facts.family)
     known: dict[str, Any] = {
         "family": facts.family,
         "architecture": facts.architecture,
@@ -97,25 +97,23 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         "size": None if facts.preprocessing is None else facts.preprocessing.size,
         "parameters": facts.parameters,
     }
+    asks: Literal["choice", "none"] = "choice" if facts.queries else "none"
+    takes: Takes = "picture" if facts.preprocessing else None
+    family = families().get(facts.family)
     if family is None:  # not installed: that is said when the model is loaded
-        takes: Takes = "picture" if facts.preprocessing else None
-        asks = Responder.query_kind(facts)
         return PageEntry(**known, summary=facts.architecture, reads=takes or "input", takes=takes, asks=asks)
-    module = family.page()
-    learned_from = family.data.get(str(facts.data.get("name")))
-    reader = family.reads()
-    spec = family.models.get(facts.architecture)
+    page, reader = family.page(), family.reads()
+    data, spec = family.data.get(str(facts.data.get("name"))), family.models.get(facts.architecture)
+    told = {key: getattr(page, name)(facts) for key, name in _TOLD.items() if hasattr(page, name)}
     return PageEntry(
         **known,
+        **told,
         summary=facts.architecture if spec is None else spec.summary,
         reads=reader.thing,
-        takes="picture" if facts.preprocessing else "json" if reader.takes_json else None,
-        asks=family.responder().query_kind(facts),
-        prompt=module.prompt(facts) if hasattr(module, "prompt") else None,
-        scenes=module.trained_scenes(facts) if hasattr(module, "trained_scenes") else None,
-        example=(learned_from.example or None) if learned_from else None,
+        takes=takes or ("json" if reader.takes_json else None),
+        asks="text" if family.asks_text else asks,
+        example=(data.example or None) if data else None,
         panel=address_of(family, "panel") if family_modules(family, "panel") else None,
-        told=module.panel_facts(facts) if hasattr(module, "panel_facts") else None,
     )
 
 

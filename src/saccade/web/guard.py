@@ -21,7 +21,6 @@ from collections.abc import Iterable
 from urllib.parse import parse_qsl, quote, urlencode
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.exceptions import HTTPException
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -95,30 +94,35 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
             return
         response = _ResponseRecorder(send)
-        body = _Body(receive, response, self._limit(scope))
         start = time.monotonic()
         try:
             self._check_origin(scope)
             redirect = None if self._token is None else self._check_token(scope, self._token)
-            length = Headers(scope=scope).get("content-length", "")
-            if length.isdecimal():
-                body.count(int(length[:20]))
-            await (redirect or self._app)(scope, body, response)
-        except (ApiError, HTTPException) as error:  # of ours; those of the app have become responses
-            status, code = (error.status, error.code) if isinstance(error, ApiError) else (413, "too_large")
-            headers = {"Connection": "close", **({"WWW-Authenticate": "Bearer"} if status == 401 else {})}
-            await error_response(status, code, str(error), headers)(scope, receive, response)
-        except asyncio.CancelledError:
-            if not body.is_deserted:  # the server ends this request itself
-                raise
+            body = await self._body(scope, receive)
+            if body is not None:
+                await _answer(redirect or self._app, scope, body, receive, response)
+        except ApiError as error:  # of ours; those of the app have become responses
+            headers = {"Connection": "close", **({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})}
+            await error_response(error.status, error.code, str(error), headers)(scope, receive, response)
         finally:
-            body.forget()
             client = scope.get("client")
             asked = scope["method"], scope.get("raw_path", b"").decode("latin-1") or scope["path"]
             log_request(client[0] if client else "", *asked, response.status, response.length, time.monotonic() - start)
 
-    def _limit(self, scope: Scope) -> int:
-        return self._limits.picture_bytes if scope["path"] in PICTURE_PATHS else self._limits.request_bytes
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """The whole body, which is refused where it is too large; None if the client hangs up meanwhile."""
+        limit = self._limits.picture_bytes if scope["path"] in PICTURE_PATHS else self._limits.request_bytes
+        declared = Headers(scope=scope).get("content-length", "")
+        length, body, is_whole = int(declared[:20]) if declared.isdecimal() else 0, bytearray(), False
+        while max(length, len(body)) <= limit:
+            if is_whole:
+                return bytes(body)
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            body += message.get("body", b"")
+            is_whole = not message.get("more_body", False)
+        raise ApiError(413, "too_large", f"a request here may hold {limit / (1 << 20):g} MiB; send a smaller one")
 
     def _check_token(self, scope: Scope, token: bytes) -> Response | None:
         """None for a request that may go on; a redirect for one that brings the token in its address.
@@ -175,46 +179,32 @@ def _is_visit(scope: Scope, headers: Headers) -> bool:
     return is_page and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
-class _Body:
-    """A ``receive`` that counts the body, and once it is whole cancels the answer when the client hangs up."""
+async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, response: _ResponseRecorder) -> None:
+    """What ``app`` answers to ``body``; given up when the client hangs up."""
+    hung_up = asyncio.create_task(_hang_up(receive))
+    messages = iter([{"type": "http.request", "body": body}])
 
-    def __init__(self, receive: Receive, response: _ResponseRecorder, limit: int) -> None:
-        self._receive, self._response, self._limit, self._length = receive, response, limit, 0
-        self._answering = asyncio.current_task()
-        self._watch: asyncio.Task[None] | None = None
-        self.is_deserted = False
+    async def replay() -> Message:
+        for message in messages:
+            return message
+        await asyncio.wait((hung_up,))
+        return {"type": "http.disconnect"}
 
-    async def __call__(self) -> Message:
-        if self._watch is not None:
-            await asyncio.wait((self._watch,))
-            return {"type": "http.disconnect"}
-        message = await self._receive()
-        self._length += len(message.get("body", b""))
-        self.count(self._length)
-        if message["type"] == "http.request" and not message.get("more_body", False):
-            self._watch = asyncio.create_task(self._until_it_hangs_up())
-        return message
+    answer = asyncio.ensure_future(app(scope, replay, response))
+    try:
+        await asyncio.wait((answer, hung_up), return_when=asyncio.FIRST_COMPLETED)
+        if answer.done() or response.is_complete:
+            await answer
+    finally:
+        answer.cancel()
+        hung_up.cancel()
+        await asyncio.wait((answer,))
 
-    def forget(self) -> None:
-        """Watch no longer for the end of the connection."""
-        if self._watch is not None:
-            self._watch.cancel()
 
-    def count(self, length: int) -> None:
-        """Refuse a body of so many bytes if that is too many."""
-        if length > self._limit:
-            limit = f"{self._limit / (1 << 20):g} MiB"
-            raise HTTPException(
-                413, f"a request here may hold {limit}; send a smaller one", headers={"Connection": "close"}
-            )
-
-    async def _until_it_hangs_up(self) -> None:
-        """Wait for the end of the connection, which comes with that of the answer too."""
-        while (await self._receive())["type"] != "http.disconnect":
-            continue
-        if not self._response.is_complete and self._answering is not None:
-            self.is_deserted = True
-            self._answering.cancel()
+async def _hang_up(receive: Receive) -> None:
+    """Wait for the end of the connection, which comes with that of the answer too."""
+    while (await receive())["type"] != "http.disconnect":
+        continue
 
 
 class _ResponseRecorder:

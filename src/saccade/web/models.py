@@ -94,17 +94,17 @@ class ServedModel:
         self._predictor: Predictor | None = None
         self._problem: str | None = None
         self._encodings: LruStore[Encoded] = LruStore("encoded", limits.encodings_bytes)
-        self._worker = Worker(name, limits.waiting, limits.answer_seconds)
+        self.worker = Worker(name, limits.waiting, limits.answer_seconds)
 
     async def run(self, work: Callable[[Predictor], Result]) -> Result:
         """What ``work`` makes of the model, once it is its turn."""
 
         def loaded() -> Result:
             predictor = self.predictor()
-            self._worker.check()
+            self.worker.check()
             return work(predictor)
 
-        return await self._worker.run(loaded)
+        return await self.worker.run(loaded)
 
     def predictor(self) -> Predictor:
         """The loaded model; called in its own thread only."""
@@ -140,7 +140,7 @@ class ServedModel:
         if encoded is None:
             encoded = predictor.encode(kept.picture)
             self._encodings.put(kept.id, encoded, encoded.features.nbytes + kept.size)
-            self._worker.check()
+            self.worker.check()
         return encoded
 
     def entry(self) -> ModelEntry:
@@ -151,13 +151,16 @@ class ServedModel:
                 score = ScoreEntry(metric=best[0], value=best[1], data=first.data, split=first.split, n=first.n)
         return ModelEntry(name=self.name, **vars(self._told), score=score, problem=self._problem)
 
-    def close(self) -> None:
-        """Take no more work."""
-        self._worker.close()
+
+class Models(dict[str, ServedModel]):
+    """The models of one server by name, in order."""
+
+    def __missing__(self, name: str) -> ServedModel:
+        raise ApiError(404, "unknown_model", f"no model '{name}' here: {nearest(name, self)}")
 
 
-class Models:
-    """The models of one server, in order.
+def served_models(names: Sequence[str | Path], device: str, limits: Limits) -> Models:
+    """The models of a server.
 
     Args:
         names: zoo names, model folders or run folders; none means every model that ships with saccade, those first that
@@ -165,32 +168,13 @@ class Models:
         device: where they compute.
         limits: of queues and memory.
     """
-
-    def __init__(self, names: Sequence[str | Path], device: str, limits: Limits) -> None:
-        self._models: dict[str, ServedModel] = {}
-        models = shipped()
-        featured = [name for family in families().values() for name in family.featured if name in models]
-        for folder in map(resolve, names or dict.fromkeys([*featured, *models])):
-            facts = read_facts(folder)
-            own = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
-            name = facts.name or own
-            if name in self._models:
-                raise ConfigError(f"two models are called '{name}': serve one of them")
-            self._models[name] = ServedModel(folder, facts, name, device, limits)
-
-    def __getitem__(self, name: str) -> ServedModel:
-        if name not in self._models:
-            raise ApiError(404, "unknown_model", f"no model '{name}' here: {nearest(name, self._models)}")
-        return self._models[name]
-
-    def __len__(self) -> int:
-        return len(self._models)
-
-    def entries(self) -> list[ModelEntry]:
-        """All of them, as the API tells them."""
-        return [model.entry() for model in self._models.values()]
-
-    def close(self) -> None:
-        """Take no more work."""
-        for model in self._models.values():
-            model.close()
+    models, ships = Models(), shipped()
+    featured = [name for family in families().values() for name in family.featured if name in ships]
+    for folder in map(resolve, names or dict.fromkeys([*featured, *ships])):
+        facts = read_facts(folder)
+        own = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
+        name = facts.name or own
+        if name in models:
+            raise ConfigError(f"two models are called '{name}': serve one of them")
+        models[name] = ServedModel(folder, facts, name, device, limits)
+    return models

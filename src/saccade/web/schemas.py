@@ -73,37 +73,33 @@ class Questions(_Strict):
     scene: Scene | None = None
 
 
-class Question(Questions):
-    """A question about an encoded picture, a scene or another input; the model says which questions it knows."""
+class SingleQuestion(Questions):
+    """One question about them."""
 
-    input: Any = Field(None, description="what a model reads that takes JSON, such as a list of sentences")
     question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
     picture: bool = Field(True, description="whether the view carries the picture")
 
 
-class EditedQuestion(Questions):
+class Question(SingleQuestion):
+    """A question about an encoded picture, a scene or another input; the model says which questions it knows."""
+
+    input: Any = Field(None, description="what a model reads that takes JSON, such as a list of sentences")
+
+
+class EditedQuestion(SingleQuestion):
     """A question that is answered with edited attention: the looks that are named get these weights, as they are."""
 
-    question: Asked | None = Field(None, description="null for a model that says by itself what it sees")
     attention: dict[LookName, Annotated[list[Weight], Field(min_length=1, max_length=CELLS)]] = Field(
         description="weights of each edited look, row by row; the model computes the later looks that are not named",
         min_length=1,
         max_length=LOOKS,
     )
-    picture: bool = Field(True, description="whether the view carries the picture")
-
-
-class ErrorDetail(BaseModel):
-    """What was wrong."""
-
-    code: str
-    message: str
 
 
 class ErrorBody(BaseModel):
     """How every error is told."""
 
-    error: ErrorDetail
+    error: dict[Literal["code", "message"], str]
 
 
 class ScoreEntry(BaseModel):
@@ -160,12 +156,10 @@ class DigitTruth(BaseModel):
     mask_png: str
 
 
-class RenderedScene(BaseModel):
+class RenderedScene(Encoding):
     """A scene as a picture that can be asked about, what it was made of, and where everything is."""
 
-    schema_: Annotated[Literal["saccade.scene/1"], Field(serialization_alias="schema")] = "saccade.scene/1"
-    encoding: str
-    picture: PictureEntry
+    schema_: Annotated[Literal["saccade.scene/1"], Field(serialization_alias="schema")] = "saccade.scene/1"  # type: ignore[assignment]  # another schema
     scene: Scene
     truth: list[DigitTruth]
 

@@ -26,8 +26,17 @@ from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
 from saccade.web.decode import Sandbox
 from saccade.web.errors import ApiError
-from saccade.web.models import Models, ServedModel, Worker
-from saccade.web.schemas import DigitTruth, EditedQuestion, Encoding, Question, Questions, RenderedScene, Scene
+from saccade.web.models import ServedModel, Worker, served_models
+from saccade.web.schemas import (
+    DigitTruth,
+    EditedQuestion,
+    Encoding,
+    Question,
+    Questions,
+    RenderedScene,
+    Scene,
+    SingleQuestion,
+)
 from saccade.web.serve import Limits
 from saccade.web.store import (
     LruStore,
@@ -152,7 +161,7 @@ class Service:
 
     def __init__(self, models: Sequence[str | Path] = (), device: str = "auto", limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        self.models = Models(models, device, self.limits)
+        self.models = served_models(models, device, self.limits)
         self.pictures: LruStore[StoredPicture] = LruStore("encoding", self.limits.kept_bytes)
         self.records: LruStore[StoredAnswer] = LruStore("record", self.limits.records_bytes, self.limits.records)
         self.decoders = Sandbox(self.limits)
@@ -186,36 +195,12 @@ class Service:
         served.reading_pictures()
         if asked.input is not None:
             raise ApiError(422, "invalid", f"'{served.name}' reads pictures: send an encoding or a scene, not an input")
-
-        def answer(predictor: Predictor) -> Json:
-            predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
-            kept = self._picture(asked)
-            sighting = predictor.ask(served.encoded(predictor, kept), asked.question)
-            editable = editable_looks(sighting.trace, predictor.model.look_names)
-            png = kept.png if asked.picture else None
-            return self._view(sighting, kept, served, png=png, editable=editable)
-
-        return await served.run(answer)
+        return await served.run(lambda predictor: self._of_picture(asked, served, predictor))
 
     async def edit(self, asked: EditedQuestion) -> Json:
         """One answer to edited attention, as a view that tells what was edited and the answer without it."""
         served = self.models[asked.model].reading_pictures()
-
-        def answer(predictor: Predictor) -> Json:
-            predictor.question(asked.question)
-            kept = self._picture(asked)
-            encoded, names = served.encoded(predictor, kept), predictor.model.look_names
-            own = predictor.ask(encoded, asked.question)
-            given = given_weights(own.trace, names, asked.attention)
-            try:
-                sighting = predictor.ask(encoded, asked.question, attention=given)
-            except CheckpointError as error:
-                message = "with these weights the model's answer is not a number; leave some weight somewhere"
-                raise ApiError(422, "no_answer", message) from error
-            more = {"editable": editable_looks(own.trace, names), "edited": describe_edit(own, given)}
-            return self._view(sighting, kept, served, png=kept.png if asked.picture else None, **more)
-
-        return await served.run(answer)
+        return await served.run(lambda predictor: self._of_picture(asked, served, predictor, asked.attention))
 
     async def ask_all(self, asked: Questions) -> list[Json]:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
@@ -230,8 +215,8 @@ class Service:
 
     def close(self) -> None:
         """Take no more work."""
-        self.models.close()
-        self.studio.close()
+        for worker in (self.studio, *(model.worker for model in self.models.values())):
+            worker.close()
 
     def _picture(self, asked: Questions) -> StoredPicture:
         """The picture that a question is about."""
@@ -249,14 +234,31 @@ class Service:
         sighting = predictor.ask(predictor.encode(predictor.reads.from_json(asked.input)), asked.question)
         return self._keep(sighting, view_of(sighting, family=predictor.family.name))
 
-    def _view(
-        self, sighting: Sighting, kept: StoredPicture, served: ServedModel, *, png: str | None, **more: object
+    def _of_picture(
+        self,
+        asked: SingleQuestion,
+        served: ServedModel,
+        predictor: Predictor,
+        attention: Mapping[str, Sequence[float]] | None = None,
     ) -> Json:
-        composed = kept.scene
-        evidence = None if composed is None else composed.evidence(sighting.question)
-        scores = None
-        if composed is not None and evidence is not None:
-            scores = scores_of(sighting.trace, evidence, composed.objects)
+        """The answer about a picture, to the model's own attention or to an edited one."""
+        predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
+        kept = self._picture(asked)
+        encoded, names = served.encoded(predictor, kept), predictor.model.look_names
+        sighting = own = predictor.ask(encoded, asked.question)
+        more: Json = {"editable": editable_looks(own.trace, names)}
+        if attention is not None:
+            given = given_weights(own.trace, names, attention)
+            try:
+                sighting = predictor.ask(encoded, asked.question, attention=given)
+            except CheckpointError as error:
+                message = "with these weights the model's answer is not a number; leave some weight somewhere"
+                raise ApiError(422, "no_answer", message) from error
+            more["edited"] = describe_edit(own, given)
+        scene = kept.scene
+        evidence = None if scene is None else scene.evidence(sighting.question)
+        scores = None if scene is None or evidence is None else scores_of(sighting.trace, evidence, scene.objects)
+        png = kept.png if asked.picture else None
         view = view_of(sighting, family=served.facts.family, png=png, evidence=evidence, scores=scores)
         return self._keep(sighting, view | more)
 

@@ -11,10 +11,9 @@ import torch
 
 from authors_paste import drawn
 from saccade.data.scenes import kernels
-from saccade.data.scenes.drawing import Drawing
+from saccade.data.scenes.drawing import Drawing, resized
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
-from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 

@@ -9,10 +9,9 @@ import torch
 
 from authors_paste import add
 from saccade.data.scenes.backgrounds import Distractors
-from saccade.data.scenes.drawing import rgb
+from saccade.data.scenes.drawing import resized, rgb
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal
-from saccade.data.scenes.resize import resized
 
 FIRST_HUNDRED = "4bb4d1097feadc69403d56b02cc9fbf38231d934e5897e6e7ad14e5e6d86e4d1"
 MDIST = Distractors()

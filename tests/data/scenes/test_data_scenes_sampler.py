@@ -8,10 +8,10 @@ import pytest
 import torch
 from PIL import Image
 
+from saccade.data.scenes.drawing import resized
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.render import _listed_on_device, _listed_on_host, render
-from saccade.data.scenes.resize import resized
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import ConfigError, DataError
 

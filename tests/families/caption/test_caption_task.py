@@ -47,16 +47,16 @@ def first_batches(task: CaptionTask, count: int, features: str = "auto", start: 
 def test_the_data_decide_words_and_sizes(tmp_path: Path) -> None:
     task = on_scenes()
     assert (task.model.config.vocabulary, task.model.config.input_size) == (23, (40, 40))
-    assert task.vocabularies == ((), ("<end>", "<unknown>", *scene_vocabulary(empty=False).words))
+    assert task.answers == ("<end>", "<unknown>", *scene_vocabulary(empty=False).words)
     files = on_files(tmp_path / "files")
-    assert set(files.vocabularies[1][2:]) == {word for sentence in SENTENCES for word in sentence.split()}
+    assert set(files.answers[2:]) == {word for sentence in SENTENCES for word in sentence.split()}
     assert files.portable_settings({"name": f"csv:{tmp_path}/x.csv"})["name"] == "csv"  # no paths
 
 
 def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
     task = CaptionTask(model="sat-soft", model_config=SMALL, data={**SCENES, "empty": 0.5})
     assert task.model.config.vocabulary == 24
-    assert task.vocabularies == ((), ("<end>", "<unknown>", *SCENE_VOCABULARY.words))
+    assert task.answers == ("<end>", "<unknown>", *SCENE_VOCABULARY.words)
     (batch,) = first_batches(task, 1, size=16)
     bare = ~batch["images"].flatten(1).any(1)
     assert 2 < int(bare.sum()) < 14

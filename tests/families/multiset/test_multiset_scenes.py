@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from saccade.data.scenes.backgrounds import strewn
+from saccade.data.scenes.drawing import resized
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout, join_layouts
-from saccade.data.scenes.resize import resized
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
 from scene_digests import layout_digest
 

@@ -220,7 +220,7 @@ def table(folder: Path, options=None) -> dict[str, object]:
 
 def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> None:
     task = new_task(data=table(tmp_path))
-    assert task.vocabularies == ((), ("blue", "green", "red"))
+    assert task.answers == ("blue", "green", "red")
     assert (task.model.config.classes, task.model.config.most, task.size) == (3, 3, (60, 60))
     assert task.steps_per_epoch(2) == 3
     (batch,) = batches(task, 1, batch_size=4, data="objects")

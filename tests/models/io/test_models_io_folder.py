@@ -154,7 +154,6 @@ def test_truncated_huge_header_and_overlap_are_refused(folder: Path) -> None:
     [
         ("head.classify.weight", torch.zeros(3, 9)),
         ("head.classify.weight", torch.zeros(3, 8, dtype=torch.float16)),
-        ("head.classify.weight", torch.zeros(3, 8, dtype=torch.complex64)),
         ("head.classify.weight", torch.full((3, 8), float("nan"))),
         ("head.classify.weight", None),
         ("stranger", torch.zeros(1)),
@@ -170,14 +169,10 @@ def test_tensors_that_do_not_fit_are_named(folder: Path, name: str, value: torch
     ("changes", "word"),
     [
         ({"schema_version": 99}, "schema_version 99"),
-        ({"schema_version": 1}, "schema_version 1,"),
-        ({"schema_version": None}, "schema_version"),
         ({"architecture": "sfot"}, "soft"),
-        ({"model": {"channel": 8}}, "channels"),
         ({"model": {"queries": 4, "answers": 3, "channels": -1}}, "channels"),
         ({"quereis": []}, "queries"),
         ({"queries": ["1", "2"]}, "2 queries, .* 4"),
-        ({"answers": [1, 2, 3]}, "answers"),
         ({"preprocessing": {"size": [0, 3]}}, "size"),
     ],
 )

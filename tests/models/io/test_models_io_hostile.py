@@ -122,13 +122,8 @@ def test_a_large_file_is_refused_unread(folder: Path, monkeypatch: pytest.Monkey
     "changes",
     [
         {"name": "a\0b"},
-        {"name": "\ud800"},
         {"seed": 2**63},
-        {"seed": 1e400},
-        {"parameters": 10**400},
-        {"recipe": {"a\0": 1}},
         {"architecture": "\udfff"},
-        {"schema_version": 2**70},
         {"training": {"deep": json.loads("[" * 80 + "]" * 80)}},
         {"base": {"backbone": "timm:\0", "sha256": ""}},
         {"family": ["question"]},

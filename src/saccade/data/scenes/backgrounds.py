@@ -13,7 +13,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import COLOURS, Drawing, drawn_as_authors, painted, rgb
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, drawn_as_authors, painted, resized, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import (
     distinct_below,
@@ -27,7 +27,6 @@ from saccade.data.scenes.hashing import (
 )
 from saccade.data.scenes.kernels import try_kernel
 from saccade.data.scenes.render import divided_by_255
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH, resized
 
 # First stream of draws within a scene that belongs to its background; those below make the digits.
 BACKGROUND_DRAWS = 50

@@ -22,8 +22,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from saccade.data.scenes.drawing import FRACTION_BITS, GLYPH, coefficients_of
 from saccade.data.scenes.hashing import State
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH, coefficients_of
 
 _WORD = 64  # columns in a word of occupied pixels
 _CACHED = 64  # pictures whose rows are joined while they are in the processor's cache

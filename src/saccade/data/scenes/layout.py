@@ -13,10 +13,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.drawing import COLOURS, Drawing, rgb
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.render import inked_pixels
-from saccade.data.scenes.resize import FRACTION_BITS, GLYPH
 from saccade.errors import ConfigError, DataError
 
 

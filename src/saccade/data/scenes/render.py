@@ -19,10 +19,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import drawn_as_authors, painted
+from saccade.data.scenes.drawing import drawn_as_authors, painted, resized
 from saccade.data.scenes.host import Pixels, inked_on_host, paint_on_host
 from saccade.data.scenes.kernels import try_kernel
-from saccade.data.scenes.resize import resized
 
 if TYPE_CHECKING:
     from saccade.data.scenes.layout import GlyphLayout, SceneLayout

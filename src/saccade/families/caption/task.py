@@ -15,7 +15,7 @@ Deviation: BLEU for choosing is that with the brevity penalty, as without it the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
@@ -56,7 +56,6 @@ from saccade.metrics.text.ngrams import bleu
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import RowFeatures
-from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
@@ -87,6 +86,7 @@ class CaptionTask(PictureTask):
     sentences = True
     readers = CAPTION_READERS
     losses = LOSSES
+    scores = CaptionScoring
     data_choices = ("default", OWN_WORDS)
     caches_features = True
 
@@ -94,25 +94,17 @@ class CaptionTask(PictureTask):
         """The vocabulary and the size of the pictures come from the data."""
         scenes = scene_vocabulary(empty=self.data_config.empty > 0)
         self.vocabulary = scenes if self.table is None else vocabulary_of(self.table, self.data_config)
+        self.answers = self.vocabulary.entries
         given = {"input_size": self.data_config.size, **model_config}
         return filled_in(given, {"vocabulary": len(self.vocabulary)}, "the data")
-
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Nothing is asked; every word that can be said, by id."""
-        return (), self.vocabulary.entries
 
     def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         return "" if self.table is None else summary_of(self.table, self.vocabulary)
 
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
-        if self.table is None:
-            learned = {"glyphs": glyph_entries(self.data_config.glyphs)}
-        else:
-            learned = table_parts(self.table, lambda row: (row.split, row.labels), self.on_progress)
-        return {**learned, "vocabulary": word_entries(word=self.vocabulary.words)}
+    def learned_words(self) -> dict[str, Sequence[str]]:
+        """Every word but the end and the unknown one."""
+        return {"word": self.vocabulary.words}
 
     @classmethod
     def open(
@@ -263,11 +255,6 @@ class CaptionTask(PictureTask):
     def evaluate(cls, model: nn.Module, data: Mapping[str, Any], split: str, **how: Any) -> Evaluation:
         """Every score of ``model`` on a split; pictures have the size that it was built for."""
         return super().evaluate(model, {**data, "size": cast(SatModel, model).config.input_size}, split, **how)
-
-    @classmethod
-    def scoring(cls, model: Any, examples: CaptionSplit, *, limit: int | None, **options: Any) -> CaptionScoring:
-        """Sentences, and where words look."""
-        return CaptionScoring(model, examples, limit=limit, **options)
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:

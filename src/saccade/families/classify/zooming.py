@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeGuard, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.zoom import clamped_box
 from saccade.config import Portion, Weight, Within
 from saccade.errors import ConfigError, DataError
-from saccade.losses.likelihood import cross_entropy
 from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import ImageOnlyModel
@@ -107,7 +107,7 @@ def zoom_loss(raw: LabelOutput, label: Tensor, loss: ZoomLoss, smallest: float) 
     if isinstance(loss, Scales):
         total = scale_losses(logits, label).sum()
         if raw.logits is not None:
-            total = total + cross_entropy(raw.logits, label)
+            total = total + F.cross_entropy(raw.logits, label)
             told["accuracy"] = (raw.logits.argmax(-1) == label).float().mean()
         return {"loss": total, **told}
     if isinstance(loss, Proposals):

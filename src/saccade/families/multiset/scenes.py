@@ -8,7 +8,7 @@ Labels are in reading order: by row of the grid, then by column.
 
 Deviations: a share of training scenes may be empty, which the paper's never are, so that an empty picture can be
 answered; the scenes with one object are scenes of the set with all digits but one left out, where the released
-generator would put a lone digit on a grid as coarse as itself; digits are resized by the filter of ``resize.py``.
+generator would put a lone digit on a grid as coarse as itself; digits are resized by the filter of ``drawing.py``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes.backgrounds import PATCHES, patch_side, strewn
+from saccade.data.scenes.drawing import FRACTION_BITS
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import (
     State,
@@ -30,7 +31,6 @@ from saccade.data.scenes.hashing import (
 )
 from saccade.data.scenes.layout import GlyphLayout
 from saccade.data.scenes.render import inked_pixels
-from saccade.data.scenes.resize import FRACTION_BITS
 from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError
 

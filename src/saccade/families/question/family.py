@@ -20,9 +20,11 @@ from saccade.families import (
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from saccade.families.responder import Responder
+    from saccade.models.facts import ModelFacts
     from saccade.tasks.task import Task
 
+SCENES = ("mref", "mdist", "mbg")
+"""Generated scenes, in which every question was about a digit that is there, unless ``absent`` is set."""
 SEO = "Seo et al. 2016, arXiv:1606.02393"
 MODELS = {
     "stn": ModelSpec(
@@ -130,10 +132,14 @@ class Questions(Family):
 
         return QuestionTask
 
-    def responder(self) -> type[Responder]:
-        from saccade.families.question.responder import QuestionResponder
-
-        return QuestionResponder
+    def premise(self, facts: ModelFacts) -> str:
+        """A model that never learned from questions about absent digits cannot say that a digit is not there."""
+        if facts.data.get("name") not in SCENES or facts.data.get("absent"):
+            return ""
+        return (
+            "takes for granted that the digit asked for is in the picture: of one that is not there it names a colour "
+            "all the same, at times with high confidence"
+        )
 
     def page(self) -> ModuleType:
         from saccade.families.question import page

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.config import Weight
-from saccade.losses.likelihood import binary_cross_entropy, cross_entropy, log_likelihood_of_set
 from saccade.losses.policy import reinforce
 from saccade.trace import QuestionOutput
 
@@ -45,7 +45,21 @@ LOSSES: dict[str, type] = {"default": Default, "cross_entropy": CrossEntropy, "r
 
 def answer_loss(logits: Tensor, label: Tensor) -> Tensor:
     """Cross-entropy of one answer (B,), or of the set of answers (B,K) that hold."""
-    return cross_entropy(logits, label) if label.dim() == 1 else binary_cross_entropy(logits, label)
+    return F.cross_entropy(logits, label) if label.dim() == 1 else binary_cross_entropy(logits, label)
+
+
+def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Σ over answers of −log p(right or not), mean over examples: logits (B,K), labels (B,K) 0 or 1 → scalar.
+
+    The answers are independent: p(answer) = σ(logit). They are summed, not averaged, so that the loss of an example is
+    the negative log-likelihood of its set of answers, and the few that are true do not fade as answers are added.
+    """
+    return -log_likelihood_of_set(logits, labels).mean()
+
+
+def log_likelihood_of_set(logits: Tensor, labels: Tensor) -> Tensor:
+    """Logarithm of the probability of exactly this set of answers, Σ_a log σ(±logit): (…,K), (…,K) → (…)."""
+    return -F.binary_cross_entropy_with_logits(logits, labels.expand_as(logits), reduction="none").sum(-1)
 
 
 def sampled_loss(raw: QuestionOutput, label: Tensor, entropy_weight: float) -> Tensor:

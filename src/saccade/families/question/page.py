@@ -10,7 +10,7 @@ import copy
 
 import torch
 
-from saccade.data.scenes.resize import FRACTION_BITS
+from saccade.data.scenes.drawing import FRACTION_BITS
 from saccade.errors import ConfigError
 from saccade.families.question.scenes import SPEC
 from saccade.models.facts import ModelFacts

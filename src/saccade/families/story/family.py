@@ -93,6 +93,7 @@ FAMILY = Stories(
     models=MODELS,
     data=DATA,
     options=("sweeps",),
+    asks_text=True,
     headline=("mean_error", "accuracy"),
     columns=(frozenset({"story", "question", "answer"}),),
     featured=("memn2n-babi",),

@@ -24,7 +24,7 @@ from torch import Tensor
 from saccade.answer import Answer
 from saccade.errors import DataError
 from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.families.responder import Asks, Question, Responder, Response, calibrated, ranked, with_raw
+from saccade.families.responder import Question, Responder, Response, calibrated, ranked, with_raw
 from saccade.families.story.stories import facts_and_questions, kept_places, words_of
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
@@ -214,11 +214,6 @@ class StoryQuestion:
 
 class StoryResponder(Responder):
     """Answers any question that has a word which the model knows."""
-
-    @staticmethod
-    def query_kind(facts: ModelFacts) -> Asks:
-        """Any text."""
-        return "text"
 
     def query(self, ask: Question | None) -> StoryQuestion:
         """The question as word ids."""

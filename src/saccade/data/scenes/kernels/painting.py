@@ -12,9 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from saccade.data.scenes.drawing import coefficients
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.kernels.placing import glyph_at_size, size_table
-from saccade.data.scenes.resize import coefficients
 
 _WARPS = 4
 _TILE = 32  # a digit is painted in squares of this side; two in three digits are smaller

@@ -11,9 +11,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from saccade.data.scenes.drawing import GLYPH, coefficients
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import State
-from saccade.data.scenes.resize import GLYPH, coefficients
 
 # mypy: disable-error-code="no-untyped-def, untyped-decorator"
 

@@ -4,7 +4,7 @@ import math
 
 import torch
 
-from saccade.losses.likelihood import binary_cross_entropy, log_likelihood_of_set
+from saccade.families.question.losses import binary_cross_entropy, log_likelihood_of_set
 
 
 def test_a_set_of_answers_by_hand(assert_near):
@@ -19,9 +19,3 @@ def test_the_gradient_of_a_set_is_probability_minus_truth(assert_near):
     logits = torch.zeros(2, 2, requires_grad=True)
     binary_cross_entropy(logits, torch.eye(2)).backward()
     assert_near(logits.grad, [[-0.25, 0.25], [0.25, -0.25]])
-
-
-def test_sets_run_under_vmap():
-    logits, labels = torch.randn(3, 4, 5), (torch.rand(4, 5) < 0.5).float()
-    together = torch.func.vmap(binary_cross_entropy, in_dims=(0, None))(logits, labels)
-    torch.testing.assert_close(together, torch.stack([binary_cross_entropy(one, labels) for one in logits]))
