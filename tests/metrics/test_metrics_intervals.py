@@ -190,14 +190,6 @@ def test_the_interval_by_hand() -> None:
     assert not found.is_beyond_zero
 
 
-def test_the_correction_makes_the_usual_interval_wider() -> None:
-    """Without the correction the variance of the mean is s²/J; with n₂/n₁ = 1/3 and J = 5 it is 8/3 of that."""
-    scores = torch.tensor([0.1, 0.3, 0.2, 0.25, 0.15])
-    plain = 2.776445 * float(scores.double().std()) / math.sqrt(5)
-    found = resplit_interval(scores, trained=300, tested=100)
-    assert found.half == pytest.approx(plain * math.sqrt(8 / 3), rel=1e-5)
-
-
 def test_equal_scores_keep_the_width_of_one_picture() -> None:
     """Five equal differences of test sets of 20: as if one picture of one split were answered otherwise.
 

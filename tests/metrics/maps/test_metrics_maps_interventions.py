@@ -237,13 +237,3 @@ def test_misplaced_by_hand():
     assert misplaced(maps, masks, torch.tensor([[0.6, torch.nan, 0.04]])).item() == pytest.approx(1 / 6)
     assert misplaced(maps, masks, torch.tensor([[0.04, 0.0, 0.0]])).isnan().all()
     assert misplaced(torch.tensor([[[0.0, 0.0, 0.0, 1.0]]]), masks, effects).isnan().all()
-
-
-def test_the_mask_of_the_target_loses_where_the_answer_rests_on_another_object():
-    masks = torch.eye(2, dtype=torch.bool)[None, :, None]  # (1,2,1,2)
-    effects = torch.tensor([[0.0, 0.9]])  # object 0 is asked for, object 1 moves the answer
-    on_target, on_cause = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[0.0, 1.0]]])
-    assert cause_top(mass_on(on_target, masks), effects).item() == 0.0
-    assert cause_top(mass_on(on_cause, masks), effects).item() == 1.0
-    assert misplaced(on_target, masks, effects).item() == 1.0
-    assert misplaced(on_cause, masks, effects).item() == 0.0
