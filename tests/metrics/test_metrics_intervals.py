@@ -17,7 +17,6 @@ from saccade.metrics.intervals import (
     t_quantile,
 )
 from saccade.metrics.sets import _f1_of
-from saccade.metrics.text.ngrams import _scores as bleu_of
 
 NAN = float("nan")
 
@@ -160,23 +159,6 @@ def _macro_f1_in_the_long_run(chance):
     said = torch.where(torch.rand(label.shape, generator=generator) < chance, label, (label + 1) % 4)
     true, found = (torch.nn.functional.one_hot(each, 4).sum(1) for each in (label, said))
     return float(_f1_of(torch.stack([torch.minimum(true, found), true + found], dim=1).sum(0, keepdim=True).double()))
-
-
-@pytest.mark.parametrize("chance", CHANCES)
-def test_bleu_holds_the_truth_as_often_as_promised(chance):
-    """Captions of eight words, each right with the given chance, so that BLEU-4 is p^((1 + 2 + 3 + 4) / 4)."""
-    generator = torch.Generator().manual_seed(0)
-    for n in SIZES:
-        repeats = REPEATS if n < 1000 else 200
-        right = torch.rand(repeats, n, 8, generator=generator) < chance
-        matched = [right.unfold(2, order, 1).all(-1).sum(-1) for order in range(1, 5)]  # (R,n) each
-        lengths = torch.full((repeats, n), 8)
-        possible = [torch.full((repeats, n), 9 - order) for order in range(1, 5)]
-        tallies = torch.stack([lengths, lengths, *matched, *possible], dim=2).double()  # (R,n,10)
-        pooled = tallies.sum(1, keepdim=True)
-        score = bleu_of(pooled[:, 0])[:, 3]  # (R,)
-        without = bleu_of((pooled - tallies).flatten(0, 1))[:, 3].view(repeats, n)
-        assert held(jackknife_interval(score, without), chance**2.5) >= 0.93, n
 
 
 def test_the_interval_by_hand() -> None:
