@@ -20,7 +20,7 @@ from saccade.trace import ModelOutput
 from tiny_models import example_batch, named, tiny_model
 
 Near = Callable[..., None]
-T, K, GRID = 3, 2, (6, 7)  # of the tiny model
+T, K = 3, 2  # of the tiny model
 CELLS, CLASSES = 42, 3
 
 
@@ -153,14 +153,6 @@ def test_behind_the_end_nothing_is_said_outside_training() -> None:
     assert torch.equal(output.trace.image_map(), torch.zeros(4, 31, 34))  # nothing was named, nothing attended
 
 
-def test_a_model_never_says_more_than_it_has_steps() -> None:
-    model = tiny().eval()
-    with torch.no_grad():
-        model.controller.classify.bias[model.stop] = -1e9
-    assert model(images()).trace.answer.shape == (4, T)
-    assert (model(images()).trace.answer != model.stop).all()
-
-
 def test_what_the_looks_are(ended: tuple[HsalModel, ModelOutput]) -> None:
     model, raw = ended
     looks = model.looks(raw)
@@ -286,18 +278,6 @@ def test_finer_activations_lie_under_their_cell() -> None:
         torch.testing.assert_close(there[inside], centre.float()[inside] + side, rtol=1e-4, atol=1e-3)
 
 
-def test_finer_activations_reach_the_controller() -> None:
-    model = tiny(fine_stage="stage1").eval()
-    encoding = model.encode(images())
-    assert encoding.shape == (4, 32 + 128, *GRID)
-    changed = encoding.clone()
-    changed[:, 32:] += 1
-    before, after = model.answer(encoding), model.answer(changed)
-    assert torch.equal(before.energy, after.energy)  # saliency is of the last stage alone
-    assert torch.equal(before.single_logits, after.single_logits)
-    assert (before.logits - after.logits).abs().max() > 1e-4
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
@@ -310,16 +290,3 @@ def test_finer_activations_reach_the_controller() -> None:
 def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         models()["hsal"].build(wrong)
-
-
-def test_a_picture_without_anything_on_it_does_no_harm() -> None:
-    """Its saliency is the same everywhere, hence 0, and so is every priority."""
-    model = tiny().train()
-    flat = model.encode(images(2)).detach()[:, :, :1, :1].expand(-1, -1, *GRID)
-    raw = model.answer(flat)
-    assert not raw.acts["saliency"].weights.any()
-    assert not raw.acts["priority"].weights.any()
-    hsal_loss(raw, torch.tensor([[-1, -1], [2, 2]]))["loss"].backward()
-    learnt = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
-    assert learnt
-    assert all(bool(gradient.isfinite().all()) for gradient in learnt)

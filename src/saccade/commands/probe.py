@@ -87,10 +87,10 @@ def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
     rows = [
         (
             row.title,
-            f"{100 * row.test.mean:.1f} ± {100 * row.test.half:.1f}",
+            f"{100 * row.score.mean:.1f} ± {100 * row.score.half:.1f}",
             "" if row.difference is None else f"{100 * row.difference.mean:+.1f} ± {100 * row.difference.half:.1f}",
         )
-        for row in written.probed.rows
+        for row in written.probed.trials.values()
     ]
     title = f"{given['backbone']} on {written.results['data']}, test accuracy in %"
     print_table(title, ("rival", "accuracy", "less linear"), rows)

@@ -34,13 +34,10 @@ from torch import Tensor
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import Stages, build_backbone
 from saccade.errors import ConfigError, ShapeError
-from saccade.geometry import Size
 from saccade.models.base import (
     Given,
     ImageModel,
     attention_kwargs,
-    check_pictures,
-    check_size,
     marked_given,
 )
 from saccade.models.caption_decoder import (
@@ -62,6 +59,7 @@ WORD = "word"  # the name of the look
 class SatModel(ImageModel):
     """Pictures (B,3,H,W) and captions (B,T) → logits (B,T,V) and the look ``word``; :meth:`caption` finds captions."""
 
+    sized_by = "input_size"
     Config = SatConfig
     config: SatConfig
     total = "mean"
@@ -88,10 +86,6 @@ class SatModel(ImageModel):
         """Whether cells are drawn in training."""
         return bool(self.config.attention_kind == "hard")
 
-    def check_input(self, size: Size) -> None:
-        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        check_size(self.config.input_size, size, "input_size")
-
     @property
     def encoder(self) -> Stages:
         """The backbone."""
@@ -99,7 +93,7 @@ class SatModel(ImageModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """The annotation vectors: (B,3,H,W) → a (B,L,D), row by row on the :attr:`grid`."""
-        check_pictures(images, self.config.input_size)
+        self.check_pictures(images)
         features: Tensor = self.backbone(images)  # (B,D,h,w)
         return features.flatten(2).transpose(1, 2)
 

@@ -18,12 +18,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from saccade.errors import ShapeError
-from saccade.models.base import AttentionModel, Encoding, Given, Sentences, Units, Words, attention_kwargs, marked_given
-from saccade.trace import ModelOutput, Output
+from saccade.models.base import AskedModel, Encoding, Given, Sentences, Units, Words, attention_kwargs
+from saccade.trace import ModelOutput
 
 
-class StoryModel(AttentionModel):
+class StoryModel(AskedModel):
     """Base of models that answer a question about a story."""
 
     answers_word_by_word: bool = False
@@ -56,26 +55,9 @@ class StoryModel(AttentionModel):
     def encode(self, story: Tensor) -> Encoding:
         """What is kept of the stories (B,S,J) before any question."""
 
-    @abstractmethod
-    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Answer the questions (B,Q) about encoded stories, as plain tensors."""
-
-    def respond(
-        self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None
-    ) -> ModelOutput:
-        """:meth:`ask`; the question is required."""
-        if query is None:
-            raise ShapeError("query", "(B,Q) word ids of a question", ())
-        return self.ask(encoding, query, **attention_kwargs(attention))
-
-    def forward(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
-        """Stories (B,S,J) and questions (B,Q) → logits, trace and the tensors behind them."""
-        output = self.forward_raw(story, query, **attention_kwargs(attention))
-        return marked_given(self.wrap(output), attention)
-
-    @abstractmethod
     def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """The same as plain tensors; a model may take more, see :attr:`training_inputs`."""
+        """Stories (B,S,J) and questions (B,Q) → plain tensors; a model may take more, see :attr:`training_inputs`."""
+        return self.ask(self.encode(story), query, **attention_kwargs(attention))
 
 
 def in_one_run(words: Tensor) -> Tensor:
@@ -127,7 +109,3 @@ class StoryLSTMModel(StoryModel):
         words = torch.cat([encoding.flatten(1), query], 1)  # (B,L)
         states, _ = self.reader(self.embed(in_one_run(words)))  # (B,L,n)
         return ModelOutput(self.answer(last_state(states, words)))
-
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Stories (B,S,J) and questions (B,Q) → plain tensors."""
-        return self.ask(self.encode(story), query, attention=attention)
