@@ -116,7 +116,6 @@ def test_hard_attention_is_taught_by_equations_10_to_12(loss: Hard, options: dic
 def test_losses_that_cannot_be_are_refused() -> None:
     for loss, named in (
         ({"name": "soft", "penalti": 1}, "'penalty'"),
-        ({"name": "soft", "smoothing": 1.5}, "smoothing"),
         ({"name": "soft", "penalty": float("nan")}, "penalty"),
         ("self_critical", "own_words"),
         ({"name": "hard_code", "entropy": 1}, "sat-hard"),
