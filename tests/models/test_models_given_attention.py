@@ -184,18 +184,6 @@ def test_the_answer_has_a_gradient_with_respect_to_given_weights(name: str) -> N
         assert (each.abs().sum(-1) > 0).all(), look.name
 
 
-@pytest.mark.parametrize("name", ["hattnet", "hattnet-ctx"])
-def test_later_looks_follow_a_given_one_and_earlier_ones_do_not(name: str) -> None:
-    model, inputs = doubled(name)
-    own = model(**inputs)
-    first, second, last = own.trace.looks
-    changed = model(**inputs, attention={second.name: other(second, "random", inputs)})
-    assert torch.equal(changed.trace.looks[0].weights, first.weights)
-    assert torch.equal(changed.aux.acts[second.name].values, own.aux.acts[second.name].values)
-    assert not torch.allclose(changed.aux.acts[last.name].values, own.aux.acts[last.name].values)
-    assert not torch.allclose(changed.trace.looks[2].weights, last.weights)
-
-
 @every_model
 def test_weights_of_another_shape_are_refused_by_the_name_of_their_look(name: str) -> None:
     model, inputs = doubled(name)
