@@ -38,13 +38,12 @@ def test_the_class_token_reads_what_torch_says() -> None:
     torch.manual_seed(0)
     attention = SelfAttention(8, 2).double()
     tokens = torch.randn(3, 7, 8, dtype=torch.float64)
-    read = attention.class_token(tokens, (2, 3))
-    torch.testing.assert_close(read.output, attention(tokens)[:, 0])
+    read, acts = attention.class_token(tokens, (2, 3))
+    torch.testing.assert_close(read, attention(tokens)[:, 0])
     whole = attention.weights(tokens)[:, :, 0, 1:].unflatten(-1, (2, 3))
-    torch.testing.assert_close(torch.stack(read.weights, 1), whole)
-    for head, weights in enumerate(read.weights):
-        again = torch.einsum("byx,bdyx->bd", weights, read.values[:, head])
-        torch.testing.assert_close(read.context[:, head], again)
+    torch.testing.assert_close(torch.stack([act.weights for act in acts], 1), whole)
+    for act in acts:
+        torch.testing.assert_close(act.context, torch.einsum("byx,bdyx->bd", act.weights, act.values))
 
 
 def test_rollout_by_hand() -> None:
