@@ -332,24 +332,6 @@ def test_a_search_takes_no_more_maps_than_words_that_it_may_say(captioner: tuple
     assert model.caption(encoding, attention=fewer, longest=2).words.shape[-1] == 2
 
 
-def test_the_cell_is_picked_by_the_given_weights() -> None:
-    """Hard attention that sees one cell sees that with the largest given weight."""
-    model, inputs = doubled("sat-hard", pick="best")
-    cells = torch.arange(inputs["words"].numel()).reshape(inputs["words"].shape) % 5  # (B,T)
-    weights = F.one_hot(cells, model.grid[0] * model.grid[1]).double() * 0.4 + 0.1
-    output = model(**inputs, attention={"word": weights.unflatten(-1, model.grid)})
-    assert torch.equal(output.aux.acts["word"].choice, cells)
-    wanted = (
-        output.aux.acts["word"]
-        .values.flatten(2)
-        .transpose(1, 2)
-        .gather(1, cells.unsqueeze(-1).expand(-1, -1, model.channels))
-    )  # (B,T,D)
-    torch.testing.assert_close(
-        output.aux.acts["word"].context, wanted * output.aux.acts["word"].gain.unsqueeze(-1), **EXACT
-    )
-
-
 def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
     model, encoding = captioner
     with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
