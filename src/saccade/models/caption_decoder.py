@@ -220,7 +220,7 @@ class CaptionDecoder(nn.Module):
         """Eq. (4), from the state of the word before: e_t (B,K,h,w)."""
         if self.scorer is None or scene.seen is None:
             return torch.zeros_like(scene.features[:, :1]).expand(-1, memory.hidden.shape[1], -1, -1)
-        return self.scorer.score_all(scene.seen, self.scorer.project_queries(memory.hidden))
+        return self.scorer.score_all(scene.seen, self.scorer.from_query(memory.hidden))
 
     def look(
         self,
@@ -315,7 +315,7 @@ class CaptionDecoder(nn.Module):
         captured = torch.compiler.is_compiling()  # a graph holds for any number of pictures
         if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or captured:
             return self.cell_scores(scene, memory)
-        asked = self.scorer.project_queries(memory.hidden)  # (B,K,A)
+        asked = self.scorer.from_query(memory.hidden)  # (B,K,A)
         pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
         parts = zip(torch.split(seen, pictures), torch.split(asked, pictures))
         return torch.cat([self.scorer.score_all(*part) for part in parts])

@@ -123,8 +123,7 @@ class LabelScoring(Scoring):
         def place(number: int) -> Part:
             return {"picture": str(rows[int(kept.columns["picture"][number])].image)}
 
-        told = details_of(said, label, confidence, of_true, self.data.answers)
-        return {**told.to_json(place if rows else None)}
+        return details_of(said, label, confidence, of_true, self.data.answers, place if rows else None)
 
     def _box_centres(self, numbers: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
         """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""

@@ -320,7 +320,3 @@ def test_joined_scorers_are_one_that_saw_all_batches(numbered: bool) -> None:
     assert set(joined.baselines) == set(whole.baselines)
     for one, other in pairs:
         torch.testing.assert_close(one.means(), other.means(), rtol=0, atol=0, equal_nan=True)
-    mixed = MapScorer()
-    mixed.add(maps, evidence, **({} if numbered else {"groups": torch.arange(12)}))
-    with pytest.raises(DataError, match="groups"):
-        joined.join(mixed)

@@ -14,7 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import ConfigError, DataError, MissingExtraError
+from saccade.errors import ConfigError, MissingExtraError
 from saccade.metrics.text.meteor import (
     EXACT,
     STEM,
@@ -284,5 +284,5 @@ def test_no_pictures_start_nothing(tmp_path, monkeypatch):
     stand_in(tmp_path, monkeypatch)
     assert math.isnan(meteor_jar([], []))
     assert not (tmp_path / "arguments").exists()
-    with pytest.raises(DataError, match="captions"):
+    with pytest.raises(ValueError, match="zip"):
         meteor_jar(["a", "b"], [("a",)])
