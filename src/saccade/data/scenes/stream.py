@@ -26,7 +26,7 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.data.tables.sampling import as_rows, first_numbers
 from saccade.data.tables.splits import SPLITS, Split, checked_split
 
-CACHE_BYTES = 256 << 20
+CACHE_BYTES = 256 << 20  # limit for the pictures kept; at least one chunk always is
 _CHUNK = {"cpu": 512, "cuda": 8192}  # without kernels a GPU needs some 3 GB for a moment to make 8192
 _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
 
@@ -41,7 +41,6 @@ class GlyphStream(ABC, Generic[Layout]):
         device: where scenes are made and kept.
         length: number of scenes, None for no end.
         chunk: scenes made at once; a good value for the device if not given.
-        cache_bytes: limit for the pictures kept; at least one chunk always is.
     """
 
     def __init__(
@@ -53,7 +52,6 @@ class GlyphStream(ABC, Generic[Layout]):
         *,
         length: int | None = None,
         chunk: int | None = None,
-        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self.spec, self.seed, self.length = spec, seed, length
         self.device = torch.device(device)
@@ -61,7 +59,7 @@ class GlyphStream(ABC, Generic[Layout]):
         self.chunk = chunk or _CHUNK.get(self.device.type, 512)
         if length is not None:
             self.chunk = max(1, min(self.chunk, length))
-        self._kept_at_most = max(1, cache_bytes // (self.chunk * 3 * spec.size**2))
+        self._kept_at_most = max(1, CACHE_BYTES // (self.chunk * 3 * spec.size**2))
         self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
 
     @abstractmethod
