@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import print_table, remark, say
+from saccade.commands.terminal import Remark, print_table, say
 
 if TYPE_CHECKING:
     from saccade.probing.run import ProbeOutput
@@ -80,7 +80,7 @@ def probe(
     return probe_pictures(**given | {"data": str(data)}, plan=plan)
 
 
-def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
+def show(written: ProbeOutput, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the rivals and the verdict."""
     from saccade.probing.run import HEAD
 
@@ -95,15 +95,12 @@ def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
     title = f"{given['backbone']} on {written.results['data']}, test accuracy in %"
     print_table(title, ("rival", "accuracy", "less linear"), rows)
     say(written.verdict)
-    if not quiet:
-        if written.results["data"] != given["data"]:
-            remark(f"{given['data']} is read as {written.results['data']}")
-        for text in written.pictures.remarks:
-            remark(text)
-        head = written.folder / HEAD
-        remark(
-            f"wrote {written.report} and " + (f"the head {head}" if head.is_file() else f"the model {written.folder}")
-        )
+    if written.results["data"] != given["data"]:
+        remark(f"{given['data']} is read as {written.results['data']}")
+    for text in written.pictures.remarks:
+        remark(text)
+    head = written.folder / HEAD
+    remark(f"wrote {written.report} and " + (f"the head {head}" if head.is_file() else f"the model {written.folder}"))
 
 
 COMMAND = Command(

@@ -20,7 +20,7 @@ from saccade import geometry
 from saccade.data.pictures.reading import Picture
 from saccade.errors import CheckpointError
 from saccade.metrics.maps.baselines import centre_gaussian, uniform
-from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.maps.localisation import iou, pointing, selectivity, total_variation, true_positive_strength
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
@@ -90,7 +90,8 @@ def describe_edit(own: Sighting, edited: Mapping[str, Tensor]) -> Json:
         before = torch.as_tensor(own.trace.look(name).weights)  # (1,h,w)
         cells = int(((weights - before).abs() > SAME * before.abs().max()).sum())
         if cells:
-            looks[name] = {"cells": cells, "of": before.numel(), "moved": round(_moved(before, weights), 4)}
+            moved = float(total_variation(before, weights).nan_to_num(1.0))  # 1 where one has no weight at all
+            looks[name] = {"cells": cells, "of": before.numel(), "moved": round(moved, 4)}
         else:
             frozen.append(name)
     said = {"answer": own.answer, "confidence": own.confidence}
@@ -102,14 +103,6 @@ def _grid(look: Look) -> tuple[int, int] | None:
     if look.weights is None or look.has_steps or not look.is_spatial or look.full is not None:
         return None
     return look.weights.shape[-2], look.weights.shape[-1]
-
-
-def _moved(before: Tensor, after: Tensor) -> float:
-    """Total variation between two maps as shares; 1 where one of them has no weight at all."""
-    sums = float(before.sum()), float(after.sum())
-    if min(sums) <= 0:
-        return 1.0
-    return 0.5 * float((before / sums[0] - after / sums[1]).abs().sum())
 
 
 def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> dict[str, object]:
