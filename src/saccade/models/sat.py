@@ -34,12 +34,7 @@ from torch import Tensor
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import Stages, build_backbone
 from saccade.errors import ConfigError, ShapeError
-from saccade.models.base import (
-    Given,
-    ImageModel,
-    attention_kwargs,
-    marked_given,
-)
+from saccade.models.base import Given, ImageModel
 from saccade.models.caption_decoder import (
     CaptionDecoder,
     EncodedImage,
@@ -50,7 +45,7 @@ from saccade.models.caption_decoder import (
     WordStep,
 )
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
-from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
+from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput
 
 BASELINE_KEEPS = 0.9  # share of the moving average that a batch leaves as it was (Section 4.1)
 WORD = "word"  # the name of the look
@@ -59,9 +54,9 @@ WORD = "word"  # the name of the look
 class SatModel(ImageModel):
     """Pictures (B,3,H,W) and captions (B,T) → logits (B,T,V) and the look ``word``; :meth:`caption` finds captions."""
 
-    sized_by = "input_size"
     Config = SatConfig
     config: SatConfig
+    sized_by = "input_size"
     total = "mean"
     answers_in_one_pass = False  # captions are searched for
 
@@ -169,11 +164,6 @@ class SatModel(ImageModel):
         reward = -(surprise.reshape(words.shape) * counts).sum() / many.clamp_min(1)
         moved = BASELINE_KEEPS * self.baseline + (1 - BASELINE_KEEPS) * reward
         self.baseline.copy_(torch.where(many > 0, moved, self.baseline))
-
-    def forward(self, images: Tensor, words: Tensor, *, attention: Given | None = None) -> Output:
-        """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
-        output = self.forward_raw(images, words, **attention_kwargs(attention))
-        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
 
     def logits_and_answer(self, output: ModelOutput) -> tuple[Tensor, Tensor]:
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""

@@ -11,14 +11,13 @@ Paper: the baseline of Weston et al. 2015 (arXiv:1502.05698) and Sukhbaatar et a
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from saccade.models.base import AskedModel, Encoding, Given, Sentences, Units, Words, attention_kwargs
+from saccade.models.base import AskedModel, Given, Sentences, Units, Words, attention_kwargs
 from saccade.trace import ModelOutput
 
 
@@ -32,6 +31,8 @@ class StoryModel(AskedModel):
     """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
     ``query_bags`` of words, ``length`` in words of the longest story, numbers of sentences in ``rows`` and of
     questions in ``query_row``, words ``said`` before, number of ``passes``."""
+    reading_inputs: ClassVar[tuple[str, ...]] = ()
+    """Those of them that ``encode`` takes; ``ask`` takes the others."""
     switches: ClassVar[tuple[str, ...]] = ()
     """Switches of ``forward_raw`` that a phase may set: ``linear``."""
 
@@ -51,13 +52,12 @@ class StoryModel(AskedModel):
         """Scores of facts in each look (B,T,S), −∞ where there is none, of a model whose gates can be taught."""
         raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
 
-    @abstractmethod
-    def encode(self, story: Tensor) -> Encoding:
-        """What is kept of the stories (B,S,J) before any question."""
-
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Stories (B,S,J) and questions (B,Q) → plain tensors; a model may take more, see :attr:`training_inputs`."""
-        return self.ask(self.encode(story), query, **attention_kwargs(attention))
+    def forward_raw(
+        self, story: Tensor, query: Tensor, *, attention: Given | None = None, **options: Any
+    ) -> ModelOutput:
+        """Stories (B,S,J) and questions (B,Q) → plain tensors; the options are those of ``encode`` and ``ask``."""
+        reading = {name: options.pop(name) for name in self.reading_inputs if name in options}
+        return self.ask(self.encode(story, **reading), query, **options, **attention_kwargs(attention))
 
 
 def in_one_run(words: Tensor) -> Tensor:

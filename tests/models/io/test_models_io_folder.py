@@ -129,21 +129,9 @@ def test_truncated_huge_header_and_overlap_are_refused(folder: Path) -> None:
         "a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]},
         "b": {"dtype": "F32", "shape": [2], "data_offsets": [4, 12]},
     }).encode()  # fmt: skip
-    entries = (
-        {"dtype": "F32", "shape": [-1], "data_offsets": [0, 4]},
-        {"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 4]},
-        {"dtype": "F32", "shape": "x", "data_offsets": [0, 4]},
-        [],
-    )
-    heads = [overlap, *(json.dumps({"a": entry}).encode() for entry in entries)]
-    for data in (
-        b"",
-        good[:4],
-        good[: len(good) // 2],
-        struct.pack("<Q", 2**60) + good[8:],
-        *(struct.pack("<Q", len(head)) + head + bytes(12) for head in heads),
-        b"\xff" * 64,
-    ):
+    beyond = json.dumps({"a": {"dtype": "F32", "shape": [2**62, 2**62], "data_offsets": [0, 4]}}).encode()
+    heads = (struct.pack("<Q", len(head)) + head + bytes(12) for head in (overlap, beyond, b'{"a": []}'))
+    for data in (b"", good[: len(good) // 2], struct.pack("<Q", 2**60) + good[8:], *heads):
         replace_weights(folder, data)
         with pytest.raises(CheckpointError, match=r"model\.safetensors"):
             load_model(folder)
