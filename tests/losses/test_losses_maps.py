@@ -1,0 +1,102 @@
+"""Losses of maps: what misses the evidence, and what different questions share; by hand, and through models."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from saccade.errors import ConfigError
+from saccade.families.question.losses import Default
+from saccade.families.question.task import QuestionTask
+from saccade.losses.maps import evidence_loss, overlap_loss
+from saccade.metrics.maps.localisation import total_variation, true_positive_strength
+from saccade.models.hattnet import HAttNetModel
+from saccade.models.soft import SoftModel
+from saccade.models.stn import StnModel
+from saccade.tasks.picture_task import EvidenceTerm, OverlapTerm
+from tiny_models import example_batch, tiny_config, tiny_model
+
+
+def test_evidence_by_hand() -> None:
+    """Shares 1/4 and 1/2 on the evidence, a third map without evidence: L = (ln 4 + ln 2) / 2."""
+    weights = torch.tensor([[[1.0, 3.0]], [[0.5, 0.5]], [[1.0, 0.0]]])
+    on = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.0]]])
+    found = evidence_loss(weights, on, torch.ones(1, 1, 2))
+    assert float(found) == pytest.approx((math.log(4) + math.log(2)) / 2, abs=1e-6)
+    assert float(evidence_loss(weights[2:], on[2:], torch.ones(1, 1, 2))) == 0
+    assert math.isfinite(float(evidence_loss(torch.zeros(1, 1, 2), on[:1], torch.ones(1, 1, 2))))
+
+
+@pytest.mark.parametrize("kind", [SoftModel, HAttNetModel])
+def test_of_a_model_it_is_the_score_of_its_total_map(kind: type) -> None:
+    """One look, on cells; and a product of gates, on pixels: exp(-L) is the true-positive strength of the trace."""
+    torch.manual_seed(0)
+    model = kind(tiny_config(kind)).eval()
+    inputs, _ = example_batch(kind, 1, 0)
+    raw = model.forward_raw(**inputs)
+    images = inputs["images"]
+    size = (images.shape[-2], images.shape[-1])
+    evidence = torch.zeros(1, *size, dtype=torch.bool)
+    evidence[:, 3:11, 5:20] = True
+    found = EvidenceTerm()(model, raw, evidence)
+    wanted = true_positive_strength(model.wrap(raw, size).trace.image_map("total").detach(), evidence)
+    assert float((-found.detach()).exp()) == pytest.approx(float(wanted), rel=1e-4)
+    assert found.requires_grad
+
+
+def test_a_model_whose_look_is_a_crop_is_refused() -> None:
+    torch.manual_seed(0)
+    model = tiny_model(StnModel).eval()
+    inputs, _ = example_batch(StnModel, 1, 0)
+    raw = model.forward_raw(**inputs)
+    with pytest.raises(ConfigError, match="evidence_weight teaches maps on a fixed grid"):
+        EvidenceTerm()(model, raw, torch.ones(1, *inputs["images"].shape[-2:], dtype=torch.bool))
+
+
+def test_overlap_by_hand() -> None:
+    """Shares (1, 0), (¼, ¾) and (0, 1): minima ¼, 0 and ¾, so ⅓ in the mean; a second picture without overlap."""
+    maps = torch.tensor([[[2.0, 0.0]], [[1.0, 3.0]], [[0.0, 5.0]]])
+    assert float(overlap_loss(maps, 3)) == pytest.approx(1 / 3)
+    apart = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]]])
+    assert float(overlap_loss(apart, 2)) == 0
+    assert float(overlap_loss(torch.cat([apart, apart[:1], apart[:1]]), 2)) == pytest.approx(0.5)
+    assert float(overlap_loss(torch.zeros(2, 1, 2), 2)) == 0
+
+
+def test_it_is_what_total_variation_leaves() -> None:
+    torch.manual_seed(0)
+    one, other = torch.rand(1, 5, 7), torch.rand(1, 5, 7)
+    wanted = 1 - total_variation(one, other)
+    assert float(overlap_loss(torch.cat([one, other]), 2)) == pytest.approx(float(wanted), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", [SoftModel, HAttNetModel])
+def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
+    """One look on its cells; a product of gates on pixels, as the trace lays it."""
+    torch.manual_seed(0)
+    model = kind(tiny_config(kind)).eval()
+    images = example_batch(kind, 1, 0)[0]["images"][:1]
+    size = (images.shape[-2], images.shape[-1])
+    raw = model.forward_raw(images, torch.tensor([0, 2]), asks=2)
+    found = OverlapTerm()(model, raw, size, 2)
+    trace = model.wrap(raw, size).trace
+    maps = trace.image_map("total") if kind is HAttNetModel else trace.looks[0].weights
+    assert maps is not None
+    assert float(found.detach()) == pytest.approx(float(1 - total_variation(*maps.detach().split(1))), abs=1e-4)
+    assert found.requires_grad
+
+
+def task(**data: object) -> QuestionTask:
+    settings = {"name": "mref", "glyphs": "pack", **data}
+    return QuestionTask(model="soft", model_config={"channels": 4, "hidden": 4}, data=settings)
+
+
+def test_a_phase_pays_for_it() -> None:
+    chosen = task(asks=2)
+    batch = chosen.batch(chosen.split("train"), torch.arange(4), 0)
+    raw = chosen.model.train().forward_raw(**chosen.inputs(batch))
+    without, priced = (chosen.loss(raw, batch, Default(overlap_weight=weight)) for weight in (0.0, 3.0))
+    assert "overlap" not in without
+    assert float(priced["loss"].detach()) == pytest.approx(float((without["loss"] + 3 * priced["overlap"]).detach()))
