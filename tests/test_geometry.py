@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from layer_probe import gradient_centre, made_linear
 from saccade import geometry
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 
 Near = Callable[..., None]
 
@@ -313,13 +313,6 @@ def test_a_quarter_turn_turns_the_map(assert_near: Near) -> None:
     maps = torch.arange(16.0).reshape(1, 4, 4)
     frame = torch.tensor([[0.0, -1.0, 4.0], [1.0, 0.0, 0.0]])
     assert_near(geometry.project(maps, frame, (4, 4)), torch.rot90(maps, -1, (1, 2)))
-
-
-def test_projection_refuses_what_has_no_batch_or_another_batch() -> None:
-    with pytest.raises(ShapeError, match="maps"):
-        geometry.project(torch.rand(3, 4), SOFT_FRAME, (10, 10))
-    with pytest.raises(ShapeError, match="frame"):
-        geometry.project(torch.rand(2, 3, 4), SOFT_FRAME.expand(3, 2, 3), (10, 10))
 
 
 def test_half_covered_pixels_by_hand(assert_near: Near) -> None:

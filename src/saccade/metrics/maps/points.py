@@ -144,19 +144,6 @@ def _from_points(points: Tensor, size: Size) -> Tensor:
     return centres - points[:, None, None, :]
 
 
-def fixation_scores(maps: Tensor, points: Tensor, others: Tensor) -> dict[str, Tensor]:
-    """``nss``, ``auc_judd`` and ``auc_shuffled`` (B,), see the module.
-
-    Args:
-        maps: (B,H,W).
-        points: (B,K,2) of each picture.
-        others: (B,M,2) points of other pictures, in pixels of this one; NaN where there are fewer.
-    """
-    maps = _finite(maps)
-    everyone = torch.arange(len(maps), device=maps.device)
-    return _Ranked(maps, others).scores(everyone, points, points[:, :0])
-
-
 def values_at(maps: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     """The value of each map at its points (B,K), 0 where there is none; and where there is one (B,K) bool."""
     height, width = maps.shape[-2:]
