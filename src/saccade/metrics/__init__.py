@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.localisation import total_variation as total_variation
     from saccade.metrics.maps.localisation import true_positive_strength as true_positive_strength
     from saccade.metrics.maps.points import PointScorer as PointScorer
-    from saccade.metrics.maps.points import fixation_scores as fixation_scores
     from saccade.metrics.maps.scorer import Baseline as Baseline
     from saccade.metrics.maps.scorer import MapScorer as MapScorer
     from saccade.metrics.maps.scorer import MapScores as MapScores

@@ -27,15 +27,19 @@ from saccade.trace import AttentionTrace, Look
 from saccade.web.decode import Sandbox
 from saccade.web.errors import ApiError
 from saccade.web.models import ServedModel, Worker, served_models
+from saccade.web.scenes import backgrounds
 from saccade.web.schemas import (
     DigitTruth,
     EditedQuestion,
     Encoding,
+    ModelList,
     Question,
     Questions,
     RenderedScene,
     Scene,
+    SceneMaterial,
     SingleQuestion,
+    Upload,
 )
 from saccade.web.serve import Limits
 from saccade.web.store import (
@@ -43,6 +47,7 @@ from saccade.web.store import (
     StoredAnswer,
     StoredPicture,
     answer_size,
+    bytes_of,
     composed_picture,
     shown_name,
     stored_picture,
@@ -161,10 +166,18 @@ class Service:
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
-    async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
+    async def entries(self) -> ModelList:
+        """The models, as the API tells them."""
+        return ModelList(models=[model.entry() for model in self.models.values()])
+
+    async def material(self) -> SceneMaterial:
+        """What scenes can be made of."""
+        return SceneMaterial(backgrounds=await self.studio.run(backgrounds))
+
+    async def encode(self, sent: Upload) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
-        served = None if model is None else self.models[model].reading_pictures()
-        name = shown_name(name)
+        data, name = bytes_of(sent.picture), shown_name(sent.name)
+        served = None if sent.model is None else self.models[sent.model].reading_pictures()
         try:
             image, notes = await self.decoders.read(data, name)
         except TimeoutError as error:
@@ -195,7 +208,7 @@ class Service:
         served = self.models[asked.model].reading_pictures()
         return await served.run(lambda predictor: self._of_picture(asked, served, predictor, asked.attention))
 
-    async def ask_all(self, asked: Questions) -> list[Json]:
+    async def ask_all(self, asked: Questions) -> Json:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
         served = self.models[asked.model].reading_pictures()
 
@@ -204,7 +217,7 @@ class Service:
             found = predictor.ask_all(served.encoded(predictor, kept))
             return [view_of(each, family=served.facts.family, total=False) for each in found]
 
-        return await served.run(answer)
+        return {"schema": "saccade.views/1", "views": await served.run(answer)}
 
     def close(self) -> None:
         """Take no more work."""

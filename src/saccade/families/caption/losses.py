@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from saccade.config import Portion, Weight
+from saccade.config import Weight
 from saccade.errors import ConfigError
 from saccade.families.caption.data import CaptionFiles, CaptionSplit
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
@@ -45,8 +45,6 @@ class Soft:
 
     penalty: Weight = 1.0
     """λ, the weight of the penalty."""
-    smoothing: Portion = 0.0
-    """ε, the share of each word that goes to all words alike (smoothed labels)."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +53,6 @@ class Hard:
 
     entropy: Weight = ENTROPY_WEIGHT
     """λ_e, the weight of the bonus; by default that of the released code."""
-    smoothing: Portion = 0.0
-    """ε, the share of each word that goes to all words alike (smoothed labels)."""
     judged: ClassVar[dict[str, Any]] = {}
     """How a draw is judged: options of :func:`~saccade.losses.captions.hard_attention_loss`."""
 

@@ -46,7 +46,6 @@ from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,
     hard_attention_loss,
-    smoothed_cross_entropy,
     word_log_likelihood,
 )
 from saccade.losses.policy import self_critical_loss
@@ -197,13 +196,11 @@ class CaptionTask(PictureTask):
         words = batch["words"]
         if isinstance(loss, Soft):
             likelihood = caption_cross_entropy(output.logits, words)
-            taught = smoothed_cross_entropy(output.logits, words, loss.smoothing) if loss.smoothing else likelihood
             penalty = doubly_stochastic(output.acts["word"].weights, words)
-            found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
+            found = {"loss": likelihood + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
             found["log_likelihood"] = -likelihood * len(words) / _steps(words)
         else:
-            options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
-            found = hard_attention_loss(output, words, output.baseline, **options)
+            found = hard_attention_loss(output, words, output.baseline, entropy_weight=loss.entropy, **loss.judged)
         return {**found, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
