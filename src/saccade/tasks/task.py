@@ -23,7 +23,7 @@ from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import Split, checked_split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError, nearest, prefix_errors
+from saccade.errors import ConfigError, DataError, SaccadeError, nearest
 from saccade.families import family, model_spec
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel
@@ -349,12 +349,15 @@ class Task(ABC):
             phase: what a recipe says of it.
             learning: names of the parameters that it trains.
         """
-        with prefix_errors(f"phase '{phase.name}'"):
+        try:
             if phase.data not in self.data_choices:
                 raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.data_choices)}")
             if phase.features == "kept" and (why := self.why_not_kept(phase.data, learning)):
                 raise ConfigError(f"features 'kept': {why}")
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
+        except SaccadeError as error:
+            error.args = (f"phase '{phase.name}': {error}",)
+            raise
 
     def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
         """Why the features of a frozen encoder cannot be kept: a step needs more than these. Empty: they can be."""
