@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from layer_probe import gradient_centre, made_linear
 from saccade import geometry
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 
 Near = Callable[..., None]
 
@@ -98,19 +98,6 @@ def test_one_layer_by_hand(layer: nn.Module, scale: float, first_centre: float, 
     assert_near(geometry.apply(frame, torch.tensor([0.5, 0.5])), [first_centre, first_centre])
 
 
-def test_small_stack_by_hand(assert_near: Near) -> None:
-    """Each {valid 3×3, 2×2 pooling} turns start s and stride d into s + 1.5·d and 2·d, so from the pixel centre 0.5
-    and stride 1: 2, 5, 11, 23 and 2, 4, 8, 16."""
-    frame = geometry.identity()
-    starts = []
-    for _ in range(4):
-        frame = geometry.frame_through([nn.Conv2d(1, 1, 3), nn.ReLU(), nn.MaxPool2d(2)], frame)
-        starts.append(geometry.apply(frame, torch.tensor([0.5, 0.5]))[0].item())
-    assert starts == [2, 5, 11, 23]
-    cells = torch.tensor([[k + 0.5, 0.5] for k in range(4)])
-    assert_near(geometry.apply(frame, cells)[:, 0], [23.0, 39.0, 55.0, 71.0])
-
-
 @st.composite
 def layers(draw: st.DrawFn) -> nn.Module:
     """A convolution or pooling of any kind, padded or not."""
@@ -191,13 +178,6 @@ def test_tilt_by_hand(assert_near: Near) -> None:
     assert_near(geometry.apply(frames, torch.tensor([4.0, 4.0])), [[4.5, 4.0], [3.0, 3.0], [3.0, 3.5]])
     assert_near(geometry.apply(frames, torch.tensor([5.0, 3.0])), [[5.0, 3.0], [4.0, 4.0], [4.0, 4.0]])
     assert_near(torch.linalg.det(frames[..., :2]), [1.0] * 3)
-
-
-def test_crop_inside_a_crop(assert_near: Near) -> None:
-    """The right half of the crop x 20..60 is x 40..60; its grid of 8 cells has 2.5 pixels a cell."""
-    outer = geometry.crop_frame(torch.tensor([20.0, 0.0, 60.0, 40.0]), (16, 16))
-    inner = geometry.crop_frame(torch.tensor([8.0, 0.0, 16.0, 8.0]), (8, 8))
-    assert_near(geometry.compose(outer, inner), [[2.5, 0.0, 40.0], [0.0, 2.5, 0.0]])
 
 
 @given(frames(), st.tuples(st.integers(1, 9), st.integers(1, 9)), st.tuples(st.integers(1, 40), st.integers(1, 40)))
@@ -333,13 +313,6 @@ def test_a_quarter_turn_turns_the_map(assert_near: Near) -> None:
     maps = torch.arange(16.0).reshape(1, 4, 4)
     frame = torch.tensor([[0.0, -1.0, 4.0], [1.0, 0.0, 0.0]])
     assert_near(geometry.project(maps, frame, (4, 4)), torch.rot90(maps, -1, (1, 2)))
-
-
-def test_projection_refuses_what_has_no_batch_or_another_batch() -> None:
-    with pytest.raises(ShapeError, match="maps"):
-        geometry.project(torch.rand(3, 4), SOFT_FRAME, (10, 10))
-    with pytest.raises(ShapeError, match="frame"):
-        geometry.project(torch.rand(2, 3, 4), SOFT_FRAME.expand(3, 2, 3), (10, 10))
 
 
 def test_half_covered_pixels_by_hand(assert_near: Near) -> None:

@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import ConfigError, DataError
 from saccade.files import MAX_PIXELS
 
 Size = tuple[int, int]
@@ -270,11 +270,7 @@ def project(maps: Tensor, frame: Tensor, size: Size) -> Tensor:
     Bilinear between cell centres; outside the outermost centres the edge cells go on to the border. The result has the
     type of the maps but is computed in float64, so that in float32 a uniform map stays uniform to the last bit.
     """
-    if maps.dim() < 3:
-        raise ShapeError("maps", "(B,…,h,w)", maps.shape)
     batched = _batched(frame.to(maps.device))  # (B|1,2,3)
-    if batched.shape[0] not in (1, maps.shape[0]):
-        raise ShapeError("frame", f"(2,3) or ({maps.shape[0]},2,3)", frame.shape)
     flat = maps.reshape(maps.shape[0], -1, *maps.shape[-2:]).to(torch.float64)  # (B,N,h,w)
     if _is_axis_aligned(batched):  # two small products
         rows = _hat_weights(batched[:, 1, 1], batched[:, 1, 2], maps.shape[-2], size[0])  # (B|1,H,h)

@@ -186,5 +186,4 @@ def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:
         image_size=own["image_size"],
         total=document.total,
         meta=document.meta,
-        schema_version=document.schema_version,
     )

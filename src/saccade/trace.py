@@ -33,8 +33,6 @@ _FAR = 1.5
 
 Total = Literal["product", "mean", "last"]
 
-SCHEMA_VERSION = 1
-
 COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
     "product": (torch.mul, 1.0),
     "mean": (torch.add, 0.0),  # divided by the count in the end
@@ -57,7 +55,6 @@ class AttentionTrace(ShortRepr):
     total: Total = "last"
     """How this model's acts combine into one map."""
     meta: Mapping[str, Any] = field(default_factory=dict)
-    schema_version: int = SCHEMA_VERSION
 
     def __len__(self) -> int:
         answered = 0 if self.answer is None else self.answer.shape[0]

@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 import torch
 from row_pictures import folder_of, png
-from typer.testing import CliRunner
 
 from saccade import look_folder
 from saccade.adapters import folder, rows
 from saccade.adapters.folder import read_rows
-from saccade.commands.door import app
 from saccade.errors import DataError, OutputError
 from saccade.models.likeness import Fit
 from saccade.predict import load
 from tiny_models import save_tiny
+from typed import typed
 
 
 @pytest.fixture(scope="module")
@@ -149,9 +148,9 @@ def test_pictures_that_the_model_does_not_know_are_counted(
 
 def test_the_command_line_writes_rows_and_says_what_became_of_them(model: str, pictures: Path, tmp_path: Path) -> None:
     asked = ["look", str(pictures), "--model", model, "--ask", "1", "--engine", "local", "--device", "cpu"]
-    done = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--json"])
+    done = typed(*asked, "--out", str(tmp_path / "out"), "--json")
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert (told["rows"], told["errors"], told["parts"]) == (7, 0, 1)
-    shown = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "out"), "--resume"])
+    shown = typed(*asked, "--out", str(tmp_path / "out"), "--resume")
     assert "1 of 1 files" in shown.output

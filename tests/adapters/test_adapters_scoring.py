@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 import torch
 from row_pictures import folder_of
-from typer.testing import CliRunner
 
 from saccade import look_folder, report, score
 from saccade.adapters.folder import row_records
-from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError
 from saccade.metrics.maps.localisation import PrCounts, pr_counts
 from saccade.predict import load
 from tiny_models import save_tiny
+from typed import typed
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +94,9 @@ def test_report_draws_the_first_rows_on_their_pictures(job: dict[str, Path], tmp
     assert "data:image/" in page
     assert "Of the 5 rows in" in page
     assert "3 are left out, 1 of them without an answer" in page
-    told = CliRunner().invoke(app, ["report", str(job["out"]), "--out", str(tmp_path / "page.html")])
+    told = typed("report", str(job["out"]), "--out", str(tmp_path / "page.html"))
     assert "1 are left out" in told.stderr
-    assert (
-        CliRunner()
-        .invoke(app, ["report", str(job["out"]), "-o", str(tmp_path / "new.html")])
-        .stderr.endswith("new.html\n")
-    )
+    assert typed("report", job["out"], "-o", tmp_path / "new.html").stderr.endswith("new.html\n")
 
 
 def test_a_picture_that_is_gone_is_drawn_grey(job: dict[str, Path], tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
 
 from saccade.attention.memory import CODES, SentenceCode, memory_hop
 from saccade.errors import ShapeError
@@ -69,27 +68,6 @@ def test_given_weights_are_used_as_they_are_and_scores_stay_its_own(assert_near:
     assert_near(hop.scores, [[math.log(3.0), 0.0]])
     with pytest.raises(ShapeError, match="weights"):
         memory_hop(QUERY, KEYS, VALUES, weights=given[:, :1])
-
-
-@pytest.mark.parametrize("options", [{}, {"linear": True}, {"present": torch.tensor([[True, False, True]] * 2)}])
-def test_a_hop_against_loops_and_its_gradients(options: dict[str, object]) -> None:
-    generator = torch.Generator().manual_seed(1)
-    query, keys, values = (
-        torch.randn(*shape, dtype=torch.float64, generator=generator).requires_grad_()
-        for shape in ((2, 4), (2, 3, 4), (2, 3, 4))
-    )
-    hop = memory_hop(query, keys, values, **options)  # type: ignore[arg-type]
-    u, m, c = (each.tolist() for each in (query, keys, values))
-    present = options.get("present", torch.ones(2, 3, dtype=torch.bool))
-    assert isinstance(present, Tensor)
-    for b in range(2):
-        scores = [sum(u[b][k] * m[b][i][k] for k in range(4)) for i in range(3)]
-        parts = [math.exp(score) if present[b, i] else 0.0 for i, score in enumerate(scores)]
-        weights = scores if options.get("linear") else [part / sum(parts) for part in parts]
-        context = [sum(weights[i] * c[b][i][k] for i in range(3)) for k in range(4)]
-        torch.testing.assert_close(hop.weights[b].detach(), torch.tensor(weights, dtype=torch.float64))
-        torch.testing.assert_close(hop.context[b].detach(), torch.tensor(context, dtype=torch.float64))
-    assert torch.autograd.gradcheck(lambda *given: memory_hop(*given, **options).context, (query, keys, values))
 
 
 def coefficient(code: str, k: int, j: int, d: int, words: int, longest: int) -> float:

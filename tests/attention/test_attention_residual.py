@@ -88,32 +88,6 @@ def test_twice_the_size_is_what_torch_makes_of_it(size: tuple[int, int]) -> None
     torch.testing.assert_close(upsample_like(features, like), expected, rtol=0, atol=1e-12)
 
 
-class Counted(nn.Module):
-    """A unit that does nothing but note the sizes that it saw."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[tuple[int, int]] = []
-
-    def forward(self, features: Tensor) -> Tensor:
-        self.seen.append((features.shape[-2], features.shape[-1]))
-        return features
-
-
-@pytest.mark.parametrize(("pools", "units"), [(1, 2), (2, 5), (3, 8)])
-def test_a_branch_has_its_units_at_the_right_sizes(pools: int, units: int) -> None:
-    """One a level down, one more at the lowest; up again one beside and one after each sum, but none at the end."""
-    made: list[Counted] = []
-    branch = MaskBranch(4, pools, lambda channels: made.append(Counted()) or made[-1])
-    branch.eval()(torch.randn(1, 4, 32, 16))
-    assert len(made) == units
-    level = [(32 >> step, 16 >> step) for step in range(1, pools + 1)]
-    assert [unit.seen for unit in branch.down] == [[size] for size in level]
-    assert branch.lowest.seen == [level[-1]]
-    assert [unit.seen for unit in branch.skip] == [[size] for size in level[:-1]]
-    assert [unit.seen for unit in branch.up] == [[size] for size in level[:-1]]
-
-
 def test_what_is_added_on_the_way_up_comes_from_the_way_down() -> None:
     """With units that do nothing, the map before the head is the pooled maps added up, each enlarged."""
     branch = MaskBranch(2, 3, lambda channels: nn.Identity()).eval()
@@ -132,16 +106,6 @@ def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
         4, 1, lambda channels: nn.Conv2d(channels, channels, 1), mask_type=kind, residual=residual
     ).eval()
     return gate, torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("residual", [True, False])
-def test_the_look_makes_the_features_again(kind: str, residual: bool) -> None:
-    gate, before, trunk = made(kind, residual)
-    context, look = gate(before, trunk)
-    look.validate()
-    torch.testing.assert_close(look.rebuild(trunk), context, rtol=0, atol=1e-6)
-    assert look.base == (1.0 if residual else 0.0)
 
 
 @pytest.mark.parametrize("residual", [True, False])

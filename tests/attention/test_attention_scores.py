@@ -62,24 +62,6 @@ def test_equation_2_by_hand(assert_near: Near) -> None:
     assert_near(scores, [[[-1.75, 0.25], [3.25, 5.25]]])
 
 
-def test_equation_9_by_hand(assert_near: Near) -> None:
-    """Context 3 with all weights 1: a cell's score is the sum of its 3×3 neighbourhood, zeros beyond the border.
-
-    f = (1, 2, 3; 4, 5, 6): corner (0,0) sees 1+2+4+5 = 12, the middle column sees everything = 21,
-    corner (0,2) sees 2+3+5+6 = 16; both rows see the same. The query adds 1 to each.
-    """
-    scorer = filled(
-        AdditiveScorer(1, 1, hidden=1, context=3),
-        from_features__weight=torch.ones(1, 1, 3, 3),
-        from_features__bias=[0.0],
-        from_query__weight=[1.0],
-        to_score__weight=[1.0],
-        to_score__bias=[0.0],
-    )
-    scores = scorer(torch.tensor([[[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]]]), torch.tensor([[1.0]]))
-    assert_near(scores, [[[13.0, 22.0, 17.0], [13.0, 22.0, 17.0]]])
-
-
 def test_equation_3_by_hand(assert_near: Near) -> None:
     """Scores ln 1, ln 2, ln 3, ln 4: weights 0.1, 0.2, 0.3, 0.4."""
     scores = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]).log()

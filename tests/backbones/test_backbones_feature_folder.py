@@ -95,12 +95,10 @@ def test_it_is_a_backbone_that_cannot_see(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("maps", "note", "said"),
     [
-        ({"a": MAP[0]}, None, "three axes"),
         ({"a": MAP.astype(int)}, None, "int64"),
         ({"a": MAP * np.nan}, None, "NaN or infinity"),
         ({"a": np.array([{}])}, None, "cannot be read .*allow_pickle"),
         ({"a": MAP}, {"fit": "stretch"}, "features.json: .*fit"),
-        ({"a": MAP}, {"crop": 0}, "features.json: .*crop"),
     ],
 )
 def test_what_is_wrong_is_said(tmp_path: Path, maps: dict[str, Any], note: Any, said: str) -> None:

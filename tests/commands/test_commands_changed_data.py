@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner
 
 import saccade
 from question_tables import write_table
-from saccade.commands.door import app
 from saccade.data.scenes import glyphs
 from saccade.errors import DataError
 from tiny_runs import train_tiny
@@ -110,27 +107,8 @@ def test_a_picture_that_was_replaced_by_another_of_its_size_is_refused(tmp_path:
         go_on(out)
 
 
-def test_by_command_line_a_change_is_refused_with_code_2_or_accepted_and_kept(tmp_path: Path, table: Path) -> None:
-    out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
-    rewrite(table, rotated("label"))
-    runner = CliRunner()
-    arguments = ["train", "--resume", "--out", str(out), "--device", "cpu", "--quiet"]
-    refused = runner.invoke(app, arguments)
-    assert refused.exit_code == 2
-    assert "rows was " in " ".join(refused.output.split())
-    accepted = runner.invoke(app, [*arguments, "--accept-changed-data"])
-    assert accepted.exit_code == 0, accepted.output
-    kept = json.loads((out / "model" / "config.json").read_text(encoding="utf-8"))["training"]["data_changes"]
-    assert kept[0].startswith("from step 1 on: rows was ")
-
-
-def stopped_scenes(out: Path, *more: str) -> Path:
-    assert train_tiny(out, *more, max_minutes=1e-9).step == 1
-    return out
-
-
 def test_another_glyph_pool_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = stopped_scenes(tmp_path / "r")
+    out = train_tiny(tmp_path / "r", max_minutes=1e-9).out
     pack = glyphs.load_pack()
     other = glyphs.GlyphSet(pack.images.roll(1, dims=0), pack.labels, pack.name)
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
 import saccade
 from saccade.commands import door, terminal
-from saccade.commands.door import app
 from saccade.commands.signature import Command, Number, check_call
 from saccade.errors import ConfigError, DataError
+from typed import typed
 
 
 def stretch(
@@ -59,7 +59,7 @@ def stretch(
 
 STRETCH = Command(
     stretch,
-    lambda result, given, quiet: terminal.say(f"stretched {result['model']}, {quiet}"),
+    lambda result, given, remark: (terminal.say(f"stretched {result['model']}"), remark("it is longer now")),
     place={"model": "MODEL"},
     names={"out": "-o", "parts": "--part", "thin": "--thin/--thick"},
     commas=frozenset({"weights"}),
@@ -71,14 +71,10 @@ STRETCH = Command(
 @pytest.fixture
 def stretched(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
     def call(*args: object) -> Result:
-        return CliRunner().invoke(app, ["look", *map(str, args)])
+        return typed("look", *args)
 
     monkeypatch.setattr(door.Lazy, "get_command", lambda self, ctx, name: door.as_command("stretch", STRETCH))
     return call
-
-
-def run(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def test_options_are_what_the_signature_says(stretched: Callable[..., Result]) -> None:
@@ -96,8 +92,8 @@ def test_options_are_what_the_signature_says(stretched: Callable[..., Result]) -
 
 def test_printing_progress_and_exit_code(stretched: Callable[..., Result]) -> None:
     loud, quiet = stretched("m", "--out", "x"), stretched("m", "--out", "x", "--quiet")
-    assert (loud.stdout, loud.stderr) == ("stretched m, False\n", "stretch …\n")
-    assert (quiet.stdout, quiet.stderr) == ("stretched m, True\n", "")
+    assert (loud.stdout, loud.stderr) == ("stretched m\n", "stretch …\nit is longer now\n")
+    assert (quiet.stdout, quiet.stderr) == ("stretched m\n", "")
     assert stretched("m", "--out", "x", "--resume").exit_code == 3
 
 
@@ -116,33 +112,30 @@ def test_help_is_made_of_the_docstring(stretched: Callable[..., Result]) -> None
 
 
 @pytest.mark.parametrize(
-    ("wrong", "named"),
+    ("wrong", "words", "named"),
     [
-        ({"factor": 10}, "0 to 9"),
-        ({"factor": "2"}, "factor"),
-        ({"many": 0}, "1 or more"),
-        ({"many": 1.5}, "whole"),
-        ({"many": True}, "whole"),
-        ({"kind": "sofd"}, "soft"),
+        ({"factor": 10}, ["--factor", "10"], "0 to 9"),
+        ({"factor": "2"}, ["--factor", "x"], "factor"),
+        ({"many": 0}, ["--many", "0"], "1 or more"),
+        ({"many": 1.5}, ["--many", "1.5"], "many"),
+        ({"many": True}, ["--many", "x"], "many"),
+        ({"kind": "sofd"}, ["--kind", "sofd"], "soft"),
     ],
 )
-def test_python_is_refused_what_the_command_line_is(wrong: dict[str, Any], named: str) -> None:
+def test_python_is_refused_what_the_command_line_is(
+    stretched: Callable[..., Result], wrong: dict[str, Any], words: list[str], named: str
+) -> None:
     with pytest.raises(ConfigError, match=named):
         stretch("m", out="x", **wrong)
+    assert_refused(stretched("m", "--out", "x", *words), named)
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["--factor", "10"], "0 to 9"),
-        (["--factor", "x"], "factor"),
-        (["--kind", "sofd"], "soft"),
-        (["--frob"], "--frob"),
-        ([], "--out"),
-    ],
-)
-def test_wrong_options_exit_with_2(stretched: Callable[..., Result], words: list[str], named: str) -> None:
-    result = stretched("m", *(["--out", "x"] if words else []), *words)
+def test_options_that_are_not_there_or_are_missing_are_named(stretched: Callable[..., Result]) -> None:
+    assert_refused(stretched("m", "--out", "x", "--frob"), "--frob")
+    assert_refused(stretched("m"), "--out")
+
+
+def assert_refused(result: Result, named: str) -> None:
     assert result.exit_code == 2
     assert named in result.stderr
     assert "Traceback" not in result.output
@@ -162,9 +155,9 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
         raise error
 
     monkeypatch.setattr("saccade.data.files.example", failing)
-    result = run("look", "--example", "digits")
+    result = typed("look", "--example", "digits")
     assert (result.exit_code, result.stderr.strip()) == (2, line)
-    assert "Traceback" in run("look", "--example", "digits", "--debug").stderr
+    assert "Traceback" in typed("look", "--example", "digits", "--debug").stderr
 
 
 def test_an_error_names_options_as_they_are_typed(
@@ -185,13 +178,13 @@ def test_other_errors_are_tracebacks_and_ctrl_c_is_130(monkeypatch: pytest.Monke
             raise error
 
         monkeypatch.setattr("saccade.data.files.example", failing)
-        assert run("look", "--example", "digits").exit_code == code
+        assert typed("look", "--example", "digits").exit_code == code
 
 
 def test_help_version_and_no_arguments() -> None:
-    assert run("--version").stdout.strip() == f"saccade {saccade.__version__}"
+    assert typed("--version").stdout.strip() == f"saccade {saccade.__version__}"
     for args in (["--help"], ["-h"], []):
-        assert all(f"  {verb}" in run(*args).output for verb in door.VERBS)
+        assert all(f"  {verb}" in typed(*args).output for verb in door.VERBS)
 
 
 @pytest.mark.parametrize("args", [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["data", "make", "-h"]])

@@ -6,20 +6,15 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
 
 import saccade
 from saccade import zoo
-from saccade.commands.door import app
 from tiny_models import save_tiny
-
-
-def run(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
+from typed import typed
 
 
 def test_list_everything_or_one_catalog() -> None:
-    everything = json.loads(run("list", "--json").stdout)
+    everything = json.loads(typed("list", "--json").stdout)
     assert set(everything) == {"models", "backbones", "recipes", "data", "examples", "zoo"}
     weights = {name: entry["weights"] for name, entry in everything["backbones"].items()}
     assert weights["small"] == "none"
@@ -27,9 +22,9 @@ def test_list_everything_or_one_catalog() -> None:
     for version in range(3):
         assert weights[f"efficientnet-lite{version}"] == f"saccade data get efficientnet-lite{version}-imagenet"
     assert everything["models"]["soft"]["paper"]
-    assert list(json.loads(run("list", "data", "--json").stdout)) == ["data"]
-    assert "soft" in run("list", "models").stdout
-    short, whole = run("list").stdout.splitlines(), run("list", "--all").stdout.splitlines()
+    assert list(json.loads(typed("list", "data", "--json").stdout)) == ["data"]
+    assert "soft" in typed("list", "models").stdout
+    short, whole = typed("list").stdout.splitlines(), typed("list", "--all").stdout.splitlines()
     assert len(short) < 50 < len(whole)
     assert "a picture and a question in, one label (or several) out" in short
     assert sum(line.startswith("  hattnet-ctx-sparse-mref ") for line in short) == 1
@@ -38,18 +33,18 @@ def test_list_everything_or_one_catalog() -> None:
 @pytest.mark.parametrize("kind", [None, "models", "backbones", "recipes", "data", "examples"])
 def test_lists_are_short_and_fit_80_columns(kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    lines = run(*filter(None, ["list", kind])).stdout.splitlines()
+    lines = typed(*filter(None, ["list", kind])).stdout.splitlines()
     assert len(lines) < 50
     assert max(map(len, lines)) <= 80
 
 
 def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
-    short, full = run("list", "recipes").stdout, run("list", "recipes", "soft*").stdout
-    found = json.loads(run("list", "recipes", "soft*", "--json").stdout)["recipes"]
+    short, full = typed("list", "recipes").stdout, typed("list", "recipes", "soft*").stdout
+    found = json.loads(typed("list", "recipes", "soft*", "--json").stdout)["recipes"]
     assert re.search(rf"^  soft\* +{len(found)} ", short, re.MULTILINE)
     assert "soft-mref" not in short
     assert all(name.startswith("soft") and f"\n{name}\n" in full for name in found)
-    refused = run("list", "models", "sfot")
+    refused = typed("list", "models", "sfot")
     assert refused.exit_code == 2
     assert "models: no name fits 'sfot'; did you mean 'soft'" in refused.stderr
 
@@ -58,10 +53,10 @@ def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: p
     from saccade.models.facts import Score
 
     monkeypatch.setattr(zoo, "ZOO", tmp_path)
-    assert "none yet" in run("list", "zoo").stdout
+    assert "none yet" in typed("list", "zoo").stdout
     save_tiny(tmp_path / "good", name="good", scores=(Score("mref", "test", 1234, metrics={"accuracy": 0.5}),))
     (save_tiny(tmp_path / "bad") / "config.json").write_text("{")
-    listed = json.loads(run("list", "zoo", "--json").stdout)["zoo"]
+    listed = json.loads(typed("list", "zoo", "--json").stdout)["zoo"]
     assert listed["good"] == {
         "architecture": "soft",
         "parameters": 964,
@@ -71,7 +66,7 @@ def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: p
         "licence": "open",
     }
     assert listed["bad"]["architecture"] == "damaged"
-    assert run("list", "zoo").exit_code == 0
+    assert typed("list", "zoo").exit_code == 0
 
 
 def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -80,7 +75,7 @@ def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypa
     (tmp_path / "home" / "mnist").mkdir(parents=True)
     (tmp_path / "home" / "mnist" / "x").write_bytes(b"12345")
     save_tiny(tmp_path / "zoo" / "good")
-    result = run("doctor", "--json")
+    result = typed("doctor", "--json")
     found = json.loads(result.stdout)
     assert found["scene_makers"]["cpu"] == "NumPy"
     assert result.exit_code == 0
@@ -92,7 +87,7 @@ def test_doctor_says_what_is_there_and_verifies_the_zoo(tmp_path: Path, monkeypa
     assert list(found["programs"]) == ["METEOR 1.5"]
     weights = save_tiny(tmp_path / "zoo" / "bad") / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"!")
-    result = run("doctor")
+    result = typed("doctor")
     assert result.exit_code == 2
     assert "problem: bad: " in result.stderr
     assert "all is well" not in result.stdout
@@ -109,7 +104,7 @@ def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatc
         "pillow; extra == 'ok'",
     ]
     monkeypatch.setattr(importlib.metadata, "requires", lambda name: needed)
-    result = run("doctor", "--json")
+    result = typed("doctor", "--json")
     found = json.loads(result.stdout)
     assert result.exit_code == 2
     assert list(found["packages"]) == ["torch", "no-such-core"]
@@ -124,7 +119,7 @@ def test_doctor_names_a_foreign_saccade(tmp_path: Path, monkeypatch: pytest.Monk
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: saccade\nVersion: 7.1\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    result = run("doctor", "--json")
+    result = typed("doctor", "--json")
     (named,) = (line for line in json.loads(result.stdout)["problems"] if line.startswith("saccade 7.1"))
     assert "pip uninstall saccade" in named
     assert result.exit_code == 2
@@ -132,13 +127,13 @@ def test_doctor_names_a_foreign_saccade(tmp_path: Path, monkeypatch: pytest.Monk
 
 def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "nothing"))
-    made = run("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
+    made = typed("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
     assert made.exit_code == 0, made.stderr
     assert len(list((tmp_path / "scenes").glob("*.png"))) == 3
     assert len((tmp_path / "scenes" / "scenes.jsonl").read_text().splitlines()) == 3
-    again = run("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
+    again = typed("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
     assert again.exit_code == 2
-    sheet = run("data", "show", "mref", "--out", tmp_path / "sheet.png", "--count", 4, "--glyphs", "pack")
+    sheet = typed("data", "show", "mref", "--out", tmp_path / "sheet.png", "--count", 4, "--glyphs", "pack")
     assert sheet.exit_code == 0, sheet.stderr
     assert (tmp_path / "sheet.png").stat().st_size > 1000
 
@@ -153,7 +148,7 @@ def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pyte
     ],
 )
 def test_wrong_names_of_data(args: list[str], word: str) -> None:
-    result = run(*args)
+    result = typed(*args)
     assert result.exit_code == 2
     assert word in result.stderr
 
@@ -167,9 +162,9 @@ def test_data_get_reports_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path:
         return tmp_path
 
     monkeypatch.setattr("saccade.data.fetch.fetch", fetch)
-    assert str(tmp_path) in run("data", "get", "mref").stderr.replace("\n", "")
+    assert str(tmp_path) in typed("data", "get", "mref").stderr.replace("\n", "")
     assert asked == ["mnist"]  # the data set names its own download
-    assert "mref" in run("data", "list").stdout
+    assert "mref" in typed("data", "list").stdout
 
 
 def test_a_path_alone_is_recognised_and_said(tmp_path: Path) -> None:
@@ -178,7 +173,7 @@ def test_a_path_alone_is_recognised_and_said(tmp_path: Path) -> None:
             place = tmp_path / "photos" / name / f"{number}.png"
             place.parent.mkdir(parents=True, exist_ok=True)
             Image.new("RGB", (8, 8), (10 * number, len(name), ord(name[0]))).save(place)
-    result = run("data", "show", f"{tmp_path}/photos/", "--split", "train", "--out", tmp_path / "sheet.png")
+    result = typed("data", "show", f"{tmp_path}/photos/", "--split", "train", "--out", tmp_path / "sheet.png")
     assert result.exit_code == 0, result.output
     assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
     assert "2 classes" in result.stderr

@@ -10,12 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from typer.testing import CliRunner, Result
 
 import saccade
-from saccade.commands.door import app
 from saccade.record import read_record
 from tiny_models import save_tiny
+from typed import error_line, typed
 
 
 @pytest.fixture(scope="module")
@@ -33,24 +32,11 @@ def album(tmp_path: Path) -> Path:
     return folder
 
 
-def run(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-def error_line(result: Result) -> str:
-    """The one line on stderr that a user's mistake ends with."""
-    assert result.exit_code == 2
-    assert "Traceback" not in result.output
-    last = result.stderr.strip().splitlines()[-1]
-    assert last.startswith("error: ")
-    return last
-
-
 def test_every_table_and_remark_names_pictures_shortly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Steps on the way and remarks too; a screen of 80 columns has no room for a path."""
     monkeypatch.setenv("COLUMNS", "80")
     Image.new("RGB", (40, 30), (200, 30, 30)).save(tmp_path / "red.png")
-    found = run("look", tmp_path / "red.png", "--model", "racnn-details")
+    found = typed("look", tmp_path / "red.png", "--model", "racnn-details")
     said = found.stdout + found.stderr
     assert "what each step says" in said
     assert said.count("red.png") == 2, said
@@ -59,7 +45,7 @@ def test_every_table_and_remark_names_pictures_shortly(monkeypatch: pytest.Monke
 
 def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, album: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    result = run("look", album, "--model", model, "--ask", "north", "--out", out, "--batch", 2)
+    result = typed("look", album, "--model", model, "--ask", "north", "--out", out, "--batch", 2)
     assert result.exit_code == 0
     stems = ["a-ask-north", "a-ask-north-2", "b-ask-north"]
     assert sorted(path.name for path in out.iterdir()) == sorted(
@@ -71,7 +57,7 @@ def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, 
 
 def test_json_is_one_object_a_line_and_nothing_else(model: str, album: Path) -> None:
     (album / "broken.png").write_bytes(b"no")
-    result = run("look", str(album / "*.*"), "--model", model, "--ask", 0, "--json")
+    result = typed("look", str(album / "*.*"), "--model", model, "--ask", 0, "--json")
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     assert result.exit_code == 0
     assert [Path(line["picture"]).name for line in lines if "answer" in line] == ["a.png", "b.jpg"]
@@ -81,13 +67,13 @@ def test_json_is_one_object_a_line_and_nothing_else(model: str, album: Path) -> 
 def test_several_models_stand_side_by_side(model: str, album: Path, tmp_path: Path) -> None:
     other = str(save_tiny(tmp_path / "other", seed=1, name="other"))
     asked = ("look", album / "a.png", "--model", model, "--model", other, "--ask", "north")
-    result = run(*asked, "--out", tmp_path / "out")
+    result = typed(*asked, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.stderr
     assert {"tiny", "other"} <= set(result.stdout.split())
     assert Image.open(tmp_path / "out" / "a-ask-north-compare.png").width > 800
     assert "<html" in (tmp_path / "out" / "a-ask-north-compare.html").read_text()
     seen = saccade.look(album / "a.png", "north", model=[model, other])
-    lines = [json.loads(line) for line in run(*asked, "--json").stdout.splitlines()]
+    lines = [json.loads(line) for line in typed(*asked, "--json").stdout.splitlines()]
     assert lines == json.loads(json.dumps([each.to_json() for each in seen]))
     assert [[each.model for each in of_one] for of_one in saccade.look([album], "north", model=[model, other])] == [
         ["tiny", "other"]
@@ -98,7 +84,7 @@ def test_bad_pictures_are_reported_counted_and_skipped(model: str, album: Path, 
     data = (album / "b.jpg").read_bytes()
     (album / "cut.jpg").write_bytes(data[: len(data) // 2])
     (album / "zero.png").write_bytes(b"")
-    result = run("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out")
+    result = typed("look", album, "--model", model, "--ask", 1, "--out", tmp_path / "out")
     assert result.exit_code == 0
     assert result.stderr.count("skipped: ") == 2
     assert "cut.jpg" in result.stderr
@@ -109,9 +95,9 @@ def test_bad_pictures_are_reported_counted_and_skipped(model: str, album: Path, 
 
 def test_if_all_are_bad_the_exit_code_is_2(model: str, tmp_path: Path) -> None:
     (tmp_path / "one.png").write_bytes(b"")
-    assert "0 bytes" in error_line(run("look", tmp_path, "--model", model, "--ask", 1))
+    assert "0 bytes" in error_line(typed("look", tmp_path, "--model", model, "--ask", 1))
     (tmp_path / "two.png").write_bytes(b"x")
-    assert "none of the 2 pictures" in error_line(run("look", tmp_path, "--model", model, "--ask", 1))
+    assert "none of the 2 pictures" in error_line(typed("look", tmp_path, "--model", model, "--ask", 1))
 
 
 @pytest.mark.parametrize(
@@ -139,7 +125,7 @@ def test_if_all_are_bad_the_exit_code_is_2(model: str, tmp_path: Path) -> None:
     ],
 )
 def test_wrong_options_are_one_line(model: str, album: Path, args: list[str], named: str) -> None:
-    assert named in error_line(run("look", album, "--model", model, *args))
+    assert named in error_line(typed("look", album, "--model", model, *args))
 
 
 def test_by_subprocess_a_bomb_is_one_line_too(model: str, tmp_path: Path) -> None:
@@ -166,10 +152,10 @@ def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path
     story = tmp_path / "story.txt"
     story.write_text("Mary went to the kitchen.\n")
     for words in ([], ["--ask", "Where is Mary?"], ["--model", "hard-mref", "--ask", 7]):
-        line = error_line(run("look", story, *words))
+        line = error_line(typed("look", story, *words))
         assert re.search(r"story.txt: a story, but the model '(soft|hard)-mref' reads pictures.*memn2n-babi", line)
     picture = next(album.rglob("*.png"))
-    line = error_line(run("look", picture, "--model", "memn2n-stories"))
+    line = error_line(typed("look", picture, "--model", "memn2n-stories"))
     assert re.search(r"\.png: a picture, but the model 'memn2n-stories' reads stories; .*soft-mref", line)
 
 
@@ -177,5 +163,5 @@ def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path
 def test_a_model_that_cannot_deny_a_digit_says_so(album: Path, tmp_path: Path, absent: float, said: bool) -> None:
     """Of an absent digit it names a colour, and `look` tells that; a model that learned "not there" can say so."""
     folder = save_tiny(tmp_path / "scenes", data={"name": "mref", "absent": absent})
-    result = run("look", album / "a.png", "--model", folder, "--ask", 1)
+    result = typed("look", album / "a.png", "--model", folder, "--ask", 1)
     assert ("takes for granted that the digit asked for is in the picture" in " ".join(result.stderr.split())) == said

@@ -20,6 +20,7 @@ from ordinary_user import Said, drop_privileges, limit_files, may_run_python, ru
 from saccade.commands.door import app
 from saccade.files import is_draft
 from tiny_runs import FRESH, TINY, short_splits
+from typed import typed
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs forked processes and their users")
 
@@ -50,7 +51,7 @@ def _imported(folder: Path) -> None:
     """Run every command once where it may write; of the training, one step."""
     for verb, words in _commands(folder, folder / "warm").items():
         with short_splits():
-            result = CliRunner().invoke(app, [*words, *(("--set", "phases.0.steps=1") if verb == "train" else ())])
+            result = typed(*words, *(("--set", "phases.0.steps=1") if verb == "train" else ()))
         assert result.exit_code == 0, result.output
     shutil.rmtree(folder / "warm")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,15 @@ import numpy as np
 import pytest
 from PIL import Image
 from safetensors import safe_open
-from typer.testing import CliRunner
 
 import saccade
 from planted_shortcuts import write_squares
 from question_tables import write_table
-from saccade.commands.door import app
 from saccade.errors import DataError, OutputError
 from saccade.probing.run import probe_pictures
 from saccade.probing.trials import Plan
 from tiny_models import save_tiny
+from typed import typed
 
 QUICK = shlex.split("--backbone compact --through layer2 --size 32 --splits 3 --seeds 1 --steps 6")
 CLASSES = ("blue", "green", "red")
@@ -48,8 +48,7 @@ def write_pictures(folder: Path, count: int, classes: tuple[str, ...] = CLASSES)
     return folder
 
 
-def run(*words: str | Path) -> Any:
-    return CliRunner().invoke(app, ["probe", *map(str, words)])
+run = partial(typed, "probe")
 
 
 def results_of(out: Path, *words: str | Path) -> Any:

@@ -7,15 +7,15 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 import saccade
-from saccade.commands.door import app
 from saccade.commands.report import TITLE, report, run_looks
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.families.question.task import QuestionTask
 from saccade.show.report import Gallery
 from saccade.show.score_tables import TITLE as SCORES
+from typed import typed
 
 
 def test_a_run_shows_where_its_model_looks(run: Path) -> None:
@@ -50,10 +50,10 @@ def test_without_mnist_the_shipped_digits_take_its_place(
 
 
 def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: object) -> None:
+    def gone(*_: object, **__: object) -> None:
         raise DataError("no such table; check the path")
 
-    monkeypatch.setattr("saccade.commands.report._validation", gone)
+    monkeypatch.setattr(QuestionTask, "open_split", gone)
     section = run_looks(run, 2, "cpu")
     assert section is not None
     assert section.text.endswith("cannot be shown: no such table; check the path")
@@ -67,21 +67,10 @@ def test_scores_of_a_run_stand_on_its_page(run: Path, tmp_path: Path) -> None:
     titles = [section.title for section in report([run], looks=0, scores=scores).sections]
     assert titles.index("Curves") < titles.index(SCORES) < titles.index("Settings")
     page = tmp_path / "page.html"
-    result = CliRunner().invoke(app, ["report", str(run), "--looks", "0", "--scores", str(scores), "--out", str(page)])
+    result = typed("report", str(run), "--looks", "0", "--scores", str(scores), "--out", str(page))
     assert result.exit_code == 0, result.output
     assert "m on csv test, n 55" in page.read_text(encoding="utf-8")
     assert SCORES not in [section.title for section in report([run], looks=0).sections]
-
-
-@pytest.mark.parametrize("content", [None, "{", "[]", '{"model": "m"}'])
-def test_what_is_no_file_of_scores_is_refused_with_the_way_to_one(
-    run: Path, tmp_path: Path, content: str | None
-) -> None:
-    scores = tmp_path / "scores.json"
-    if content is not None:
-        scores.write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=r"scores\.json.*saccade evaluate RUN --json"):
-        report([run], looks=0, scores=scores)
 
 
 def test_records_have_no_scores(tmp_path: Path) -> None:
@@ -90,53 +79,40 @@ def test_records_have_no_scores(tmp_path: Path) -> None:
         report([tmp_path / "a.json"], scores=tmp_path / "scores.json")
 
 
-def test_by_command(run: Path, tmp_path: Path) -> None:
-    out = tmp_path / "r.html"
-    done = CliRunner().invoke(app, ["report", str(run), "--looks", "1", "--device", "cpu", "--out", str(out)])
-    assert done.exit_code == 0, done.output
-    assert out.read_text(encoding="utf-8").count("sure; true: ") == 2  # in the caption, and for those who cannot see it
-
-
 GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accuracy": 0.5}}
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"metrics": []},
-        {"metrics": {"accuracy": "x"}},
-        {"attention": {"by_look": 5}},
-        {"baselines": {"uniform": 0.5}},
-        {"intervals": {"accuracy": "ab"}},
-        {"interventions": 5},
-        {"n": "5"},
-        {"rests_on": {"accuracy": {"guess": "x"}}},
-        {"confusion": {"classes": ["a"], "matrix": [["x"]]}},
-        {"per_class": {"a": {"pictures": 3}}},
-        {"mistakes": [4]},
-    ],
-)
-def test_scores_of_another_shape_are_one_error(run: Path, tmp_path: Path, change: dict) -> None:
-    path = tmp_path / "scores.json"
-    path.write_text(json.dumps(GOOD | change))
-    with pytest.raises(DataError, match=r"scores\.json"):
-        report([run], looks=0, scores=path)
+CHANGES = [
+    {"metrics": []},
+    {"metrics": {"accuracy": "x"}},
+    {"attention": {"by_look": 5}},
+    {"baselines": {"uniform": 0.5}},
+    {"intervals": {"accuracy": "ab"}},
+    {"interventions": 5},
+    {"n": "5"},
+    {"rests_on": {"accuracy": {"guess": "x"}}},
+    {"confusion": {"classes": ["a"], "matrix": [["x"]]}},
+    {"per_class": {"a": {"pictures": 3}}},
+    {"mistakes": [4]},
+]
+OTHERS = ["{", "[]", "[" * 100_000, '{"model": ' * 100 + "1" + "}" * 100, "9" * 5000, '{"n": "\\ud800"}', None]
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, '{"model": ' * 100 + "1" + "}" * 100, "9" * 5000, '{"n": "\\ud800"}'])
-def test_scores_that_nest_without_end_are_one_error(run: Path, tmp_path: Path, text: str) -> None:
+@pytest.mark.parametrize("text", [*(json.dumps(GOOD | change) for change in CHANGES), *OTHERS])
+def test_what_is_no_file_of_scores_is_refused_with_the_way_to_one(run: Path, tmp_path: Path, text: str | None) -> None:
     path = tmp_path / "scores.json"
-    path.write_text(text)
-    with pytest.raises(DataError, match=r"scores\.json"):
+    if text is not None:
+        path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError, match=r"scores\.json.*saccade evaluate RUN --json"):
         report([run], looks=0, scores=path)
 
 
 def test_records_make_a_page_and_other_things_do_not(tmp_path: Path) -> None:
     saccade.look(saccade.example("digits"), 7, device="cpu").save(tmp_path / "records")
-    done = CliRunner().invoke(app, ["report", str(tmp_path / "records"), "--out", str(tmp_path / "r.html")])
+    done = typed("report", str(tmp_path / "records"), "--out", str(tmp_path / "r.html"))
     assert done.exit_code == 0, done.stderr
     assert "data:image/" in (tmp_path / "r.html").read_text()
     for source in (tmp_path / "gone.json", tmp_path, "soft-mref"):
-        done = CliRunner().invoke(app, ["report", str(source), "--out", str(tmp_path / "x.html")])
+        done = typed("report", str(source), "--out", str(tmp_path / "x.html"))
         assert (done.exit_code, "Traceback" in done.stderr) == (2, False)
     assert not (tmp_path / "x.html").exists()

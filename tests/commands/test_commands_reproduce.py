@@ -1,17 +1,15 @@
 """``saccade reproduce`` on the command line."""
 
 import json
+from functools import partial
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from saccade.commands.door import app
 from saccade.papers.tables import TABLES
+from typed import typed
 
-
-def run(*args: object) -> Result:
-    return CliRunner().invoke(app, ["reproduce", *map(str, args)])
+run = partial(typed, "reproduce")
 
 
 def test_alone_it_lists_the_tables() -> None:

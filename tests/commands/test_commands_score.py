@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner, Result
 
 import saccade
-from saccade.commands.door import app
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.models.vit import VitConfig, VitModel
 from saccade.predict import Predictor
+from typed import typed
 
 STRENGTH = "true_positive_strength"
 
 
-def run(*args: object) -> Result:
-    return CliRunner().invoke(app, ["score", *map(str, args)])
+run = partial(typed, "score")
 
 
 @pytest.fixture

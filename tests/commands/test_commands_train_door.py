@@ -2,24 +2,23 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
 from saccade.backbones.hub import is_offline
 from saccade.commands import train as verb
-from saccade.commands.door import app
 from saccade.engine.checkpoint import Best
 from saccade.engine.loop import RunResult
 from saccade.engine.recipe import load_recipe
+from typed import typed
 
 DONE = RunResult(Path("my runs/1"), "finished", 4, "main", None, {"loss": float("nan")}, 1.5, None, Path("model"))
 
 
-def run(*args: object) -> Result:
-    return CliRunner().invoke(app, ["train", *map(str, args)])
+run = partial(typed, "train")
 
 
 @pytest.fixture

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 from test_commands_train import assert_same_run, stop_before
-from typer.testing import CliRunner
 
-from saccade.commands.door import app
 from saccade.errors import OutputError
 from tiny_runs import FRESH, TINY, train_tiny
+from typed import typed
 
 WORDS = [word for override in (*TINY, *FRESH) for word in ("--set", override)]
 
@@ -49,10 +48,10 @@ def test_the_clock_counts_over_all_runs(tmp_path: Path) -> None:
 
 def test_the_end_has_the_spread_of_each_score(tmp_path: Path) -> None:
     words = ["train", "soft-mref", "--seeds", "2", "--out", str(tmp_path / "all"), "--device", "cpu", "-q", *WORDS]
-    done = CliRunner().invoke(app, words)
+    done = typed(*words)
     assert done.exit_code == 0, done.output
     assert "accuracy" in done.stdout
     assert " ± " in done.stdout
-    told = json.loads(CliRunner().invoke(app, [*words, "--resume", "--json"]).stdout)
+    told = json.loads(typed(*words, "--resume", "--json").stdout)
     assert [Path(one["out"]).name for one in told] == ["seed-0", "seed-1"]
     assert all(one["stopped"] == "finished" for one in told)

@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import io
+import os
 import stat
 import sys
 import tarfile
@@ -67,8 +68,16 @@ def server():
     running.http.server_close()
 
 
-def get(home: Path, *sources, **options) -> Path:
-    return fetch("digits-set", home=home, download=Download((FILE,), sources), **options)
+@pytest.fixture(autouse=True)
+def own_downloads(tmp_path, monkeypatch):
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    monkeypatch.setattr(fetching, "DOWNLOADS", dict(fetching.DOWNLOADS))
+
+
+def get(home: Path, *sources, file: RemoteFile = FILE, **options) -> Path:
+    os.environ["SACCADE_HOME"] = str(home)
+    fetching.DOWNLOADS["digits-set"] = Download((file,), sources)
+    return fetch("digits-set", **options)
 
 
 def leftovers(home: Path) -> set[str]:
@@ -115,12 +124,12 @@ def test_wrong_content_is_refused_and_leaves_nothing(server, tmp_path, body):
 def test_when_all_fail_each_is_named(server, tmp_path):
     lost = {"mirror": server.mirror["mirror"].replace("files", "files/lost/deeper?x=")}
     with pytest.raises(DataError, match=r"(?s)127.0.0.1:9/none: .*404.*nothing"):
-        fetch("digits-set", home=tmp_path, download=Download((RemoteFile("nothing", 1, ""),), (NOWHERE, lost)))
+        get(tmp_path, NOWHERE, lost, file=RemoteFile("nothing", 1, ""))
     with pytest.raises(DataError, match="did you mean 'mnist'"):
-        fetch("minst", home=tmp_path)
+        fetch("minst")
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError):
-        fetch("mnist", home=tmp_path / "file")
+        get(tmp_path / "file", server.mirror)
 
 
 def client(folder: Path, monkeypatch: pytest.MonkeyPatch, archive: Path | None) -> Path:

@@ -77,12 +77,16 @@ def damage(path: Path, how: str) -> None:
         path.write_bytes(content[: len(content) // 2])
     elif how == "empty":
         path.write_bytes(b"")
+    elif how == "holes":
+        os.truncate(path, 2**26)
+    elif how == "deep":
+        path.write_bytes(b"[" * 100_000)
     else:
         path.unlink()
 
 
 @pytest.mark.parametrize("file", ["state.safetensors", "state.json"])
-@pytest.mark.parametrize("how", ["flip", "truncate", "empty", "remove"])
+@pytest.mark.parametrize("how", ["flip", "truncate", "empty", "holes", "deep", "remove"])
 def test_damage_falls_back_to_the_one_before_and_is_named(tmp_path, file, how):
     store = filled(tmp_path, 1, 2)
     damage(tmp_path / "step-00000002" / file, how)

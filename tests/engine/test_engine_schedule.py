@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from saccade.config import from_dict
 from saccade.engine.recipe import Schedule
-from saccade.errors import ConfigError
 
 AUTHORS = Schedule("step", unit="epoch", start=30, every=12, factor=1.5)  # of the released code
 
@@ -30,32 +26,3 @@ def test_rates_by_hand(schedule: Schedule, found: dict[int, float]) -> None:
     """Of a phase of 100 steps, epochs of 7."""
     rates = {step: schedule.scale(step, total=100, steps_per_epoch=7) for step in found}
     assert rates == pytest.approx(found)
-
-
-@given(
-    st.sampled_from(["constant", "cosine", "linear"]),
-    st.integers(0, 30),
-    st.floats(0, 1),
-    st.integers(0, 200),
-)
-def test_scale_stays_between_floor_and_one_after_warmup(name, warmup, floor, step):
-    scale = Schedule(name, warmup=warmup, floor=floor).scale(step, total=100, steps_per_epoch=None)
-    assert 0 <= scale <= 1
-    if step >= warmup:
-        assert scale >= floor - 1e-12
-
-
-@pytest.mark.parametrize(
-    ("settings", "word"),
-    [
-        ({"every": 0}, "every"),
-        ({"factor": 0}, "factor"),
-        ({"factor": float("nan")}, "factor"),
-        ({"floor": 1.5}, "floor"),
-        ({"warmup": -1}, "warmup"),
-        ({"name": "milestones"}, "at"),
-    ],
-)
-def test_bad_settings_are_named(settings, word):
-    with pytest.raises(ConfigError, match=word):
-        from_dict(Schedule, settings)

@@ -18,10 +18,9 @@ from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.multiset import multiset_reward, stop_cross_entropy
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.trace import MultisetOutput
-from tiny_models import example_batch, tiny_model
 
 Near = Callable[..., None]
-CELLS, CLASSES, STEPS = 4, 2, 3  # classes and stop: three things to say
+CELLS, CLASSES = 4, 2  # classes and stop: three things to say
 LABELS = [0, 1]
 FORCE = 1e6
 
@@ -158,32 +157,3 @@ def test_the_loss_is_the_sum_of_its_parts(case: Enumerated, assert_near: Near) -
     assert {name: means[name] for name in means.keys() - {"loss", "policy_loss"}} == {
         name: loss[name] for name in loss.keys() - {"loss", "policy_loss", "value_loss"}
     }
-
-
-SAYING = {
-    "backbone", "meta.encode", "meta.remember", "meta.attention",
-    "controller.encode", "controller.remember", "controller.classify",
-}  # fmt: skip
-"""The way from a picture to a class; a phase that freezes the backbone takes it out."""
-REACHED: dict[str, tuple[Callable[[MultisetOutput, Tensor], Tensor], set[str]]] = {
-    "policy of glimpses": (lambda raw, _: raw.location_log_prob.sum(), {"controller.locate"}),
-    "policy of classes": (lambda raw, _: raw.said_log_prob.sum(), SAYING),
-    "value": (lambda raw, labels: hsal_loss(raw, labels)["value_loss"], {"controller.value"}),
-    "means": (lambda raw, labels: hsal_expected_loss(raw, labels)["policy_loss"], {*SAYING, "controller.locate"}),
-    "stop": (lambda raw, labels: hsal_loss(raw, labels)["stop_loss"], SAYING),
-    "single object": (lambda raw, _: raw.single_logits.sum(), {"backbone", "single"}),
-}
-
-
-@pytest.mark.parametrize("part", REACHED)
-def test_which_loss_reaches_which_parameter(part: str) -> None:
-    loss, expected = REACHED[part]
-    torch.manual_seed(0)
-    model = tiny_model(HsalModel).train()
-    inputs, labels = example_batch(HsalModel, 8, 0)
-    loss(model.forward_raw(**inputs), labels).backward()
-    reached = set()
-    for name, parameter in model.named_parameters():
-        if parameter.grad is not None and parameter.grad.abs().sum() > 0:
-            reached.add(".".join(name.split(".")[: 2 if name.startswith(("controller", "meta")) else 1]))
-    assert reached == expected

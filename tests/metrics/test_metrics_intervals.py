@@ -17,7 +17,6 @@ from saccade.metrics.intervals import (
     t_quantile,
 )
 from saccade.metrics.sets import _f1_of
-from saccade.metrics.text.ngrams import _scores as bleu_of
 
 NAN = float("nan")
 
@@ -162,23 +161,6 @@ def _macro_f1_in_the_long_run(chance):
     return float(_f1_of(torch.stack([torch.minimum(true, found), true + found], dim=1).sum(0, keepdim=True).double()))
 
 
-@pytest.mark.parametrize("chance", CHANCES)
-def test_bleu_holds_the_truth_as_often_as_promised(chance):
-    """Captions of eight words, each right with the given chance, so that BLEU-4 is p^((1 + 2 + 3 + 4) / 4)."""
-    generator = torch.Generator().manual_seed(0)
-    for n in SIZES:
-        repeats = REPEATS if n < 1000 else 200
-        right = torch.rand(repeats, n, 8, generator=generator) < chance
-        matched = [right.unfold(2, order, 1).all(-1).sum(-1) for order in range(1, 5)]  # (R,n) each
-        lengths = torch.full((repeats, n), 8)
-        possible = [torch.full((repeats, n), 9 - order) for order in range(1, 5)]
-        tallies = torch.stack([lengths, lengths, *matched, *possible], dim=2).double()  # (R,n,10)
-        pooled = tallies.sum(1, keepdim=True)
-        score = bleu_of(pooled[:, 0])[:, 3]  # (R,)
-        without = bleu_of((pooled - tallies).flatten(0, 1))[:, 3].view(repeats, n)
-        assert held(jackknife_interval(score, without), chance**2.5) >= 0.93, n
-
-
 def test_the_interval_by_hand() -> None:
     """Scores 0, 2, 4 of 3 splits: mean 2, s² = (4 + 0 + 4) / 2 = 4.
 
@@ -188,14 +170,6 @@ def test_the_interval_by_hand() -> None:
     assert found.mean == pytest.approx(2)
     assert found.half == pytest.approx(4.302653 * math.sqrt(2), rel=1e-5)
     assert not found.is_beyond_zero
-
-
-def test_the_correction_makes_the_usual_interval_wider() -> None:
-    """Without the correction the variance of the mean is s²/J; with n₂/n₁ = 1/3 and J = 5 it is 8/3 of that."""
-    scores = torch.tensor([0.1, 0.3, 0.2, 0.25, 0.15])
-    plain = 2.776445 * float(scores.double().std()) / math.sqrt(5)
-    found = resplit_interval(scores, trained=300, tested=100)
-    assert found.half == pytest.approx(plain * math.sqrt(8 / 3), rel=1e-5)
 
 
 def test_equal_scores_keep_the_width_of_one_picture() -> None:

@@ -211,4 +211,4 @@ def test_calibration_by_hand() -> None:
 def test_confusion_has_a_row_for_each_true_class() -> None:
     half = torch.full((4,), 0.5)
     found = details_of(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), half, half, "abc")
-    assert found.matrix.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
+    assert found["confusion"]["matrix"] == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]

@@ -83,18 +83,6 @@ def padded(words: list[int], longest: int) -> list[int]:
     return words + [NOTHING] * (longest - len(words))
 
 
-@pytest.mark.parametrize(("width", "asked"), [(1, [1, 1, 1]), (3, [1, 3, 3])])
-def test_the_first_word_of_a_beam_is_computed_once(
-    width: int, asked: list[int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    table, places = random_table(2, 9, seed=0), []
-    table.log_prob[..., END] = -torch.inf
-    say = table.next_word
-    monkeypatch.setattr(table, "next_word", lambda *given: places.append(given[2].shape[1]) or say(*given))
-    assert decode(table, pictures(2), width=width, longest=3).words.shape == (2, 1, 3)
-    assert places == asked
-
-
 def test_greedy_takes_the_likeliest_word_each_time() -> None:
     table = torch.full((1, 5, 4), -9.0)
     table[0, NOTHING, 3] = table[0, 3, 2] = table[0, 2, END] = 0.0

@@ -184,18 +184,6 @@ def test_the_answer_has_a_gradient_with_respect_to_given_weights(name: str) -> N
         assert (each.abs().sum(-1) > 0).all(), look.name
 
 
-@pytest.mark.parametrize("name", ["hattnet", "hattnet-ctx"])
-def test_later_looks_follow_a_given_one_and_earlier_ones_do_not(name: str) -> None:
-    model, inputs = doubled(name)
-    own = model(**inputs)
-    first, second, last = own.trace.looks
-    changed = model(**inputs, attention={second.name: other(second, "random", inputs)})
-    assert torch.equal(changed.trace.looks[0].weights, first.weights)
-    assert torch.equal(changed.aux.acts[second.name].values, own.aux.acts[second.name].values)
-    assert not torch.allclose(changed.aux.acts[last.name].values, own.aux.acts[last.name].values)
-    assert not torch.allclose(changed.trace.looks[2].weights, last.weights)
-
-
 @every_model
 def test_weights_of_another_shape_are_refused_by_the_name_of_their_look(name: str) -> None:
     model, inputs = doubled(name)
@@ -342,24 +330,6 @@ def test_a_search_takes_no_more_maps_than_words_that_it_may_say(captioner: tuple
         model.caption(encoding, attention=given)
     fewer = {"word": given["word"][:, :1]}
     assert model.caption(encoding, attention=fewer, longest=2).words.shape[-1] == 2
-
-
-def test_the_cell_is_picked_by_the_given_weights() -> None:
-    """Hard attention that sees one cell sees that with the largest given weight."""
-    model, inputs = doubled("sat-hard", pick="best")
-    cells = torch.arange(inputs["words"].numel()).reshape(inputs["words"].shape) % 5  # (B,T)
-    weights = F.one_hot(cells, model.grid[0] * model.grid[1]).double() * 0.4 + 0.1
-    output = model(**inputs, attention={"word": weights.unflatten(-1, model.grid)})
-    assert torch.equal(output.aux.acts["word"].choice, cells)
-    wanted = (
-        output.aux.acts["word"]
-        .values.flatten(2)
-        .transpose(1, 2)
-        .gather(1, cells.unsqueeze(-1).expand(-1, -1, model.channels))
-    )  # (B,T,D)
-    torch.testing.assert_close(
-        output.aux.acts["word"].context, wanted * output.aux.acts["word"].gain.unsqueeze(-1), **EXACT
-    )
 
 
 def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:

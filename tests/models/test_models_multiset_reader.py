@@ -1,19 +1,59 @@
-"""The classifier of single objects that readers of multisets carry: of whole pictures, and of what is in a box."""
+"""Readers of multisets: how counts become a multiset, and the classifier of single objects that they carry."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from torch import Tensor
 
 from saccade import geometry
 from saccade.models.multiset_reader import MultisetCountsModel
 from tiny_models import tiny_model
+
+STOP = 3
 
 
 @pytest.fixture
 def model() -> MultisetCountsModel:
     torch.manual_seed(0)
     return tiny_model(MultisetCountsModel).eval()
+
+
+def said(model: MultisetCountsModel, shares: list[list[float]]) -> tuple[list[int], Tensor]:
+    """What is said of the probabilities of 0, 1 and 2 objects of each of three classes."""
+    logits, said = model._said(torch.tensor([shares]).clamp_min(1e-9).log())
+    return said[0].tolist(), logits[0]
+
+
+@pytest.mark.parametrize(
+    ("shares", "expected"),
+    [
+        ([[1, 0, 0], [1, 0, 0], [1, 0, 0]], [STOP, STOP, STOP]),
+        ([[1, 0, 0], [0.1, 0.9, 0], [1, 0, 0]], [1, STOP, STOP]),
+        ([[0.3, 0.7, 0], [1, 0, 0], [0.2, 0.8, 0]], [2, 0, STOP]),  # the surest first
+        ([[0, 0, 1], [1, 0, 0], [1, 0, 0]], [0, 0, STOP]),
+        ([[0.1, 0.2, 0.7], [1, 0, 0], [0.2, 0.8, 0]], [0, 2, 0]),  # one for sure, then the other, then one more
+        ([[0, 0, 1], [0, 0, 1], [0, 0, 1]], [0, 0, 1]),  # there are no more steps
+    ],
+)
+def test_counts_as_a_multiset(model: MultisetCountsModel, shares: list[list[float]], expected: list[int]) -> None:
+    assert said(model, shares)[0] == expected
+
+
+def test_logits_are_the_odds_of_one_more(model: MultisetCountsModel) -> None:
+    _, logits = said(model, [[0.2, 0.5, 0.3], [1, 0, 0], [1, 0, 0]])
+    torch.testing.assert_close(logits[0, 0].sigmoid(), torch.tensor(0.8))
+    torch.testing.assert_close(logits[1, 0].sigmoid(), torch.tensor(0.3))
+    assert torch.equal(logits[:, STOP], torch.zeros(3))
+    assert logits.isfinite().all()
+
+
+def test_it_counts_cell_by_cell(model: MultisetCountsModel) -> None:
+    """Two pictures side by side in one volume count as their mean: no cell knows of another."""
+    left, right = torch.rand(2, 1, 32, 6, 7)
+    whole = model.answer(torch.cat([left, right], dim=3)).acts[model.look_stage].context
+    parts = [model.answer(half).acts[model.look_stage].context for half in (left, right)]
+    torch.testing.assert_close(whole, sum(parts) / 2)
 
 
 def test_a_box_around_one_cell_is_judged_by_that_cell(model: MultisetCountsModel) -> None:

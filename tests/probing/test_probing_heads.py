@@ -12,7 +12,6 @@ from saccade.backbones.stages import Level
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead, new_head
 from saccade.probing.data import Examples, Questions
 from saccade.probing.heads import (
-    HeadStack,
     Places,
     Setting,
     batches_of,
@@ -20,6 +19,7 @@ from saccade.probing.heads import (
     logits_of,
     members_at_once,
     rate_factor,
+    stacked,
     train_heads,
 )
 
@@ -68,8 +68,10 @@ def test_a_stack_answers_and_looks_as_its_members_do(name: HeadName, questions: 
     examples, asked = questions.about(torch.tensor([3, 0, 1]))
     each = [alone(head, questions, examples) for head in heads]
     pictures = features[torch.tensor([3, 0, 1])]
-    torch.testing.assert_close(HeadStack(heads).logits(pictures, asked), torch.stack([logits for logits, _ in each]))
-    maps = HeadStack(heads).maps(pictures, asked)
+    weights = stacked(heads)
+    found = heads[0].stacked(weights, pictures, asked)
+    torch.testing.assert_close(found, torch.stack([logits for logits, _ in each]))
+    maps = heads[0].stacked_maps(weights, pictures, asked)
     assert (maps is None) == (name in ("linear", "pyramid"))  # no place; several grids
     if maps is not None:
         own = [torch.stack([act.weights for act in acts.values()]).mean(0) for _, acts in each]  # (R,H,W)

@@ -66,12 +66,12 @@ def probed(where: Literal["cell", "mean", "nowhere"], **options: Any) -> ProbeRe
 
 def test_attention_wins_where_one_cell_decides() -> None:
     found = probed("cell")
-    rows = {row.name: row for row in found.rows}
+    rows = found.trials
     difference = rows["soft"].difference
     assert difference is not None
     assert difference.low > 0.1
-    assert rows["soft"].test.mean > 0.9
-    assert rows["linear"].test.mean < 0.7
+    assert rows["soft"].score.mean > 0.9
+    assert rows["linear"].score.mean < 0.7
     assert found.kept.name == "soft"
     assert "better by" in found.verdict
 
@@ -82,8 +82,8 @@ def in_the_mean() -> ProbeResult:
 
 
 def test_attention_ties_where_the_mean_decides(in_the_mean: ProbeResult) -> None:
-    rows = {row.name: row for row in in_the_mean.rows}
-    assert rows["linear"].test.mean > 0.9
+    rows = in_the_mean.trials
+    assert rows["linear"].score.mean > 0.9
     assert rows["queries"].difference is not None
     assert not rows["queries"].difference.is_beyond_zero
     assert "no difference detected" in in_the_mean.verdict
@@ -102,7 +102,7 @@ def test_the_results_are_plain_and_whole(in_the_mean: ProbeResult) -> None:
     assert rivals["queries"]["difference"] == pytest.approx(expected)
     assert sum(map(sum, result["confusion"]["matrix"])) == N  # every picture was tested once
     assert set(rivals["linear"]["learning_curve"]) == {"0.5"}
-    assert result["verdict"] == sentence(in_the_mean.rows, "queries")
+    assert result["verdict"] == sentence(in_the_mean.trials, "queries")
 
 
 def test_test_pictures_choose_nothing() -> None:
@@ -141,9 +141,9 @@ def test_the_class_token_is_a_rival_of_its_own() -> None:
     assert held.map.shape == (CHANNELS, SIDE, SIDE)
     assert torch.equal(held.map.take(torch.arange(N)), features)  # no head sees the row
     found = probe(examples_of(labels), held, plan=PLAN, heads=("linear", "soft", CLASS_TOKEN))
-    rows = {each.name: each for each in found.rows}
-    assert rows[CLASS_TOKEN].test.mean == 1
-    assert rows["soft"].test.mean < 0.7
+    rows = found.trials
+    assert rows[CLASS_TOKEN].score.mean == 1
+    assert rows["soft"].score.mean < 0.7
     assert found.kept.name == "soft"  # a model looks somewhere
     assert rows[CLASS_TOKEN].title == "linear on the class token"
 
@@ -157,9 +157,9 @@ def test_a_pyramid_finds_what_a_finer_stage_has() -> None:
     held = Features(lambda numbers: coarse[numbers], N, folded=lambda numbers: folded[numbers], levels=levels)
     plan = replace(PLAN, steps=120, rates=(0.1, 0.3))
     found = probe(examples_of(labels), held, plan=plan, heads=("linear", "soft", "pyramid"))
-    rows = {each.name: each for each in found.rows}
-    assert rows["pyramid"].test.mean > 0.75
-    assert rows["soft"].test.mean < 0.6
+    rows = found.trials
+    assert rows["pyramid"].score.mean > 0.75
+    assert rows["soft"].score.mean < 0.6
     assert found.kept.name == "pyramid"
     assert held.encoded("pyramid", torch.tensor([3])).shape == (1, 4 * CHANNELS + 3, 2, 2)
 

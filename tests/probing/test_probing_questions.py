@@ -92,10 +92,10 @@ def asked() -> ProbeResult:
 
 
 def test_who_is_told_the_question_and_looks_wins(asked: ProbeResult) -> None:
-    rows = {row.name: row for row in asked.rows}
+    rows = asked.trials
     assert [*rows] == ["majority", "prior", "knn", "linear", "cross"]
-    assert rows["cross"].test.mean > 0.9
-    assert rows["linear"].test.mean < 0.85
+    assert rows["cross"].score.mean > 0.9
+    assert rows["linear"].score.mean < 0.85
     assert rows["cross"].difference is not None
     assert rows["cross"].difference.low > 0
     questions = asked.examples.questions

@@ -103,16 +103,6 @@ def test_pictures_of_many_sizes_still_have_a_shuffled_baseline():
     assert found.baselines["shuffled"][STRENGTH] == pytest.approx(found.baselines["uniform"][STRENGTH], rel=0.2)
 
 
-def test_objects_give_selectivity(files):
-    objects = {name: mask | np.roll(mask, 9, axis=1) for name, mask in files.masks.items()}
-    found = saccade.score(
-        {name: np.ones(mask.shape) for name, mask in files.masks.items()}, files.masks, objects=objects
-    )
-    share = np.mean([mask.sum() / objects[name].sum() for name, mask in files.masks.items()])
-    assert found.scores["selectivity"].mean == pytest.approx(share)
-    assert found.baselines["all_objects_exact"]["selectivity"] == pytest.approx(share)
-
-
 def maps_of(files):
     return [(name, mask * 1.0) for name, mask in files.masks.items()]
 
@@ -297,11 +287,6 @@ def test_what_cannot_be_scored_is_named(named: str) -> None:
     given, options = WRONG[named]
     with pytest.raises((ConfigError, DataError, ShapeError), match=re.escape(named)):
         saccade.score(*given, **options)
-
-
-def test_names_say_which_mask_belongs_to_which_map() -> None:
-    named = {str(number): np.ones((4, 4)) for number in range(5)}
-    assert saccade.score(named, {str(number): np.ones((4, 4), bool) for number in range(3)}).counts["scored"] == 3
 
 
 def test_an_array_and_a_stream_exchange_the_same_maps() -> None:

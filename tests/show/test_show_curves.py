@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 from saccade.errors import MissingExtraError
 from saccade.show import colours, curves
 from saccade.show.curves import course, training_curves
-from saccade.show.report_sources import report_from_run
 
 
 def row(step, kind, phase="main", **values):
@@ -53,16 +51,6 @@ def test_pictures_and_reports_do_not_import_matplotlib():
 
 
 LOSSES = [{"step": step, "phase": "main", "kind": "train", "values": {"loss": 1 / step}} for step in (1, 2, 3)]
-
-
-def test_a_report_says_that_curves_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in LOSSES))
-    (tmp_path / "config.yaml").write_text("recipe: {name: x}\n")
-    assert "Over training steps" in report_from_run(tmp_path).html()
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    html = report_from_run(tmp_path).html()
-    assert "plots" in html
-    assert "Over training steps" not in html
 
 
 @pytest.mark.parametrize("draw", [lambda: colours.named("viridis"), lambda: curves.training_curves(LOSSES)])

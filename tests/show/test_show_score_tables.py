@@ -83,7 +83,7 @@ def told(classes: int) -> dict:
     said = labels.clone()
     said[3], said[3 + classes], said[1] = min(5, classes - 1), min(5, classes - 1), 0
     half = torch.full((2 * classes,), 0.5)
-    return details_of(said, labels, half, half / 2, [f"class {number}" for number in range(classes)]).to_json()
+    return details_of(said, labels, half, half / 2, [f"class {number}" for number in range(classes)])
 
 
 def test_of_many_classes_the_most_confused_pairs_are_listed() -> None:

@@ -107,7 +107,7 @@ def test_the_terminal_the_json_and_the_table_tell_it(folder: Path, tmp_path: Pat
     assert found.exit_code == 0, found.output
     assert found.stderr.count("this model was trained on drawn digits") == 1  # once, with a count
     assert "fit: 2 of 3 pictures are unlike those that the model learned from" in found.stderr
-    assert "left out 3 files of other kinds: 2 HEIC, 1 TXT; save photographs as JPEG or PNG" in found.stderr
+    assert "left out 3 files of other kinds: 2 HEIC, 1 TXT" in found.stderr
     assert found.stdout.count("unlike") == 2
     assert "not calibrated" not in found.stderr
     rows = (tmp_path / "out" / "looks.csv").read_text().splitlines()

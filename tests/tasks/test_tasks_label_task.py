@@ -91,17 +91,9 @@ def evaluated(
     return dict(SidesTask.evaluate(model, {"name": "sides", **data}, split, limit=90))
 
 
-def test_batches_are_a_function_of_their_number() -> None:
-    first = list(itertools.islice(new_task().train_batches(0, batch_size=6), 3))
-    (again,) = itertools.islice(new_task().train_batches(2, batch_size=6), 1)
-    assert torch.equal(first[2]["images"], again["images"])
-    assert first[0]["label"].tolist() == [0, 0, 1, 0, 0, 1]
-    assert new_task().steps_per_epoch(6) is None
-
-
 def test_the_answers_come_from_the_data_and_a_wrong_number_is_refused() -> None:
     task = new_task()
-    assert task.vocabularies == ((), ("left", "right"))
+    assert task.answers == ("left", "right")
     assert task.model.config.answers == 2
     assert task.preprocessing.size == (8, 8)
     with pytest.raises(ConfigError, match=r"model\.config\.answers: found 3, but the data has 2"):

@@ -18,7 +18,7 @@ from typer.testing import CliRunner, Result
 import saccade
 from saccade.backbones import hub
 from saccade.commands.door import app
-from saccade.errors import ConfigError, MissingExtraError
+from saccade.errors import ConfigError
 from saccade.record import read_record
 from tiny_vits import TinyViT
 
@@ -202,10 +202,3 @@ def test_folders_of_transformers_answer_with_their_own_words(photo: Path, tmp_pa
         saccade.load(f"hf:{tmp_path / 'damaged'}", "cpu")
     with pytest.raises(ConfigError, match="needs the name of a model"):
         saccade.load("hf:", "cpu")
-
-
-@pytest.mark.parametrize(("module", "name"), [("timm", "timm:vit"), ("transformers", "hf:vit")])
-def test_a_missing_library_names_its_extra(module: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(MissingExtraError, match=rf"\[{module}\]"):
-        saccade.load(name, "cpu")

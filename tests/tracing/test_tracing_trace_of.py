@@ -272,9 +272,7 @@ def test_what_has_no_honest_look_is_refused(model: object, why: str, images: Ten
     ("options", "why"),
     [
         ({"rows": "clas"}, "did you mean 'class'"),
-        ({"heads": "sum"}, "heads"),
         ({"layers": [3]}, "layers 1 to 2"),
-        ({"layers": [0]}, "from 1"),
         ({"layers": "first"}, "'all', 'last'"),
     ],
 )

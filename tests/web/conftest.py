@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
-from page_browser import Opened, launched, opened
+from page_browser import Opened, launched, opened, served
 
 from tiny_models import save_tiny
 
@@ -25,13 +26,9 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def server(tiny_folder: Path) -> Iterator[object]:
-    pytest.importorskip("fastapi")
-    from live_server import live_server
+    from live_server import serving
 
-    from saccade.web.service import Service
-
-    service = Service([tiny_folder / "digits", tiny_folder / "words"], "cpu")
-    with live_server(service) as running:
+    with serving(tiny_folder / "digits", tiny_folder / "words") as running:
         yield running
 
 
@@ -46,6 +43,20 @@ def browser() -> object:
         stack = ExitStack()
         _STARTED.append((stack, stack.enter_context(launched())))
     return _STARTED[0][1]
+
+
+@pytest.fixture(scope="module")
+def run(browser: object) -> Iterator[Callable[..., Any]]:
+    """``run(module, body, given)``: what the JavaScript ``body``, which sees a module of the page as ``m``, returns."""
+    from saccade.web.page import STATIC
+
+    with served(STATIC) as site, opened(browser, f"{site}/glyphs.png") as page:
+
+        def call(module: str, body: str, given: Any = None) -> Any:
+            script = f"async (given) => {{ const m = await import('/js/{module}.js'); {body} }}"
+            return page.page.evaluate(script, given)
+
+        yield call
 
 
 @pytest.hookimpl(trylast=True)

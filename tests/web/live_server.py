@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import base64
 import http.client
+import io
 import json
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("fastapi")
 
 import uvicorn
 
 from saccade.web.app import create_app
-from saccade.web.serve import listening, server_config
+from saccade.web.serve import Limits, listening, server_config
 from saccade.web.service import Service
+
+
+def png(size: tuple[int, int] = (34, 31), seed: int = 0) -> bytes:
+    """A noisy picture (width, height)."""
+    buffer = io.BytesIO()
+    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(buffer, "PNG")
+    return buffer.getvalue()
 
 
 @dataclass(frozen=True)
@@ -106,8 +122,11 @@ class _Announced(uvicorn.Server):
 
 
 @contextmanager
-def live_server(service: Service, names: tuple[str, ...] = (), token: str | None = None) -> Iterator[LiveServer]:
-    """``service`` behind a real socket."""
+def serving(
+    *folders: Path, limits: Limits | None = None, names: tuple[str, ...] = (), token: str | None = None
+) -> Iterator[LiveServer]:
+    """The models in ``folders`` behind a real socket."""
+    service = Service(folders, "cpu", limits)
     with listening("127.0.0.1", 0) as open_socket:
         server = _Announced(server_config(create_app(service, names, token), service.limits))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [open_socket]}, daemon=True)

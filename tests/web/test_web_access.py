@@ -8,22 +8,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from live_server import LiveServer, serving
 
-pytest.importorskip("fastapi")
-
-import uvicorn
-from live_server import LiveServer, live_server
-
-from saccade.commands import serve as serving
+from saccade.commands.serve import serve
 from saccade.web import guard
-from saccade.web.service import Service
 
 TOKEN = "a-token-of-this-test"
 
 
 @pytest.fixture(scope="module")
 def remote(tiny_folder: Path) -> Iterator[LiveServer]:
-    with live_server(Service([tiny_folder / "words"], "cpu"), ("", "lab-machine"), TOKEN) as running:
+    with serving(tiny_folder / "words", names=("", "lab-machine"), token=TOKEN) as running:
         yield running
 
 
@@ -87,10 +82,10 @@ def test_it_is_compared_in_constant_time(remote: LiveServer, monkeypatch: pytest
 
 def test_another_address_gets_a_token_and_the_loopback_none(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     apps, announced = [], []
-    monkeypatch.setattr(uvicorn.Server, "run", lambda server, sockets: apps.append(server.config.app))
+    monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: apps.append(server.config.app))
     monkeypatch.setattr("saccade.web.guard.show_log", lambda: None)
     for host in ("127.0.0.1", "0.0.0.0"):
-        serving.serve([tiny_folder / "words"], host=host, port=0, allow_remote=True, announce=announced.append)
+        serve([tiny_folder / "words"], host=host, port=0, allow_remote=True, announce=announced.append)
     assert [each._token is not None for each in apps] == [False, True]
     assert "token" not in announced[0]
     assert re.search(r"/\?token=[\w-]{43}$", announced[1])

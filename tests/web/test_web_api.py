@@ -8,29 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from live_server import LiveServer, png, serving
 from PIL import Image
-
-pytest.importorskip("fastapi")
-
-from live_server import LiveServer, live_server
+from tiny_trained import save_trained
 
 import saccade
-from saccade.config import to_dict
-from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import save_model
-from saccade.models.hsal import HsalModel
 from saccade.predict import load
 from saccade.web.page import offline_page
-from saccade.web.service import Service
 from saccade.web.views import view_of
-from tiny_models import ANSWERS, QUERIES, save_tiny, tiny_model
-
-
-def png(size: tuple[int, int] = (34, 31), seed: int = 0) -> bytes:
-    pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG")
-    return buffer.getvalue()
+from tiny_models import ANSWERS, QUERIES, save_tiny
 
 
 def pixels(url: str) -> np.ndarray:
@@ -155,18 +141,7 @@ def test_an_answer_about_a_scene_is_scored_beside_baselines(server: LiveServer) 
 
 
 def test_a_model_that_needs_no_question_says_what_it_sees(tmp_path: Path) -> None:
-    model = tiny_model(HsalModel)
-    facts = ModelFacts(
-        architecture="hsal",
-        model=to_dict(model.config),
-        family="multiset",
-        queries=(),
-        answers=tuple(f"class{number}" for number in range(model.config.classes)),
-        preprocessing=Preprocessing((31, 34)),
-        name="reader",
-    )
-    save_model(model, tmp_path / "m", facts)
-    with live_server(Service([tmp_path / "m"], "cpu")) as reader:
+    with serving(save_trained(tmp_path / "m", "mnist-multiset", "reader")) as reader:
         reply = reader.post("/api/ask", {"model": "reader", "scene": SCENE})
         view = reply.json
         assert reply.status == 200, view
@@ -212,7 +187,7 @@ def test_a_model_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     save_tiny(tmp_path / "m", name="tiny")
     weights = tmp_path / "m" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1])
-    with live_server(Service([tmp_path / "m"], "cpu")) as broken:
+    with serving(tmp_path / "m") as broken:
         reply = broken.post("/api/ask", {"model": "tiny", "scene": SCENE, "question": "1"})
         assert (reply.status, reply.code) == (409, "model_unavailable")
         assert reply.message == broken.get("/api/models").json["models"][0]["problem"]

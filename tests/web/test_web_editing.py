@@ -10,11 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-
-pytest.importorskip("fastapi")
-
 from live_server import LiveServer
+from PIL import Image
 
 from saccade.errors import CheckpointError
 from saccade.predict import Predictor, load

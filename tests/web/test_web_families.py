@@ -50,14 +50,11 @@ def model_of_lines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[
 
 @pytest.mark.web
 def test_the_server_gives_declared_panels_and_nothing_else(model_of_lines: Callable[..., Path], tmp_path: Path) -> None:
-    pytest.importorskip("fastapi")
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     folder = model_of_lines()
     (tmp_path / "secret.js").write_text("// export function panel(place) {}", encoding="utf-8")
-    with live_server(Service([folder], "cpu")) as server:
+    with serving(folder) as server:
         (entry,) = server.get("/api/models").json["models"]
         assert entry["panel"] == "families/lines/panel.js"
         reply = server.get(f"/{entry['panel']}")
@@ -76,15 +73,12 @@ def test_the_server_gives_declared_panels_and_nothing_else(model_of_lines: Calla
 def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    pytest.importorskip("fastapi")
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     tales = lines(tmp_path, None, Tales, name="tales")
     monkeypatch.setitem(families(), "tales", tales)
     folder = save_tiny(tmp_path / "m", name="teller", family="tales", architecture="line-soft", preprocessing=None)
-    with live_server(Service([folder], "cpu")) as server:
+    with serving(folder) as server:
         (entry,) = server.get("/api/models").json["models"]
         assert (entry["family"], entry["reads"], entry["size"], entry["asks"]) == ("tales", "story", None, "choice")
         encoding = server.post("/api/scene", {"seed": 1}).json["encoding"]
@@ -97,20 +91,3 @@ def test_a_model_that_reads_no_pictures_is_listed_and_refused_in_words(
             reply = server.post(f"/api/{path}", body)
             assert (reply.status, reply.code) == (422, "reads_no_pictures")
             assert "'teller' does not read pictures; it reads: story" in reply.message
-
-
-def story() -> Any:
-    """A sighting of a model that read two sentences and looked at them twice."""
-    import torch
-
-    from saccade.answer import Answer
-    from saccade.sighting import Sighting
-    from saccade.trace import AttentionTrace, Look
-
-    class Tale:
-        name, stem, notes, image = "tale.txt", "tale", (), None
-
-    weights = torch.tensor([[[0.9, 0.1], [0.2, 0.8]]])  # (1,T,S)
-    look = Look("hop", "slots", "multiplier", weights, norm="softmax")
-    trace = AttentionTrace((look,), total="last", meta={"slots": ["Mary left.", "<b>John</b> sat."]})
-    return Sighting(Answer("garden", 0.75), "Where is Mary?", Tale(), trace, "teller")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import logging
 import re
@@ -15,25 +14,14 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from live_server import LiveServer, png, serving
 
-pytest.importorskip("fastapi")
-
-from live_server import LiveServer, live_server
-
-from hostile_pictures import jpeg_of_scans, ppm_of_comments, tiff_of_frames
+from hostile_pictures import ppm_of_comments, tiff_of_frames
 from saccade.web.guard import LOG, log_request
 from saccade.web.models import ServedModel
 from saccade.web.serve import Limits
-from saccade.web.service import Service
 
 MANY_TURNS = 20_000
-
-
-def png() -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (34, 31), "red").save(buffer, "PNG")
-    return buffer.getvalue()
 
 
 def question(number: int = 1) -> dict:
@@ -70,19 +58,7 @@ def in_hand(model: ServedModel) -> int:
 def served(tiny_folder: Path) -> Iterator[Callable[..., LiveServer]]:
     """Starts a server under limits of its own."""
     with ExitStack() as stack:
-        yield lambda **limits: stack.enter_context(
-            live_server(Service([tiny_folder / "digits"], "cpu", Limits(**limits)))
-        )
-
-
-@pytest.mark.parametrize("data", [jpeg_of_scans(2000, 3000), ppm_of_comments(1_500_000)], ids=["jpeg", "ppm"])
-def test_a_picture_that_takes_too_long_is_refused_with_the_limit(
-    served: Callable[..., LiveServer], data: bytes
-) -> None:
-    server = served(decoding_seconds=0.3, decoders=1)
-    reply = server.upload(data, "slow.jpg")
-    assert (reply.status, reply.code) == (422, "invalid")
-    assert "slow.jpg: decoding it takes longer than 0.3 s" in reply.message
+        yield lambda **limits: stack.enter_context(serving(tiny_folder / "digits", limits=Limits(**limits)))
 
 
 def test_many_frames_are_no_work(server: LiveServer) -> None:

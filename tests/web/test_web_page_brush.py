@@ -22,10 +22,7 @@ pytestmark = [pytest.mark.web, pytest.mark.slow]
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One soft attention, and gates before one."""
-    pytest.importorskip("fastapi")
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     folder = tmp_path_factory.mktemp("brush")
     queries = tuple(str(digit) for digit in range(4))
@@ -37,7 +34,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
             parameter.mul_(3)  # so that gates and answers differ from place to place
     facts = tiny_facts(architecture="hattnet", model=to_dict(tiny_config(HAttNetModel)), name="gates", queries=queries)
     save_model(model, folder / "gates", facts)
-    with live_server(Service([folder / "soft", folder / "gates"], "cpu")) as running:
+    with serving(folder / "soft", folder / "gates") as running:
         yield running
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from page_browser import floats, opened, served
+from page_browser import floats
 from PIL import Image
 
 from saccade import geometry
@@ -23,25 +23,12 @@ from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
-from saccade.web.page import STATIC
 from saccade.web.scenes import compose
 from saccade.web.schemas import Digit, Scene
 from saccade.web.views import view_of
 
 Run = Callable[..., Any]
 pytestmark = pytest.mark.web
-
-
-@pytest.fixture(scope="module")
-def run(browser: Any) -> Iterator[Run]:
-    """``run(module, body, given)``: what ``body``, which sees the module as ``m``, returns."""
-    with served(STATIC) as site, opened(browser, f"{site}/glyphs.png") as page:
-
-        def call(module: str, body: str, given: Any = None) -> Any:
-            script = f"async (given) => {{ const m = await import('/js/{module}.js'); {body} }}"
-            return page.page.evaluate(script, given)
-
-        yield call
 
 
 @pytest.mark.parametrize(

@@ -50,14 +50,14 @@ def test_a_model_that_does_not_know_the_question_says_so_in_its_own_card(page: O
 
 def test_a_model_of_photographs_starts_with_a_photograph(browser: Any, tmp_path: Path) -> None:
     """It stays until another model is chosen; a picture that somebody opened stays even then."""
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     save_tiny(tmp_path / "things", name="things", queries=("back", "crown", "nape", "wing"), data={"name": "vg"})
     save_tiny(tmp_path / "digits", name="digits", queries=("0", "1", "2", "3"), data={"name": "mref"})
-    service = Service([tmp_path / "things", tmp_path / "digits"], "cpu")
-    with live_server(service) as served, opened(browser, f"http://127.0.0.1:{served.port}/") as page:
+    with (
+        serving(tmp_path / "things", tmp_path / "digits") as served,
+        opened(browser, f"http://127.0.0.1:{served.port}/") as page,
+    ):
         root, model = page.page.locator("#saccade"), page.lens().locator(".lens-head select")
         page.settle()
         expect(root).to_have_attribute("data-mode", "picture")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from page_browser import Opened, expect, opened, served
+from page_browser import Opened, expect, opened
 from tiny_trained import facts_of, save_trained
 
 from saccade.config import to_dict
 from saccade.web.family_page import page_entry
-from saccade.web.page import STATIC
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 DIGITS = tuple(str(digit) for digit in range(10))
@@ -28,18 +27,6 @@ def scene(*digits: tuple[int, int, str], background: str = "black") -> dict[str,
     """A scene of (digit, size, colour)."""
     made = [{"digit": digit, "size": size, "colour": colour} for digit, size, colour in digits]
     return {"digits": made, "background": background, "seed": 0}
-
-
-@pytest.fixture(scope="module")
-def run(browser: Any) -> Iterator[Callable[..., Any]]:
-    with served(STATIC) as site, opened(browser, f"{site}/glyphs.png") as page:
-
-        def call(module: str, body: str, given: Any = None) -> Any:
-            return page.page.evaluate(
-                f"async (given) => {{ const m = await import('/js/{module}.js'); {body} }}", given
-            )
-
-        yield call
 
 
 RED = (7, 40, "red")
@@ -73,14 +60,11 @@ def test_advice_names_what_is_unlike_training(run: Any, data: str, shown: dict[s
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A server with a model of every kind, whatever it answers."""
-    pytest.importorskip("fastapi")
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     folder = tmp_path_factory.mktemp("kinds")
     folders = [save_trained(folder / name, data, name, DIGITS[:4]) for name, data in KINDS.items()]
-    with live_server(Service(folders, "cpu")) as server:
+    with serving(*folders) as server:
         yield f"http://127.0.0.1:{server.port}/"
 
 

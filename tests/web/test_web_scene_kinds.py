@@ -48,16 +48,13 @@ def test_what_is_told_holds_for_what_is_drawn(name: str, sample, spec) -> None:
 
 @pytest.mark.web
 def test_the_api_tells_it_and_says_null_where_there_is_nothing_to_tell(tmp_path: Path) -> None:
-    pytest.importorskip("fastapi")
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     folders = [
         save_trained(tmp_path / "reader", "mnist-set", "reader"),
         save_tiny(tmp_path / "other", name="other"),
     ]
-    with live_server(Service(folders, "cpu")) as server:
+    with serving(*folders) as server:
         told = server.get("/api/models").json
     assert told["schema"] == "saccade.models/1"
     reader, other = told["models"]

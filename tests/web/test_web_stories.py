@@ -41,13 +41,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    pytest.importorskip("fastapi")
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     pictures = save_tiny(tmp_path_factory.mktemp("picture") / "m", name="seer")
-    with live_server(Service([folder, pictures], "cpu")) as running:
+    with serving(folder, pictures) as running:
         yield running
 
 

@@ -151,12 +151,10 @@ def test_what_was_watched_is_saved_and_opened_again(
 
 
 def test_the_server_answers_the_editor(browser: Any, folders: dict[str, Path], gates: Path) -> None:
-    from live_server import live_server
-
-    from saccade.web.service import Service
+    from live_server import serving
 
     with (
-        live_server(Service([folders["teller"], gates], "cpu")) as server,
+        serving(folders["teller"], gates) as server,
         opened(browser, f"http://127.0.0.1:{server.port}/", width=390, height=844) as page,
     ):
         expect(page.page.locator(".story-editor")).to_be_visible()  # there is nothing else to show

@@ -53,7 +53,6 @@ FreeSizes = Mapping[str, Mapping[int, str]]
 """Axes whose size may differ from input to input: name of the input → axis → word for its size."""
 NOTHING = -1
 """The word before the first."""
-_NEEDED = ("onnx", "onnxscript", "onnxruntime")
 
 
 def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
@@ -103,8 +102,11 @@ def _export_steps(predictor: Predictor) -> tuple[dict[str, bytes], dict[str, Any
         return dict(predictor.reads.examples(count, facts, seed))
 
     def held(count: int, seed: int) -> dict[str, Tensor]:
-        (images,) = pictures(count, seed).values()
-        return step_inputs(begin, images, len(facts.answers), seed)
+        """What a step takes after ``begin`` and a made-up word before."""
+        with torch.no_grad():
+            scene = begin(*pictures(count, seed).values())
+        generator = torch.Generator().manual_seed(seed)
+        return {**scene, "before": torch.randint(NOTHING, len(facts.answers), (count,), generator=generator)}
 
     step = Step(predictor.model, tuple(held(1, 0))[:-1])
     files, parts = {}, {}
@@ -331,7 +333,7 @@ def _forget(graph: Any) -> None:
 
 def require_onnx() -> None:
     """Refuse to start where a package of the extra is missing."""
-    for package in _NEEDED:
+    for package in ("onnx", "onnxscript", "onnxruntime"):
         try:
             importlib.import_module(package)
         except ImportError as error:
@@ -390,14 +392,6 @@ class Step(nn.Module):
             "next_hidden": said.memory.hidden[:, 0],
             "next_cell": said.memory.cell[:, 0],
         }
-
-
-def step_inputs(begin: Begin, images: Tensor, words: int, seed: int) -> dict[str, Tensor]:
-    """What a step takes after ``begin`` and a made-up word before."""
-    with torch.no_grad():
-        held = begin(images)
-    generator = torch.Generator().manual_seed(seed)
-    return {**held, "before": torch.randint(NOTHING, words, (images.shape[0],), generator=generator)}
 
 
 def check_steps(model: AttentionModel, name: str) -> None:

@@ -14,7 +14,6 @@ Axes: B examples, N tokens (the class token first), D width, H heads, d = D / H,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -22,21 +21,7 @@ from torch import Tensor, nn
 
 from saccade.attention.scores import given_or_own
 from saccade.geometry import Size
-
-
-class HeadsOutput(NamedTuple):
-    """Plain tensors of one act, head by head.
-
-    The output (B,D) is what the class token gets. Weights (B,h,w) of the patches for each head lack to 1 what the token
-    gives to itself. Scores (B,H,h,w) and values (B,H,d,h,w) are of the patches; the context (B,H,d) is what is read
-    from them, the sum of Eq. (2).
-    """
-
-    output: Tensor
-    weights: tuple[Tensor, ...]
-    scores: Tensor
-    values: Tensor
-    context: Tensor
+from saccade.trace import Act
 
 
 class SelfAttention(nn.Module):
@@ -61,8 +46,13 @@ class SelfAttention(nn.Module):
         scores: Tensor = query @ key.transpose(-2, -1) * query.shape[-1] ** -0.5  # (B,H,N,N)
         return scores.softmax(-1)
 
-    def class_token(self, tokens: Tensor, grid: Size, given: Sequence[Tensor | None] | None = None) -> HeadsOutput:
-        """The same for the class token alone, with its weights.
+    def class_token(
+        self, tokens: Tensor, grid: Size, given: Sequence[Tensor | None] | None = None
+    ) -> tuple[Tensor, list[Act]]:
+        """What the class token alone gets (B,D), and the act of each head on the patches.
+
+        The weights (B,h,w) of an act lack to 1 what the token gives to itself; its context (B,d) is the sum of Eq. (2)
+        over the patches.
 
         Args:
             tokens: (B,N,D).
@@ -72,14 +62,15 @@ class SelfAttention(nn.Module):
         query, key, value = self._split(tokens)
         scores = torch.einsum("bhd,bhnd->bhn", query[:, :, 0], key) * query.shape[-1] ** -0.5  # (B,H,N)
         rows = scores.softmax(-1)  # Eq. (1): (B,H,N)
-        own, weights = rows[..., 0], _on_grid(rows[..., 1:], grid)  # (B,H), (B,H,h,w)
-        chosen = given or [None] * self.heads
-        used = tuple(given_or_own(each, weights[:, head]) for head, each in enumerate(chosen))  # (B,h,w) each
+        own, weights, cells = rows[..., 0], _on_grid(rows[..., 1:], grid), _on_grid(scores[..., 1:], grid)
         values = _on_grid(value[:, :, 1:].transpose(-2, -1), grid)  # (B,H,d,h,w)
-        read = [torch.einsum("byx,bdyx->bd", each, values[:, head]) for head, each in enumerate(used)]
-        context = torch.stack(read, 1)  # (B,H,d)
-        output = self.mix((context + own.unsqueeze(-1) * value[:, :, 0]).flatten(1))  # Eq. (2): (B,D)
-        return HeadsOutput(output, used, _on_grid(scores[..., 1:], grid), values, context)
+        acts = []
+        for head, each in enumerate(given or [None] * self.heads):
+            used = given_or_own(each, weights[:, head])  # (B,h,w)
+            context = torch.einsum("byx,bdyx->bd", used, values[:, head])  # (B,d)
+            acts.append(Act(context, used, cells[:, head], values[:, head]))
+        read = torch.stack([act.context for act in acts], 1)  # (B,H,d)
+        return self.mix((read + own.unsqueeze(-1) * value[:, :, 0]).flatten(1)), acts  # Eq. (2): (B,D)
 
     def _split(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         split = self.to_all(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (3,B,H,N,d)

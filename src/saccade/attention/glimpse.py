@@ -23,7 +23,7 @@ Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset 
 Section 3, "Gaussian Attention Mechanism" and "Interface", after the one-dimensional window of Graves 2013.
 
 =============  =====================================================================================
-Section 3      α = softmax, κ1 = σ·m, κ2 = σ·n, β                     :meth:`GaussianMixtureAttention.spotlights`
+Section 3      α = softmax, κ1 = σ·m, κ2 = σ·n, β                     :meth:`GaussianMixtureAttention.mask`
 Section 3      M_ij = Σ_k α_k exp(−β_k [(κ1_k − i)² + (κ2_k − j)²])   :meth:`GaussianMixtureAttention.mask`
 Section 3      g_0 = Σ_ij M_ij V_ij, not divided by Σ M               :meth:`GaussianMixtureAttention.attend`
 Appendix A     K = 5, each β in [1.5, 2.0]                            ``components``, ``sharpness``
@@ -41,7 +41,6 @@ Axes: B examples, K spotlights, H and W cells (m and n of the paper).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -133,10 +132,7 @@ def min_max(maps: Tensor) -> Tensor:
     A range that is no more than the rounding of sums is none: scaled up, it would be noise.
     """
     flat = maps.flatten(1)  # (B,N)
-    low, high = (
-        flat.amin(1, keepdim=True),
-        flat.amax(1, keepdim=True),
-    )  # (B,1) each; aminmax has no gradient before torch 2.13
+    low, high = flat.amin(1, keepdim=True), flat.amax(1, keepdim=True)  # (B,1); aminmax: no gradient before torch 2.13
     is_even = high - low <= ROUNDING * torch.maximum(high.abs(), low.abs())  # (B,1)
     scaled = (flat - low) / (high - low).clamp_min(NOTHING)  # (B,N)
     return torch.where(is_even, torch.zeros_like(scaled), scaled).view_as(maps)  # (B,H,W)
@@ -145,15 +141,6 @@ def min_max(maps: Tensor) -> Tensor:
 def priority_map(mask: Tensor, saliency: Tensor) -> Tensor:
     """P = M ⊙ S, from 0 to 1: what top-down attention leaves of bottom-up saliency; all (B,H,W)."""
     return min_max(mask * saliency)
-
-
-class GaussianParameters(NamedTuple):
-    """The parameters of the mixture, each (B,K): importance, sharpness, row and column of the centre in cells."""
-
-    alpha: Tensor
-    beta: Tensor
-    row: Tensor
-    column: Tensor
 
 
 class GaussianMixtureAttention(Mechanism):
@@ -177,23 +164,20 @@ class GaussianMixtureAttention(Mechanism):
         self.components, self.sharpness = components, sharpness
         self.parameters_of = nn.Linear(state_size, 4 * components)
 
-    def spotlights(self, state: Tensor, grid: geometry.Size) -> GaussianParameters:
-        """The 4K numbers of the state (B,D), brought into their ranges on a ``grid`` of (H, W) cells."""
+    def mask(self, state: Tensor, grid: geometry.Size) -> Tensor:
+        """M, from the 4K numbers of a state (B,D), on a ``grid`` of (H, W) cells: (B,H,W)."""
         alpha, rest = self.parameters_of(state).split([self.components, 3 * self.components], dim=-1)  # (B,K), (B,3K)
         beta, row, column = rest.sigmoid().chunk(3, dim=-1)  # (B,K) each
         least, largest = self.sharpness
-        return GaussianParameters(alpha.softmax(-1), least + (largest - least) * beta, row * grid[0], column * grid[1])
-
-    def mask(self, state: Tensor, grid: geometry.Size) -> Tensor:
-        """M, from a state (B,D) on a ``grid`` of (H, W) cells: (B,H,W)."""
-        alpha, beta, row, column = self.spotlights(state, grid)
+        beta, row, column = least + (largest - least) * beta, row * grid[0], column * grid[1]
         i = torch.arange(1, grid[0] + 1, dtype=row.dtype, device=row.device)  # (H,)
         j = torch.arange(1, grid[1] + 1, dtype=row.dtype, device=row.device)  # (W,)
         below = (row.unsqueeze(-1) - i).square()  # (B,K,H)
         beside = (column.unsqueeze(-1) - j).square()  # (B,K,W)
         distance = below.unsqueeze(-1) + beside.unsqueeze(-2)  # (B,K,H,W)
         spots = torch.exp(-beta[..., None, None] * distance)  # (B,K,H,W)
-        return (alpha.unsqueeze(-2) @ spots.flatten(2)).reshape(-1, *grid)  # (B,H,W)
+        mask: Tensor = alpha.softmax(-1).unsqueeze(-2) @ spots.flatten(2)  # (B,1,N)
+        return mask.reshape(-1, *grid)  # (B,H,W)
 
     def attend(self, features: Tensor, state: Tensor, /, *, weights: Tensor | None = None) -> Act:
         """The act of a state (B,D): context g_0 (B,C), weights M (B,H,W), and as its scores log M."""

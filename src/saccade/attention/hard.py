@@ -28,7 +28,6 @@ Axes: B examples, K answers, H and W cells, N = H·W, S samples.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -55,13 +54,6 @@ def gumbel_max(logits: Tensor, noise: Tensor | None) -> Tensor:
     return (logits if noise is None else logits.detach() + noise).argmax(-1)
 
 
-class CellPrior(NamedTuple):
-    """Where the model would look before it has answered, and the scores behind it; both (B,H,W)."""
-
-    weights: Tensor
-    scores: Tensor
-
-
 class HardAttention(nn.Module):
     """Features (B,C,H,W), a query vector (B,Q) and the cells' answers (B,K,H,W) → log-probabilities (B,K) and the look.
 
@@ -76,13 +68,13 @@ class HardAttention(nn.Module):
         super().__init__()
         self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
 
-    def prior(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> CellPrior:
-        """Eq. (2) and (3): α and its scores.
+    def prior(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Eq. (2) and (3): α, where it would look before it has answered, and its scores; both (B,H,W).
 
         ``weights`` (B,H,W) that are given take the place of α; the scores stay its own.
         """
         scores = self.scorer(features, query)  # (B,H,W)
-        return CellPrior(given_or_own(weights, spatial_softmax(scores)), scores)
+        return given_or_own(weights, spatial_softmax(scores)), scores
 
     def forward(
         self,

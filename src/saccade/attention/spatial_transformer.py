@@ -58,6 +58,7 @@ Axes: B examples, C channels of the picture, F of the features, Q queries, H and
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from typing import NamedTuple
 
 import torch
@@ -76,13 +77,35 @@ _ROUNDING = 1e-3  # ε: rounds the kink of |u|
 
 
 class CropOutput(NamedTuple):
-    """Plain tensors of one crop, fit for compiling and exporting."""
+    """Plain tensors of one crop, and of the attention that led to it if any did; fit for compiling and exporting."""
 
     crop: Tensor
     theta: Tensor
+    attended: Act | None = None
 
 
-class SpatialTransformer(nn.Module):
+class CropMechanism(nn.Module, ABC):
+    """A mechanism that cuts a window out of a picture."""
+
+    crop: Size
+
+    @abstractmethod
+    def attend(self, picture: Tensor, located: Tensor, query: Tensor, /, *, frame: Tensor | None = None) -> CropOutput:
+        """The act as plain tensors: crop (B,C,h,w) and theta (B,2,3).
+
+        A ``frame`` (B,2,3) that is given, cells of the crop → pixels of the picture, takes the place of its window.
+        """
+
+    def forward(
+        self, picture: Tensor, located: Tensor, query: Tensor, /, *, name: str = "crop", frame: Tensor | None = None
+    ) -> tuple[Tensor, Look]:
+        """Crop and look; the picture is taken as the network input, ``frame`` as in :meth:`attend`."""
+        cropped = self.attend(picture, located, query, frame=frame)
+        spec = crop_spec(self.crop, (picture.shape[-2], picture.shape[-1]))
+        return cropped.crop, spec.look(name, Act(theta=cropped.theta))
+
+
+class SpatialTransformer(CropMechanism):
     """Picture (B,C,H,W), what localises (B,F) and a query vector (B,Q) → crop (B,C,h,w) and its look.
 
     Args:
@@ -137,22 +160,10 @@ class SpatialTransformer(nn.Module):
             numbers = self.start + self.pace * (self.to_theta(met) - self.start)  # (B,6)
             return window(numbers, self.smallest) if self.bounded else numbers.reshape(-1, 2, 3)  # (B,2,3)
 
-    def attend(
-        self, picture: Tensor, localisation: Tensor, query: Tensor, *, frame: Tensor | None = None
-    ) -> CropOutput:
-        """The act as plain tensors: crop (B,C,h,w) and theta (B,2,3).
-
-        A ``frame`` (B,2,3) that is given, cells of the crop → pixels of the picture, takes the place of its window.
-        """
-        theta = self.locate(localisation, query) if frame is None else given_window(frame, self.crop, picture)
+    def attend(self, picture: Tensor, located: Tensor, query: Tensor, /, *, frame: Tensor | None = None) -> CropOutput:
+        """The act; what localises (B,F) may be a map (B,C,h,w) of as many numbers."""
+        theta = self.locate(located.flatten(1), query) if frame is None else given_window(frame, self.crop, picture)
         return CropOutput(geometry.sample_theta(picture, theta, self.crop), theta)  # (B,C,h,w)
-
-    def forward(
-        self, picture: Tensor, localisation: Tensor, query: Tensor, *, name: str = "crop", frame: Tensor | None = None
-    ) -> tuple[Tensor, Look]:
-        """Crop and look; the picture is taken as the network input, ``frame`` as in :meth:`attend`."""
-        cropped = self.attend(picture, localisation, query, frame=frame)
-        return cropped.crop, look_of_crop(name, cropped.theta, self.crop, picture)
 
 
 def window(numbers: Tensor, smallest: float) -> Tensor:
@@ -174,23 +185,10 @@ def given_window(frame: Tensor, crop: Size, picture: Tensor) -> Tensor:
     return geometry.frame_to_theta(frame.to(picture.device, torch.float64), crop, size)
 
 
-def look_of_crop(name: str, theta: Tensor, crop: Size, picture: Tensor) -> Look:
-    """The look of a crop, cut from a picture (B,C,H,W) with θ (B,2,3)."""
-    return crop_spec(crop, (picture.shape[-2], picture.shape[-1])).look(name, Act(theta=theta))
-
-
 _PACE = 0.1  # of the extent
 
 
-class PointingOutput(NamedTuple):
-    """Plain tensors of one crop and of the attention that led to it, fit for compiling and exporting."""
-
-    crop: Tensor
-    theta: Tensor
-    attended: Act
-
-
-class PointingTransformer(nn.Module):
+class PointingTransformer(CropMechanism):
     """Picture (B,C,H,W), features (B,F,I,J) and a query vector (B,Q) → crop (B,C,h,w) and its look.
 
     Args:
@@ -232,40 +230,26 @@ class PointingTransformer(nn.Module):
         picture: Tensor,
         features: Tensor,
         query: Tensor,
+        /,
         *,
-        weights: Tensor | None = None,
         frame: Tensor | None = None,
-    ) -> PointingOutput:
-        """The act as plain tensors; coordinates are computed in float32 whatever the precision around them.
+        weights: Tensor | None = None,
+    ) -> CropOutput:
+        """The act on features (B,F,I,J); coordinates are in float32 whatever the precision around them.
 
-        ``weights`` (B,I,J) that are given take the place of the attention that points. A ``frame`` (B,2,3) that is
-        given, cells of the crop → pixels of the picture, takes the place of the window.
+        ``weights`` (B,I,J) that are given take the place of the attention that points.
         """
         attended = self.attention.attend(features, query, weights=weights)  # (B,F), (B,I,J)
         if frame is not None:
             theta = given_window(frame, self.crop, picture)  # (B,2,3)
-            return PointingOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)
+            return CropOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)
         with torch.autocast(features.device.type, enabled=False):
             known = torch.cat([attended.context, query], dim=1).to(self.to_extent.weight.dtype)  # (B,F+Q)
             opened = torch.sigmoid(_PACE * self.to_extent(known))  # (B,1)
             extent = self.smallest + (self.largest - self.smallest) * opened  # (B,1)
             points = attended.weights if self.steered else attended.weights.detach()  # (B,I,J)
             theta = square_window(expected_point(points.to(extent.dtype)), extent)  # (B,2,3)
-        return PointingOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)
-
-    def forward(
-        self,
-        picture: Tensor,
-        features: Tensor,
-        query: Tensor,
-        *,
-        name: str = "crop",
-        weights: Tensor | None = None,
-        frame: Tensor | None = None,
-    ) -> tuple[Tensor, Look]:
-        """Crop and look; the picture is taken as the network input, ``weights`` and ``frame`` as in :meth:`attend`."""
-        pointed = self.attend(picture, features, query, weights=weights, frame=frame)
-        return pointed.crop, look_of_crop(name, pointed.theta, self.crop, picture)
+        return CropOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)
 
 
 def expected_point(weights: Tensor) -> Tensor:

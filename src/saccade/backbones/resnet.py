@@ -57,19 +57,15 @@ class ResidualBlock(nn.Module, ABC):
                 nn.BatchNorm2d(out),
             )
 
-    @abstractmethod
-    def branch(self) -> list[nn.Module]:
-        """The layers of F, in order."""
-
     @property
+    @abstractmethod
     def grid_path(self) -> list[nn.Module]:
-        """The branch; the shortcut's 1×1 convolution has the same centres."""
-        return self.branch()
+        """The layers of F, in order; the shortcut's 1×1 convolution has the same centres."""
 
     def forward(self, features: Tensor) -> Tensor:
         """(B,C,h,w) → (B,C',h/stride,w/stride)."""
         residual = features
-        for layer in self.branch():
+        for layer in self.grid_path:
             residual = layer(residual)
         total: Tensor = self.relu(residual + self.downsample(features))
         return total
@@ -85,7 +81,8 @@ class BasicBlock(ResidualBlock):
         self.conv2 = nn.Conv2d(inside, inside, kernel, 1, kernel // 2, bias=False)
         self.bn2 = nn.BatchNorm2d(inside)
 
-    def branch(self) -> list[nn.Module]:
+    @property
+    def grid_path(self) -> list[nn.Module]:
         """The layers of F, in order."""
         return [self.conv1, self.bn1, self.relu, self.conv2, self.bn2]
 
@@ -105,7 +102,8 @@ class Bottleneck(ResidualBlock):
         self.conv3 = nn.Conv2d(inside, inside * self.expansion, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(inside * self.expansion)
 
-    def branch(self) -> list[nn.Module]:
+    @property
+    def grid_path(self) -> list[nn.Module]:
         """The layers of F, in order."""
         return [self.conv1, self.bn1, self.relu, self.conv2, self.bn2, self.relu, self.conv3, self.bn3]
 

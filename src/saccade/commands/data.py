@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from saccade.commands.list import data
 from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import print_table, remark
+from saccade.commands.terminal import Remark, print_table
 from saccade.errors import ConfigError
 
 Split = Literal["train", "val", "test"]
@@ -153,33 +153,30 @@ def _options(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def _show_catalog(entries: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any], quiet: bool) -> None:
+def _show_catalog(entries: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any], remark: Remark) -> None:
     rows = [(name, each["kind"], each["description"], each["licence"], each["get"]) for name, each in entries.items()]
     print_table("data", ("name", "kind", "what", "licence", "how to get it"), rows)
 
 
-def _show_made(made: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+def _show_made(made: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
     from saccade.data.tables.doubts import pluralise
 
-    if not quiet:
-        remark(f"{pluralise(made['count'], 'scene')} in {made['folder']}")
+    remark(f"{pluralise(made['count'], 'scene')} in {made['folder']}")
 
 
-def _show_sheet(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
-    if not quiet:
-        if result["data"] != given["name"]:
-            remark(f"{given['name']} is read as {result['data']}")
-        if result["summary"]:
-            remark(result["summary"])
+def _show_sheet(result: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
+    if result["data"] != given["name"]:
+        remark(f"{given['name']} is read as {result['data']}")
+    if result["summary"]:
+        remark(result["summary"])
     if "examples" in result:
         print_table(f"{result['data']} {given['split']}", (result["thing"], "asked", "true"), result["examples"])
-    elif not quiet:
+    else:
         remark(f"wrote {result['out']}")
 
 
-def _show_got(got: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
-    if not quiet:
-        remark(f"{got['name']} is in {got['folder']}")
+def _show_got(got: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
+    remark(f"{got['name']} is in {got['folder']}")
 
 
 COMMANDS = {

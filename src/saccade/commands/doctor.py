@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from saccade.commands.signature import Command
-from saccade.commands.terminal import print_table, say, warn
+from saccade.commands.terminal import Remark, print_table, say, warn
 from saccade.errors import DISTRIBUTION
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")
@@ -141,7 +141,7 @@ def _zoo() -> dict[str, str]:
     return states
 
 
-def show(found: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+def show(found: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
     """Print what there is, and the problems."""
     say(f"saccade {found['saccade']}, Python {found['python']}, {found['platform']}\n")
     cache = found["cache"]

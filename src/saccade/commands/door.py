@@ -25,7 +25,7 @@ import typer
 from typer.core import TyperGroup
 
 from saccade.commands.signature import REQUIRED, Argument, Command, Stream
-from saccade.commands.terminal import Progress, fail, print_json, say, warn
+from saccade.commands.terminal import Progress, fail, print_json, remark, say, warn
 from saccade.errors import SaccadeError
 
 VERBS = {
@@ -149,7 +149,7 @@ def as_command(name: str, command: Command) -> Any:
         finally:
             progress.stop()
         if not json:
-            command.show(result, given, quiet)
+            command.show(result, {**given, "quiet": quiet}, (lambda text: None) if quiet else remark)
         elif not isinstance(result, Stream):
             print_json(result)
         if code := command.code(result):

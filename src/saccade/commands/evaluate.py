@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import print_table, remark, say
+from saccade.commands.terminal import Remark, print_table, say, warn
 from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def evaluate(
     return result
 
 
-def show(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+def show(result: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
     """Print the tables: answers, attention, and both beside their baselines."""
     from saccade.show.score_tables import score_tables
 
@@ -128,7 +128,7 @@ def show(result: Mapping[str, Any], given: Mapping[str, Any], quiet: bool) -> No
     if result.get("verdict"):
         say(f"{result['verdict']}.")
     if result.get("caution"):
-        remark(str(result["caution"]))
+        warn(str(result["caution"]))
 
 
 COMMAND = Command(

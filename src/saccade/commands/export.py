@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from saccade.commands.signature import Command, check_call
-from saccade.commands.terminal import print_table, remark
+from saccade.commands.terminal import Remark, print_table
 
 
 def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") -> dict[str, Any]:
@@ -41,7 +41,7 @@ def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") 
     return export_onnx(model, out)
 
 
-def show(sidecar: dict[str, Any], given: Mapping[str, Any], quiet: bool) -> None:
+def show(sidecar: dict[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
     """Print the outputs."""
     from saccade.adapters.onnx import GRAPH, SIDECAR
 
@@ -51,9 +51,8 @@ def show(sidecar: dict[str, Any], given: Mapping[str, Any], quiet: bool) -> None
         for name, entry in sidecar["outputs"].items()
     ]
     print_table(f"{sidecar['model']} as ONNX", ("output", "type", "shape", "off from torch by"), rows)
-    if not quiet:
-        files = ", ".join(str(given["out"] / file) for file in sidecar.get("graphs", (GRAPH,)))
-        remark(f"wrote {files} and {given['out'] / SIDECAR}; checked with {sidecar['check']['runtime']}")
+    files = ", ".join(str(given["out"] / file) for file in sidecar.get("graphs", (GRAPH,)))
+    remark(f"wrote {files} and {given['out'] / SIDECAR}; checked with {sidecar['check']['runtime']}")
 
 
 COMMAND = Command(

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from saccade.commands.signature import Command, check_call
-from saccade.commands.terminal import print_table, say
+from saccade.commands.terminal import Remark, print_table, say
 from saccade.errors import CheckpointError, ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything
     return {what: matching}
 
 
-def show(found: Mapping[str, Entries], given: Mapping[str, Any], quiet: bool) -> None:
+def show(found: Mapping[str, Entries], given: Mapping[str, Any], remark: Remark) -> None:
     """Print one catalog, or the shipped models and what other catalogs there are."""
     in_full = given["everything"] or given["pattern"] is not None
     if given["what"] is None and not in_full:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.signature import Command, Number, Stream, arguments_of, check_call
-from saccade.commands.terminal import plain, print_table, remark, warn
+from saccade.commands.terminal import Remark, plain, print_table, warn
 from saccade.data.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
@@ -24,8 +24,6 @@ ROWS_SHOWN = 40
 TABLES_SHOWN = 3
 WARNED = 20
 """Different remarks about inputs that are printed; --json has all."""
-PHOTOGRAPHS = ("HEIC", "HEIF", "AVIF", "JXL", "DNG", "CR2", "NEF", "ARW")
-"""Photographs that Pillow does not read, or not everywhere."""
 _OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
 _NOT_OF_ROWS = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
 
@@ -179,7 +177,9 @@ def _begin(
     first, out = predictors[0], None if given["out"] is None else Path(given["out"])
     files = first.reads.find(sources) if are_paths else _expanded(first, sources)
     if not is_one:
-        return predictors, files, _side_by_side(predictors, files, ask, out, options)
+        from saccade.commands.look_files import side_by_side
+
+        return predictors, files, side_by_side(predictors, files, ask, out, **options)
     first.check_kind(files)  # before the question, which is of the model's kind too
     seen = first.look_many(files, ask, batch_size=given["batch_size"], on_bad=given["on_bad"], **options)
     is_strip = not first.facts.queries if given["filmstrip"] is None else given["filmstrip"]
@@ -204,19 +204,6 @@ def _expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
         stands_for_several = is_path and (os.path.isdir(source) or has_magic(str(source)))
         files += predictor.reads.find([str(source)]) if stands_for_several else [source]
     return files
-
-
-def _side_by_side(
-    predictors: Sequence[Predictor], files: Sequence[Any], ask: str | int | None, out: Path | None, options: Any
-) -> Iterator[list[Sighting]]:
-    """What several models say of each source; with ``out``, a picture of all of them and a page."""
-    from saccade.commands.look_files import write_comparison
-
-    for file in files:
-        sightings = [predictor.look(predictor.reads.item(file), ask, **options) for predictor in predictors]
-        if out is not None:
-            write_comparison(sightings, out)
-        yield sightings
 
 
 def _options(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -343,18 +330,17 @@ def _cells(each: Sighting, model: str | None) -> list[tuple[object, ...]]:
     return [(each.source.name, model, each.question, *answer, second, looked_at, fit)]
 
 
-def show(result: Looks | FolderLooks, given: Mapping[str, Any], quiet: bool) -> None:
+def show(result: Looks | FolderLooks, given: Mapping[str, Any], remark: Remark) -> None:
     """Print what was seen."""
     if isinstance(result, Looks):
-        _show_looks(result, given["out"], quiet)
+        _show_looks(result, given["out"], remark)
     else:
-        _show_rows(result, quiet)
+        _show_rows(result, remark)
 
 
-def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
+def _show_looks(looks: Looks, out: Path | None, remark: Remark) -> None:
     predictor, thing = looks.predictor, looks.predictor.reads.thing
-    sources = [str(row[0]) for row in looks.rows] + [each.source.name for each in (*looks.ways, *looks.tables)]
-    short = _short_names([*sources, *(names[0] for names in looks.remarks.values())])
+    short = _short_names([str(file) for file in looks.files])
     looked_at = "looked at" if predictor.facts.preprocessing is None else "looked at x, y"
     columns = (thing, "model", "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
     used = [place for place in range(len(columns)) if any(row[place] is not None for row in looks.rows)]
@@ -364,10 +350,10 @@ def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
     print_table(title, [columns[place] for place in used], cells)
     if looks.ways:
         steps = [name for name, _, _ in looks.ways[0].on_the_way]
-        rows = [
-            (short[each.source.name], *(f"{answer} {share:.0%}" for _, answer, share in each.on_the_way), each.answer)
-            for each in looks.ways
-        ]
+        rows = []
+        for each in looks.ways:
+            said = [f"{answer} {share:.0%}" for _, answer, share in each.on_the_way]
+            rows.append((short[each.source.name], *said, each.answer))
         print_table("what each step says", (thing, *steps, "all together"), rows)
     for each in looks.tables:
         _print_slots(f"{short[each.source.name]}: {each.question or ''} → {each.answer}", each.slot_grid)
@@ -380,13 +366,7 @@ def _show_looks(looks: Looks, out: Path | None, quiet: bool) -> None:
         warn(predictor.of_unlike(looks.unlike, looks.answered))
     if looks.left_out:
         kinds = ", ".join(f"{count} {kind}" for kind, count in looks.left_out.most_common())
-        text = f"left out {looks.left_out.total()} files of other kinds: {kinds}"
-        if any(kind in PHOTOGRAPHS for kind in looks.left_out):
-            warn(f"{text}; save photographs as JPEG or PNG to look at them")
-        elif not quiet:
-            remark(text)
-    if quiet:
-        return
+        remark(f"left out {looks.left_out.total()} files of other kinds: {kinds}")
     if looks.n_rows > ROWS_SHOWN:
         remark(f"… and {looks.n_rows - ROWS_SHOWN} more; --json prints them all")
     if looks.skipped:
@@ -432,14 +412,12 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
     return {name: str(file.relative_to(shared)) for name, file in files.items()}
 
 
-def _show_rows(looked: FolderLooks, quiet: bool) -> None:
+def _show_rows(looked: FolderLooks, remark: Remark) -> None:
     for text in looked.first_errors:
         warn(text)
     rate = f"{looked.rows / looked.seconds:.1f}" if looked.seconds and not looked.resumed else None
     row = (looked.rows, looked.errors, looked.parts, looked.seconds, rate)
     print_table(f"rows in {looked.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
-    if quiet:
-        return
     if looked.resumed:
         remark(f"{looked.resumed} of {looked.parts} files were there already")
     for text in looked.remarks:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.files import growing, make_folder, write_bytes
+from saccade.predict import Predictor
 from saccade.sighting import Sighting
 
 SAVED_AT_ONCE = 2
@@ -106,16 +107,25 @@ def _write_parquet(table: Path, target: Path) -> None:
         parquet.write_table(rows, draft)
 
 
-def write_comparison(sightings: Sequence[Sighting], folder: Path) -> None:
-    """Write ``STEM-compare.png``, each model's overlay, name and answer, and a page of every look of theirs."""
+def side_by_side(
+    predictors: Sequence[Predictor], files: Sequence[Any], ask: str | int | None, out: Path | None, **options: Any
+) -> Iterator[list[Sighting]]:
+    """What several models say of each source.
+
+    With ``out`` they are written: ``STEM-compare.png``, the overlays with names and answers, and a page of every look.
+    """
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import png_bytes
     from saccade.show.report_sources import report_from_records
 
-    asked = ["" if seen.question is None else f", asked {seen.question}" for seen in sightings]
-    captions = [f"{seen.model}{text}: {seen.answer} {seen.confidence:.0%}" for seen, text in zip(sightings, asked)]
-    drawn = [seen.overlay() if seen.is_spatial else seen.filmstrip() for seen in sightings]
-    picture = contact_sheet(drawn, captions, columns=len(sightings), panel=400)
-    name = folder / f"{sightings[0].stem}-compare"
-    write_bytes(name.with_suffix(".png"), png_bytes(picture, optimize=True))
-    report_from_records([seen.record() for seen in sightings]).save(name.with_suffix(".html"))
+    for file in files:
+        sightings = [predictor.look(predictor.reads.item(file), ask, **options) for predictor in predictors]
+        if out is not None:
+            asked = "" if sightings[0].question is None else f", asked {sightings[0].question}"
+            captions = [f"{seen.model}{asked}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
+            drawn = [seen.overlay() if seen.is_spatial else seen.filmstrip() for seen in sightings]
+            picture = contact_sheet(drawn, captions, columns=len(sightings), panel=400)
+            name = out / f"{sightings[0].stem}-compare"
+            write_bytes(name.with_suffix(".png"), png_bytes(picture, optimize=True))
+            report_from_records([seen.record() for seen in sightings]).save(name.with_suffix(".html"))
+        yield sightings

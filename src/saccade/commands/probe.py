@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import print_table, remark, say
+from saccade.commands.terminal import Remark, print_table, say
 
 if TYPE_CHECKING:
     from saccade.probing.run import ProbeOutput
@@ -80,30 +80,27 @@ def probe(
     return probe_pictures(**given | {"data": str(data)}, plan=plan)
 
 
-def show(written: ProbeOutput, given: Mapping[str, Any], quiet: bool) -> None:
+def show(written: ProbeOutput, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the rivals and the verdict."""
     from saccade.probing.run import HEAD
 
     rows = [
         (
             row.title,
-            f"{100 * row.test.mean:.1f} ± {100 * row.test.half:.1f}",
+            f"{100 * row.score.mean:.1f} ± {100 * row.score.half:.1f}",
             "" if row.difference is None else f"{100 * row.difference.mean:+.1f} ± {100 * row.difference.half:.1f}",
         )
-        for row in written.probed.rows
+        for row in written.probed.trials.values()
     ]
     title = f"{given['backbone']} on {written.results['data']}, test accuracy in %"
     print_table(title, ("rival", "accuracy", "less linear"), rows)
     say(written.verdict)
-    if not quiet:
-        if written.results["data"] != given["data"]:
-            remark(f"{given['data']} is read as {written.results['data']}")
-        for text in written.pictures.remarks:
-            remark(text)
-        head = written.folder / HEAD
-        remark(
-            f"wrote {written.report} and " + (f"the head {head}" if head.is_file() else f"the model {written.folder}")
-        )
+    if written.results["data"] != given["data"]:
+        remark(f"{given['data']} is read as {written.results['data']}")
+    for text in written.pictures.remarks:
+        remark(text)
+    head = written.folder / HEAD
+    remark(f"wrote {written.report} and " + (f"the head {head}" if head.is_file() else f"the model {written.folder}"))
 
 
 COMMAND = Command(

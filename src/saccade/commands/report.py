@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import remark
+from saccade.commands.terminal import Remark
 from saccade.data.examples import Example
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError, SaccadeError
 from saccade.files import parse_json, read_regular
 from saccade.models.facts import CONFIG
-from saccade.predict import Predictor, load
+from saccade.predict import load
 from saccade.record import Record, read_record
 from saccade.show.overlay import Mask
 from saccade.show.report import Block, Gallery, Picture, Report, Section
@@ -76,7 +76,6 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
     records: list[Record] = []
     left_out: list[str] = []
     for source in sources:
-        inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
         if (source / "job.json").is_file():  # of look --engine
             from saccade.adapters.folder import row_records
 
@@ -88,12 +87,13 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
                     f"Of the {total:,} rows in {source}, the first {len(drawn):,} with an answer are drawn and "
                     f"{total - len(drawn):,} are left out{failed}. The option looks sets how many are drawn."
                 )
-        elif any(source.glob("seed-*/config.yaml")):
-            raise DataError(f"{source} holds several runs: a page shows one of them, so name the folder of that one")
-        elif source.is_dir() and not inside:
-            raise DataError(f"{source}: neither a run folder (no config.yaml) nor a folder of records (*.json)")
+        elif source.is_dir():
+            inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
+            if not inside:
+                raise DataError(f"{source}: neither one run (no config.yaml) nor a folder of records (*.json)")
+            paths += inside
         elif source.exists() or source.with_name(f"{source.name}.json").exists():
-            paths += inside if source.is_dir() else [source]
+            paths.append(source)
         else:  # such as the name of a shipped model
             raise DataError(
                 f"{source}: no such record or run folder; 'saccade look --out DIR' writes records, 'train' a run"
@@ -126,21 +126,15 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
         return None
     try:
         predictor = load(run, device)
-        opened = _validation(predictor, run, count)
+        data = predictor.facts.data  # a model forgets where its files were, the recipe of the run does not
+        settings = {**data, "name": RunFolder(run).recorded().data.get("name", data["name"])}
+        opened = predictor.family.task().open_split(settings, "val", facts=predictor.facts, count=count)
         seen = [(predictor.look(each.source, ask=each.question), each) for each in opened.examples(count)]
         of = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
         blocks = look_blocks(seen, f"The first of the validation split{of}")
     except SaccadeError as error:
         return Section(TITLE, f"The examples of the validation split cannot be shown: {error}")
     return Section(TITLE, blocks=blocks)
-
-
-def _validation(predictor: Predictor, run: Path, count: int) -> Any:
-    """The validation split of a run; a model forgets where its files were, the recipe of the run does not."""
-    data = predictor.facts.data
-    settings = {**data, "name": RunFolder(run).recorded().data.get("name", data["name"])}
-    task = predictor.family.task()
-    return task.open_split(settings, "val", facts=predictor.facts, count=count)
 
 
 def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, device: str = "auto") -> Section:
@@ -188,15 +182,14 @@ def _told(seen: Sighting, example: Example) -> str:
     return f"{asked}{seen.answer}, {seen.confidence:.0%} sure{true}"
 
 
-def show(page: Report, given: Mapping[str, Any], quiet: bool) -> None:
+def show(page: Report, given: Mapping[str, Any], remark: Remark) -> None:
     """Say where the page is; without a place it is report.html."""
     out = given["out"] or Path("report.html")
     if given["out"] is None:
         page.save(out)
-    if not quiet:
-        if page.left_out:
-            remark(page.left_out)
-        remark(f"wrote {out}")
+    if page.left_out:
+        remark(page.left_out)
+    remark(f"wrote {out}")
 
 
 COMMAND = Command(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade.commands.signature import Command
-from saccade.commands.terminal import print_table
+from saccade.commands.terminal import Remark, print_table
 
 if TYPE_CHECKING:
     from saccade.papers.tables import Reproduction
@@ -54,11 +54,11 @@ def several(table: Sequence[str] = (), *, out: Path | None = None) -> Any:
     return results if len(table) > 1 else results[table[0]]
 
 
-def show(results: Any, given: Mapping[str, Any], quiet: bool) -> None:
+def show(results: Any, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the tables, or their names."""
     if not given["table"]:
         print_table("tables", ("name", "what it is"), list(results.items()))
-    elif given["out"] is None or not quiet:
+    elif given["out"] is None or not given["quiet"]:
         for result in results.values() if isinstance(results, dict) else [results]:
             for table in result.tables:
                 print_table(table.caption, table.columns, table.rows, note=table.note)

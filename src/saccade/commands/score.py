@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from saccade.commands.signature import Command, check_call
-from saccade.commands.terminal import print_table, remark
+from saccade.commands.terminal import Remark, print_table
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -128,17 +128,16 @@ def score(
     return result
 
 
-def show(found: ScoreResult, given: Mapping[str, Any], quiet: bool) -> None:
+def show(found: ScoreResult, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the scores, what was left out and how."""
     print_table(f"{found.maps} against {given['truth']}", *found.table(), note=found.counted())
     if found.scene is not None:
         facts = found.scene.facts
         called = facts.get("version") or "causal set"
         print_table("about the scene", *found.scene.table(), note=f"{called}, digest {facts['digest']}")
-    if not quiet:
-        remark(" · ".join(line.partition(":")[0] for line in found.policies.lines()))
-        if given["out"] is not None:
-            remark(f"scores.json, maps.csv and report.html are in {given['out']}")
+    remark(" · ".join(line.partition(":")[0] for line in found.policies.lines()))
+    if given["out"] is not None:
+        remark(f"scores.json, maps.csv and report.html are in {given['out']}")
 
 
 COMMAND = Command(

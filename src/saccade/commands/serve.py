@@ -86,7 +86,7 @@ def _announce(page: str, is_remote: bool, quiet: bool) -> None:
 
 COMMAND = Command(
     serve,
-    lambda result, given, quiet: None,
+    lambda result, given, remark: None,
     place={"models": "MODEL"},
     names={"port": "-p", "log": "--log/--no-log", "quiet": "-q"},
     json=False,

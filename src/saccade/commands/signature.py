@@ -95,8 +95,8 @@ class Command:
     """A function as a verb of the command line: what its signature does not tell."""
 
     function: Callable[..., Any]
-    show: Callable[[Any, dict[str, Any], bool], None]
-    """Prints the result; it gets what was typed too, and whether to leave out remarks. It never sees --json."""
+    show: Callable[[Any, dict[str, Any], Callable[[str], None]], None]
+    """Prints the result; it gets what was typed too, and what prints remarks. It never sees --json."""
     run: Callable[..., Any] | None = None
     """Called in the function's place; arguments that it names itself come first, the others are the function's."""
     place: Mapping[str, str] = field(default_factory=dict)

@@ -10,7 +10,7 @@ import dataclasses
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,10 @@ def say(text: str) -> None:
 def remark(text: str) -> None:
     """A line on stderr that is no error."""
     _write(plain(text), dim=True, err=True)
+
+
+Remark = Callable[[str], None]
+"""Prints a line on stderr that is no error, unless that was asked to be quiet."""
 
 
 def warn(text: str) -> None:

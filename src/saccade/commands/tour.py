@@ -11,7 +11,7 @@ from typing import Any
 from saccade.commands.evaluate import evaluate
 from saccade.commands.report import look_blocks
 from saccade.commands.signature import Command
-from saccade.commands.terminal import print_table, say
+from saccade.commands.terminal import Remark, print_table, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
 from saccade.data.files import example
@@ -199,7 +199,7 @@ def _row(facts: ModelFacts, here: Score | None) -> list[str]:
     return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,})", paper]
 
 
-def show(result: TourResult, given: Mapping[str, Any], quiet: bool) -> None:
+def show(result: TourResult, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the scores, and where the page is."""
     print_table(result.table.caption, result.table.columns, result.table.rows)
     say(f"open {result.report} in a browser ({result.seconds:.0f} s)")

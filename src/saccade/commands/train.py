@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import print_table, remark
+from saccade.commands.terminal import Remark, print_table
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
@@ -281,12 +281,10 @@ def scored_by(out: Path, data: str | None = None) -> str:
     return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
 
 
-def show(done: RunResult | list[RunResult], given: Mapping[str, Any], quiet: bool) -> None:
+def show(done: RunResult | list[RunResult], given: Mapping[str, Any], remark: Remark) -> None:
     """Print how it ended: of several seeds a row for each, and what to type next."""
     if isinstance(done, list):
         _show_seeds(given["out"], done)
-    if quiet:
-        return
     last = done[-1] if isinstance(done, list) else done
     score = f"; score it with: {scored_by(last.out, given['data'])}" if last.model else ""
     remark(f"run folder: {last.out}{score}")

@@ -56,28 +56,18 @@ class Download:
 DOWNLOADS = {name: Download(FILES[name], tuple(entry["sources"])) for name, entry in REGISTERED.items()}
 
 
-def fetch(
-    name: str,
-    *,
-    home: Path | None = None,
-    progress: Progress = lambda what, done, total: None,
-    download: Download | None = None,
-) -> Path:
+def fetch(name: str, *, progress: Progress = lambda what, done, total: None) -> Path:
     """Make sure that ``name`` is in the cache, and return its folder.
 
     Files that are there and right are kept; the sources are tried in order for the rest.
 
     Args:
         name: a key of :data:`DOWNLOADS`.
-        home: the cache folder; ``SACCADE_HOME`` or ``~/.cache/saccade`` if not given.
         progress: called as bytes arrive.
-        download: files and sources to use instead of the registered ones.
     """
-    if download is None:
-        if name not in DOWNLOADS:
-            raise DataError(f"no download is known for '{name}': {nearest(name, DOWNLOADS)}")
-        download = DOWNLOADS[name]
-    folder = make_folder((home or cache_home()) / name)
+    if name not in DOWNLOADS:
+        raise DataError(f"no download is known for '{name}': {nearest(name, DOWNLOADS)}")
+    download, folder = DOWNLOADS[name], make_folder(cache_home() / name)
 
     def missing() -> list[RemoteFile]:
         return [file for file in download.files if not file.is_at(folder / file.name)]

@@ -35,7 +35,7 @@ from saccade.engine.phases import apply_phase, build_optimizer, make_learner, pl
 from saccade.engine.progress import Journal, ProgressMode, StopRequest
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import compare_replicas
-from saccade.engine.run_folder import BEGINS_ANEW, RunFolder, made_with, versions
+from saccade.engine.run_folder import RunFolder, made_with, versions
 from saccade.engine.step import Fault, TrainStep
 from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, TrainingStopped
 from saccade.files import folder_in_place
@@ -145,7 +145,7 @@ class Run:
             with explain_lost_rank(fabric), StopRequest(self.max_minutes) as self.stop, self.journal:
                 try:
                     if asked_to_resume and not self.goes_on:
-                        self.journal.say(BEGINS_ANEW)
+                        self.journal.say("nothing to resume: the run had no checkpoint yet; it begins anew")
                     self.set_up(fabric)
                     result = self.train()
                 except (ConfigError, DataError):

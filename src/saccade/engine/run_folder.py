@@ -46,7 +46,6 @@ IN_WORDS = "settings"
 """The part of the data whose values are kept in plain words."""
 Parts = Mapping[str, Sequence[tuple[str, str]]]
 """What a task learns from: names and values in order, part by part."""
-BEGINS_ANEW = "nothing to resume: the run was stopped before its first checkpoint; it begins anew"
 _BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, LOG, "checkpoints", LOCK})
 """What a run may have written before its first step."""
 
@@ -80,8 +79,6 @@ class RunFolder:
         if resume and (self.path / CONFIG).is_file():
             self.check_same(recipe)
         self.create(recipe, {**facts, "versions": versions()})
-        if resume:
-            self.log(BEGINS_ANEW)
         return False
 
     @contextmanager

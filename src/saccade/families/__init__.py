@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -140,11 +140,24 @@ def class_folders() -> dict[str, DataEntry]:
     return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
 
 
-def drawn_digits(description: str) -> DataEntry:
-    """A generator of scenes of MNIST digits."""
+def drawn_digits(description: str, **changes: Any) -> DataEntry:
+    """A generator of scenes of MNIST digits; ``changes`` are fields in which it differs from most."""
     from saccade.data.scenes import DOWNLOAD, GET, LICENCE
 
-    return DataEntry("generator", description, LICENCE, GET, download=DOWNLOAD, shows="drawn digits")
+    entry = DataEntry("generator", description, LICENCE, GET, download=DOWNLOAD, shows="drawn digits")
+    return replace(entry, **changes)
+
+
+def cub_birds(question: str) -> DataEntry:
+    """The reader of CUB-200-2011, for a family that learns an answer to this ``question``."""
+    return DataEntry(
+        kind="reader",
+        description=f"CUB-200-2011: {question}",
+        licence="pictures for non-commercial research and education only",
+        research_only=True,
+        get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
+        shows="photographs of birds",
+    )
 
 
 def own_tables(columns: str) -> dict[str, DataEntry]:

@@ -43,18 +43,6 @@ def caption_cross_entropy(logits: Tensor, words: Tensor) -> Tensor:
     return -word_log_likelihood(logits, words).sum() / words.shape[0]
 
 
-def smoothed_cross_entropy(logits: Tensor, words: Tensor, smoothing: float) -> Tensor:
-    """The cross-entropy of a whole caption where each word shares ε = ``smoothing`` with all words alike; scalar.
-
-    With ε = 0 it is :func:`caption_cross_entropy`.
-    """
-    true = caption_cross_entropy(logits, words)
-    if not smoothing:
-        return true
-    all_words = logits.log_softmax(-1).mean(-1) * (words >= 0)  # mean_v log p(v): (B,T)
-    return (1 - smoothing) * true - smoothing * all_words.sum() / words.shape[0]
-
-
 def doubly_stochastic(weights: Tensor, words: Tensor) -> Tensor:
     """Σ_i (1 − Σ_t α_ti)², mean over captions: weights (B,T,h,w), words (B,T) → scalar."""
     said = (words >= 0)[..., None, None]  # (B,T,1,1)
@@ -71,7 +59,6 @@ def hard_attention_loss(
     entropy_weight: float = ENTROPY_WEIGHT,
     per_word: bool = False,
     to_go: bool = False,
-    smoothing: float = 0.0,
 ) -> dict[str, Tensor]:
     """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean reward of a word.
 
@@ -85,7 +72,6 @@ def hard_attention_loss(
         entropy_weight: λ_e.
         per_word: whether the reward is the mean of the words, not their sum.
         to_go: whether a draw is judged by the words from its own on, not by all.
-        smoothing: ε of what the words learn by; what draws are judged by is never smoothed.
     """
     said = words >= 0  # (B,T)
     log_likelihood = word_log_likelihood(output.logits, words)  # log p(y_t|s): (B,T)
@@ -98,9 +84,8 @@ def hard_attention_loss(
     cross_entropy = -log_likelihood.sum() / captions
     policy = -(advantage * output.acts["word"].log_prob * drawn).sum() / captions
     entropy = (output.entropy * said).sum() / captions
-    taught = smoothed_cross_entropy(output.logits, words, smoothing) if smoothing else cross_entropy
     return {
-        "loss": taught + reward_weight * policy - entropy_weight * entropy,
+        "loss": cross_entropy + reward_weight * policy - entropy_weight * entropy,
         "cross_entropy": cross_entropy,
         "policy_loss": policy,
         "entropy": entropy,

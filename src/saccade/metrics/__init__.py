@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.baselines import Grids as Grids
     from saccade.metrics.maps.faithfulness import deletion_and_insertion as deletion_and_insertion
     from saccade.metrics.maps.interventions import Moved as Moved
-    from saccade.metrics.maps.interventions import causal_follow as causal_follow
     from saccade.metrics.maps.interventions import cause_pairs as cause_pairs
     from saccade.metrics.maps.interventions import cause_top as cause_top
     from saccade.metrics.maps.interventions import map_follow as map_follow
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.localisation import total_variation as total_variation
     from saccade.metrics.maps.localisation import true_positive_strength as true_positive_strength
     from saccade.metrics.maps.points import PointScorer as PointScorer
-    from saccade.metrics.maps.points import fixation_scores as fixation_scores
     from saccade.metrics.maps.scorer import Baseline as Baseline
     from saccade.metrics.maps.scorer import MapScorer as MapScorer
     from saccade.metrics.maps.scorer import MapScores as MapScores

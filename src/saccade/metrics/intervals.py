@@ -60,12 +60,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
-
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
 SHARE: Ends = (0.0, 1.0)
-_SLACK = 1e-4  # of the range: how far rounding may lead beyond an end
 
 
 class Interval(NamedTuple):
@@ -120,14 +117,6 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
     kept, undefined = values[defined], int((~defined).sum())
     if not len(kept):
         return Interval(float("nan"), float("nan"), float("nan"), 0, 0, undefined)
-    if ends is not None:
-        slack = _SLACK * (ends[1] - ends[0])
-        outside = kept[(kept < ends[0] - slack) | (kept > ends[1] + slack)]
-        if len(outside):
-            raise DataError(
-                f"values: found {float(outside[0]):g}, not within {ends[0]:g} … {ends[1]:g}; give the ends of this "
-                "score, or ends=None if it has none"
-            )
     found, image = torch.unique(images[defined], return_inverse=True)  # (G,), (n,)
     mean = kept.mean()
     counts = torch.bincount(image, minlength=len(found)).double()  # (G,)
@@ -171,8 +160,6 @@ def paired_difference(first: Tensor, second: Tensor, images: Tensor | None = Non
 
     Pairs of which either value is NaN are undefined.
     """
-    if first.shape != second.shape:
-        raise ShapeError("second", f"{tuple(first.shape)} as the first", second.shape)
     return mean_interval(_wide(first) - _wide(second), images, ends=(-1.0, 1.0))
 
 

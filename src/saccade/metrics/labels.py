@@ -28,14 +28,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.metrics.intervals import mean_interval
 from saccade.metrics.result import Part, without_nan
 
@@ -55,10 +54,6 @@ class ScaleBin(NamedTuple):
 
 def correct(answers: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the answer id is the true one, else 0.0: (B,) from two (B,)."""
-    if answers.is_floating_point():
-        raise DataError(f"answers: expected integer ids, found {answers.dtype}; take the arg-max of logits first")
-    if answers.dim() != 1 or truth.shape != answers.shape:
-        raise ShapeError("truth", f"(B,) {tuple(answers.shape)} as the answers", truth.shape)
     return (answers == truth.to(answers.device)).float()
 
 
@@ -115,100 +110,57 @@ def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> fl
 
 WORST = 20
 """Mistakes that are shown."""
-TABLE_BINS = 10
-"""Bins of the calibration table."""
 CONFUSIONS = 30
 """Pairs of classes that are told, the most confused first."""
 MATRIX = 50
 """Classes of a confusion matrix that is written down at most."""
 
 
-class Mistake(NamedTuple):
-    """A wrong answer."""
+def details_of(
+    said: Tensor,
+    labels: Tensor,
+    confidence: Tensor,
+    of_true: Tensor,
+    classes: Sequence[str],
+    place: Callable[[int], Part] | None = None,
+) -> Part:
+    """``confusion``, ``per_class`` and the worst ``mistakes`` as plain values, the surest wrong answer first.
 
-    picture: int
-    true: str
-    said: str
-    confidence: float
-    of_true: float
-    """Probability of the right answer."""
-
-
-class Bin(NamedTuple):
-    """Answers of one range of confidence."""
-
-    low: float
-    high: float
-    answers: int
-    confidence: float
-    accuracy: float
-
-
-@dataclass(frozen=True)
-class Details:
-    """All of it."""
-
-    names: tuple[str, ...]
-    """Names of the classes."""
-    matrix: Tensor
-    """(K,K): a row for each true class, a column for each answer."""
-    mistakes: tuple[Mistake, ...]
-    """The worst, the surest wrong answer first."""
-    calibration: float
-    """Expected calibration error."""
-    bins: tuple[Bin, ...]
-
-    def to_json(self, place: Callable[[int], Part] | None = None) -> Part:
-        """``confusion``, ``per_class`` and ``mistakes`` as plain values.
-
-        Args:
-            place: number of an answer → what tells it, such as its picture; None: mistakes are not told.
-        """
-        names, matrix = self.names, self.matrix
-        confusion: Part = {"classes": list(names), "matrix": matrix.tolist()} if len(names) <= MATRIX else {}
-        wrong = matrix.clone().fill_diagonal_(0)
-        most = torch.argsort(wrong.flatten(), descending=True, stable=True)[:CONFUSIONS].tolist()
-        pairs = [divmod(at, len(names)) for at in most]
-        confusion["mistakes"] = [
-            {"true": names[true], "said": names[said], "n": int(wrong[true, said])}
-            for true, said in pairs
-            if wrong[true, said]
-        ]
-        answered, held, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()  # (K,) each
-        per_class = {
-            name: {
-                "pictures": int(held[number]),
-                "recall": float(hits[number] / held[number]),  # 0/0 is NaN
-                "precision": float(hits[number] / answered[number]),
-            }
-            for number, name in enumerate(names)
-            if held[number] or answered[number]
-        }
-        mistakes = []
-        if place is not None:
-            for mistake in self.mistakes:
-                facts = mistake._asdict()
-                mistakes.append({**place(facts.pop("picture")), **facts})
-        return without_nan({"confusion": confusion, "per_class": per_class, "mistakes": mistakes})
-
-
-def details_of(said: Tensor, labels: Tensor, confidence: Tensor, of_true: Tensor, classes: Sequence[str]) -> Details:
-    """From answers and labels (N,), the probability of the answer (N,) and that of the right answer (N,)."""
-    right, count = said == labels, len(classes)  # (N,)
-    wrong = (~right).nonzero()[:, 0]
-    order = wrong[(confidence - of_true)[wrong].argsort(descending=True, stable=True)][:WORST].tolist()
-    mistakes = [
-        Mistake(n, classes[int(labels[n])], classes[int(said[n])], float(confidence[n]), float(of_true[n]))
-        for n in order
+    Args:
+        said: answers (N,).
+        labels: (N,).
+        confidence: probability of the answer (N,).
+        of_true: that of the right answer (N,).
+        classes: names of the K classes.
+        place: number of an answer → what tells it, such as its picture; None: mistakes are not told.
+    """
+    count = len(classes)
+    matrix = torch.bincount(labels.to(said.device) * count + said, minlength=count**2).reshape(count, count)  # (K,K)
+    confusion: Part = {"classes": list(classes), "matrix": matrix.tolist()} if count <= MATRIX else {}
+    wrong = matrix.clone().fill_diagonal_(0)
+    most = torch.argsort(wrong.flatten(), descending=True, stable=True)[:CONFUSIONS].tolist()
+    confusion["mistakes"] = [
+        {"true": classes[at // count], "said": classes[at % count], "n": int(wrong.flatten()[at])}
+        for at in most
+        if wrong.flatten()[at]
     ]
-    bins, bin_of = [], (confidence * TABLE_BINS).long().clamp(max=TABLE_BINS - 1)  # (N,)
-    for number in range(TABLE_BINS):
-        inside = bin_of == number
-        if bool(inside.any()):
-            means = (float(confidence[inside].double().mean()), float(right[inside].double().mean()))
-            bins.append(Bin(number / TABLE_BINS, (number + 1) / TABLE_BINS, int(inside.sum()), *means))
-    matrix = torch.bincount(labels.to(said.device) * count + said, minlength=count**2).reshape(count, count)
-    return Details(tuple(classes), matrix, tuple(mistakes), calibration_error(confidence, right), tuple(bins))
+    answered, held, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()  # (K,) each
+    per_class = {
+        name: {
+            "pictures": int(held[number]),
+            "recall": float(hits[number] / held[number]),  # 0/0 is NaN
+            "precision": float(hits[number] / answered[number]),
+        }
+        for number, name in enumerate(classes)
+        if held[number] or answered[number]
+    }
+    mistakes = []
+    if place is not None:
+        false = (said != labels).nonzero()[:, 0]
+        for n in false[(confidence - of_true)[false].argsort(descending=True, stable=True)][:WORST].tolist():
+            names = {"true": classes[int(labels[n])], "said": classes[int(said[n])]}
+            mistakes.append({**place(n), **names, "confidence": float(confidence[n]), "of_true": float(of_true[n])})
+    return without_nan({"confusion": confusion, "per_class": per_class, "mistakes": mistakes})
 
 
 _RANGE = (0.05, 20.0)

@@ -2,6 +2,7 @@
 
 ==========================  =======================================================================================
 :class:`AttentionModel`     any input: what all models have in common
+:class:`AskedModel`         it answers a question about its input
 :class:`ImageModel`         its input is a picture (B,3,H,W)
 :class:`ImageOnlyModel`       a picture and no question: a classifier, a reader of multisets
 :class:`LabelModel`         the same, one label out, which learns by its logits alone
@@ -156,11 +157,29 @@ class AttentionModel(nn.Module, ABC):
         """Refuse a network input of ``size`` (height, width) that this model cannot take."""
 
 
+class AskedModel(AttentionModel):
+    """A model that is asked something about its input."""
+
+    @abstractmethod
+    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
+        """Answer the queries (B,…) about the encoded inputs, as plain tensors."""
+
+    def respond(
+        self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None
+    ) -> ModelOutput:
+        """:meth:`ask`; the query is required."""
+        if query is None:
+            raise ShapeError("query", "(B,…) ids of what is asked", ())
+        return self.ask(encoding, query, **attention_kwargs(attention))
+
+
 class ImageModel(AttentionModel):
     """A model whose input is a picture."""
 
     backbone: Stages
     """What sees the picture, of a model with one network for it."""
+    sized_by: ClassVar[str | None] = None
+    """The setting with the one size of the pictures that it is built for; None: it takes any that is large enough."""
     network_size: Size | None = None
     """(height, width) at which its networks see the picture, if not at that of the input."""
 
@@ -187,10 +206,21 @@ class ImageModel(AttentionModel):
         return self.backbone if type(self).encode is ImageModel.encode else None
 
     def check_input(self, size: Size) -> None:
-        """Refuse a network input of ``size`` (height, width) that is too small for this model's stages."""
-        for part in self.children():
-            if isinstance(part, Stages):
-                part.grid(size)
+        """Refuse a network input of ``size`` (height, width) that is too small, or not the one it was built for."""
+        if self.sized_by is None:
+            for part in self.children():
+                if isinstance(part, Stages):
+                    part.grid(size)
+        elif tuple(size) != (built_for := tuple(getattr(self.config, self.sized_by))):
+            built, found = ("×".join(map(str, each)) for each in (built_for, size))
+            mend = f"set {self.sized_by} to {[*size]}"
+            raise DataError(f"this model reads pictures of {built} pixels only, found {found}; {mend}")
+
+    def check_pictures(self, images: Tensor) -> None:
+        """Refuse pictures (B,3,H,W) of another size than the one that it was built for."""
+        height, width = getattr(self.config, self.sized_by or "")
+        if images.shape[1:] != (3, height, width):
+            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
 
 
 class ImageOnlyModel(ImageModel):
@@ -208,21 +238,11 @@ class ImageOnlyModel(ImageModel):
         return self.answer(encoding, **attention_kwargs(attention))
 
 
-class QueryModel(ImageModel):
+class QueryModel(AskedModel, ImageModel):
     """Base of models that answer a query about a picture."""
 
     multi_label: bool = False
     """Whether several answers may hold at once."""
-
-    @abstractmethod
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Answer the queries (B,) about the encoded pictures, as plain tensors."""
-
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
-        """:meth:`ask`; the query is required."""
-        if query is None:
-            raise ShapeError("query", "(B,) query ids", ())
-        return self.ask(encoding, query, **attention_kwargs(attention))
 
     def probabilities(self, logits: Tensor) -> Tensor:
         """What the logits (B,K) mean: shares of exclusive answers, or for many labels the probability of each."""
@@ -276,20 +296,6 @@ def marked_given(output: Output, attention: Given | None) -> Output:
 def attention_kwargs(attention: Given | None) -> dict[str, Any]:
     """The keyword argument for given weights; without them a model need not know of it."""
     return {} if attention is None else {"attention": attention}
-
-
-def check_size(built_for: Size, size: Size, setting: str) -> None:
-    """Refuse a network input of another ``size`` (height, width); ``setting`` is the model's setting for it."""
-    if tuple(size) != tuple(built_for):
-        built, found = ("×".join(map(str, each)) for each in (built_for, size))
-        raise DataError(f"this model reads pictures of {built} pixels only, found {found}; set {setting} to {[*size]}")
-
-
-def check_pictures(images: Tensor, built_for: Size) -> None:
-    """Refuse pictures (B,3,H,W) of another size."""
-    if images.shape[1:] != (3, *built_for):
-        height, width = built_for
-        raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
 
 
 MAX_WORDS = 1_000_000

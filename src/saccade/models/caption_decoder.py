@@ -209,7 +209,8 @@ class CaptionDecoder(nn.Module):
         memory = LstmState(self.first_hidden(mean), self.first_cell(mean))
         # a view, channels last
         features = annotations.transpose(1, 2).reshape(annotations.shape[0], annotations.shape[2], *grid)  # (B,D,h,w)
-        return EncodedImage(features, None if self.scorer is None else self.scorer.project_features(features)), memory
+        seen = None if self.scorer is None else self.scorer.from_features(features).permute(0, 2, 3, 1)  # (B,h,w,A)
+        return EncodedImage(features, seen), memory
 
     def embed_words(self, words: Tensor) -> Tensor:
         """E y of the words (…), of which -1 is nothing: (…,m)."""
@@ -220,7 +221,7 @@ class CaptionDecoder(nn.Module):
         """Eq. (4), from the state of the word before: e_t (B,K,h,w)."""
         if self.scorer is None or scene.seen is None:
             return torch.zeros_like(scene.features[:, :1]).expand(-1, memory.hidden.shape[1], -1, -1)
-        return self.scorer.score_all(scene.seen, self.scorer.project_queries(memory.hidden))
+        return self.scorer.score_all(scene.seen, self.scorer.from_query(memory.hidden))
 
     def look(
         self,
@@ -315,7 +316,7 @@ class CaptionDecoder(nn.Module):
         captured = torch.compiler.is_compiling()  # a graph holds for any number of pictures
         if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or captured:
             return self.cell_scores(scene, memory)
-        asked = self.scorer.project_queries(memory.hidden)  # (B,K,A)
+        asked = self.scorer.from_query(memory.hidden)  # (B,K,A)
         pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
         parts = zip(torch.split(seen, pictures), torch.split(asked, pictures))
         return torch.cat([self.scorer.score_all(*part) for part in parts])

@@ -34,7 +34,7 @@ from torch import Tensor, nn
 
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, gates
 from saccade.config import Portion
-from saccade.models.base import Encoding, Given, Hops, Sentences, Units, Words, attention_kwargs
+from saccade.models.base import Encoding, Given, Hops, Sentences, Units, Words
 from saccade.models.story import StoryModel, in_one_run, last_state
 from saccade.trace import Act, LookSpec, ModelOutput
 
@@ -80,6 +80,7 @@ class DMNModel(StoryModel):
     extra_slots = ("(end of passes)",)
     slots_include_past = True
     training_inputs = ("length", "rows", "query_row", "said", "passes")
+    reading_inputs = ("length", "rows")
 
     def __init__(self, config: DMNConfig) -> None:
         super().__init__()
@@ -178,22 +179,6 @@ class DMNModel(StoryModel):
             memory = torch.where(goes_on.unsqueeze(-1), self.remember(episode, memory), memory)  # mⁱ
             active = goes_on if self.config.stops else active
         return ModelOutput(self._say(memory, question, said), acts)
-
-    def forward_raw(
-        self,
-        story: Tensor,
-        query: Tensor,
-        *,
-        length: int | None = None,
-        rows: Tensor | None = None,
-        query_row: Tensor | None = None,
-        said: Tensor | None = None,
-        passes: Tensor | None = None,
-        attention: Given | None = None,
-    ) -> ModelOutput:
-        """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
-        encoding = self.encode(story, length, rows)
-        return self.ask(encoding, query, query_row=query_row, said=said, passes=passes, **attention_kwargs(attention))
 
     def _read_words(self, story: Tensor, length: int | None) -> Tensor:
         """Facts (B,S,n) of stories (B,S,J): states at the ends of sentences, of one run over all words."""

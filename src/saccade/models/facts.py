@@ -6,6 +6,7 @@ answers of a model that speaks in sentences are thousands of words; they lie in 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -109,18 +110,6 @@ class MapsBeside:
         return self.interval[0] > 0
 
 
-def _beside(told: object) -> MapsBeside | None:
-    """One comparison as facts have it; None where it is none."""
-    if not isinstance(told, dict):
-        return None
-    try:
-        low, high = map(float, told["interval"])
-        value, chance_value = float(told["value"]), float(told["chance_value"])
-        return MapsBeside(int(told["n"]), value, str(told["chance"]), chance_value, (low, high))
-    except (KeyError, TypeError, ValueError, OverflowError):
-        return None
-
-
 @dataclass(frozen=True)
 class Score:
     """One evaluation, as ``saccade evaluate --json`` prints it; metrics are fractions 0..1, CIDEr-D 0..10."""
@@ -182,10 +171,12 @@ class Score:
         """
         maps = self.against.get("maps")
         entries = maps.get("by_query") if isinstance(maps, dict) else None
-        if not isinstance(entries, dict):
-            return {}
-        compared = {str(query): _beside(entry) for query, entry in entries.items()}
-        return {query: beside for query, beside in compared.items() if beside is not None}
+        compared = {}
+        for query, entry in entries.items() if isinstance(entries, dict) else ():
+            with suppress(ConfigError, KeyError, TypeError):
+                values = {name: entry[name] for name in MapsBeside.__dataclass_fields__}
+                compared[str(query)] = from_dict(MapsBeside, values)
+        return compared
 
 
 @dataclass(frozen=True)

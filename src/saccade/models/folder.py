@@ -249,23 +249,19 @@ def to_stored(model: nn.Module, dtype: StoredType, *, whole: bool = False) -> tu
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(tensors, "the model to be saved", "the training diverged")
-    parameters = _parameter_names(model)
     base, published = (None, {}) if whole else _base_of(model)
     written: Tensors = {}
-    left_out = {name for name, tensor in tensors.items() if name in published and _same(tensor, published[name])}
-    for name, tensor in tensors.items():
-        kept = _stored_type(tensor, dtype) if name in parameters else tensor.dtype
-        if kept == torch.int8 and name in parameters and name not in left_out:
+    for name, kept in _stored_types(model, dtype).items():
+        tensor, other = tensors[name], published.get(name)
+        if other is not None and tensor.dtype == other.dtype and torch.equal(tensor, other):
+            continue
+        if kept == torch.int8:
             written[name], written[name + SCALE] = to_rows(tensor)
-        elif name not in left_out:
+        else:
             written[name] = tensor.to(kept).contiguous().clone()
     why = f"it is too large for {dtype}; save it as float32"
-    _check_finite(_widened(written, tensors, parameters), "the model to be saved", why)
-    return written, base if left_out else None
-
-
-def _same(tensor: Tensor, other: Tensor) -> bool:
-    return tensor.dtype == other.dtype and torch.equal(tensor, other)
+    _check_finite(_widened(written, tensors, _parameter_names(model)), "the model to be saved", why)
+    return written, None if tensors.keys() <= written.keys() else base
 
 
 def published_tensors(model: nn.Module, base: Base | None, where: str) -> Tensors:
@@ -292,12 +288,11 @@ def check_header(
 ) -> None:
     """Refuse a weights file that, together with ``published``, has not all tensors of ``model`` in type and shape."""
     expected: dict[str, Entry] = {}
-    parameters = _parameter_names(model)
-    for name, tensor in model.state_dict().items():
-        kept = _stored_type(tensor, dtype) if name in parameters else tensor.dtype
-        expected[name] = Entry(_NAMES[kept], tuple(tensor.shape))
+    shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
+    for name, kept in _stored_types(model, dtype).items():
+        expected[name] = Entry(_NAMES[kept], shapes[name])
         if kept == torch.int8:
-            expected[name + SCALE] = Entry("BF16", tuple(tensor.shape[:1]))
+            expected[name + SCALE] = Entry("BF16", shapes[name][:1])
     left_out = published.keys() | {name + SCALE for name in published}
     wrong = [f"no tensor '{name}'" for name in sorted(expected.keys() - header.keys() - left_out)]
     for name, entry in sorted(header.items()):
@@ -316,11 +311,13 @@ def from_stored(written: Tensors, model: nn.Module, published: Tensors, where: s
     return whole
 
 
-def _stored_type(parameter: Tensor, dtype: StoredType) -> torch.dtype:
-    """The type in which a file of ``dtype`` holds ``parameter``."""
-    if dtype == "int8" and not has_rows(parameter.shape):
-        return torch.float16
-    return {"float32": torch.float32, "float16": torch.float16, "int8": torch.int8}[dtype]
+def _stored_types(model: nn.Module, dtype: StoredType) -> dict[str, torch.dtype]:
+    """The type in which a file of ``dtype`` holds each tensor of ``model``."""
+    types = {name: tensor.dtype for name, tensor in model.state_dict().items()}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        is_short = dtype == "int8" and not has_rows(parameter.shape)
+        types[name] = torch.float16 if is_short else getattr(torch, dtype)
+    return types
 
 
 def _widened(written: Tensors, expected: Tensors, parameters: set[str]) -> Tensors:

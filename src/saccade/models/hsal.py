@@ -45,7 +45,7 @@ from saccade.attention.glimpse import COVERT, InhibitionOfReturn, SaliencyMap, m
 from saccade.attention.hard import gumbel_noise, log_weights
 from saccade.backbones import Stages
 from saccade.errors import ConfigError
-from saccade.models.base import Given, check_pictures
+from saccade.models.base import Given
 from saccade.models.hsal_controller import Controller, Glimpsed, HsalConfig, MetaController
 from saccade.models.multiset_reader import MultisetModel
 from saccade.trace import Act, LookSpec, MultisetOutput
@@ -80,7 +80,7 @@ class HsalModel(MultisetModel):
         """The activation volume V, behind it the finer activations under each cell: (B,3,H,W) → (B,C[+F],h,w)."""
         if self.fine is None:
             return super().encode(images)
-        check_pictures(images, self.config.input_size)
+        self.check_pictures(images)
         lower = self.backbone.between(images, to=self.config.fine_stage)  # (B,F,H,W)
         volume = self.backbone.between(lower, after=self.config.fine_stage)  # (B,C,h,w)
         return torch.cat([volume, self.fine(lower)], dim=1)

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.memory import HOP, Code, SentenceCode, memory_hop
-from saccade.models.base import Encoding, Given, Hops, Sentences, Steps, Units, Words, attention_kwargs
+from saccade.models.base import Encoding, Given, Hops, Sentences, Steps, Units, Words
 from saccade.models.story import StoryModel
 from saccade.trace import Act, ModelOutput
 
@@ -59,6 +59,7 @@ class MemN2NModel(StoryModel):
     Config = MemN2NConfig
     config: MemN2NConfig
     training_inputs = ("times", "bags", "query_bags")
+    reading_inputs = ("times", "bags")
     switches = ("linear",)
 
     def __init__(self, config: MemN2NConfig) -> None:
@@ -137,21 +138,6 @@ class MemN2NModel(StoryModel):
         output = self.embed[-1] if is_adjacent else self.output
         # The empty word has no vector: its logit is 0, and its row of the embedding is never used.
         return ModelOutput(torch.nn.functional.pad(state @ output[1:].T, (1, 0)), acts)  # (B,V)
-
-    def forward_raw(
-        self,
-        story: Tensor,
-        query: Tensor,
-        *,
-        times: Tensor | None = None,
-        bags: Tensor | None = None,
-        query_bags: Tensor | None = None,
-        linear: bool = False,
-        attention: Given | None = None,
-    ) -> ModelOutput:
-        """Stories (B,S,J) and questions (B,Q) → plain tensors; arguments as in :meth:`encode` and :meth:`ask`."""
-        encoding = self.encode(story, times, bags)
-        return self.ask(encoding, query, query_bags=query_bags, linear=linear, **attention_kwargs(attention))
 
 
 def _normal(*shape: int) -> Tensor:

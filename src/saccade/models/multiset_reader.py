@@ -33,7 +33,6 @@ from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.backbones import build_backbone
 from saccade.backbones.catalog import check_pretrained
-from saccade.geometry import Size
 from saccade.models.base import (
     Given,
     ImageOnlyModel,
@@ -42,8 +41,6 @@ from saccade.models.base import (
     Units,
     Words,
     attention_kwargs,
-    check_pictures,
-    check_size,
 )
 from saccade.trace import SOFT, ModelOutput, MultisetOutput
 
@@ -92,6 +89,7 @@ class MultisetModel(LabelReader):
 
     config: MultisetConfig
     total = "mean"
+    sized_by = "input_size"
 
     to_cells: Tensor  # pixels of the network's input → cells of the look
     from_cells: Tensor  # cells of the look → pixels of the network's input
@@ -118,13 +116,9 @@ class MultisetModel(LabelReader):
         """How many classes are said, the last "nothing more" included."""
         return int(self.config.most) + 1
 
-    def check_input(self, size: Size) -> None:
-        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        check_size(self.config.input_size, size, "input_size")
-
     def encode(self, images: Tensor) -> Tensor:
         """The activation volume: (B,3,H,W) → V (B,C,h,w)."""
-        check_pictures(images, self.config.input_size)
+        self.check_pictures(images)
         volume: Tensor = self.backbone(images)
         return volume
 

@@ -60,7 +60,7 @@ from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, Pixels, Units, Words, check_pictures, check_size
+from saccade.models.base import Given, ImageOnlyModel, Pixels, Units, Words
 from saccade.trace import Act, LabelOutput, crop_spec
 
 SCALES = ("scale1", "scale2", "scale3")
@@ -114,6 +114,7 @@ class RacnnModel(ImageOnlyModel):
 
     Config = RacnnConfig
     config: RacnnConfig
+    sized_by = "input_size"
 
     to_coarse: Tensor
     to_crop: Tensor
@@ -153,13 +154,9 @@ class RacnnModel(ImageOnlyModel):
         for name in SCALES:
             pretrained.load_imagenet(self.net(name), self.config.backbone)
 
-    def check_input(self, size: Size) -> None:
-        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        check_size(self.config.input_size, size, "input_size")
-
     def encode(self, images: Tensor) -> Tensor:
         """The picture itself (B,3,H,W): every scale reads it anew."""
-        check_pictures(images, self.config.input_size)
+        self.check_pictures(images)
         return images
 
     def forward_raw(self, images: Tensor, **options: Any) -> LabelOutput:

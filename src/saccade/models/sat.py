@@ -33,16 +33,8 @@ from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import Stages, build_backbone
-from saccade.errors import ConfigError, ShapeError
-from saccade.geometry import Size
-from saccade.models.base import (
-    Given,
-    ImageModel,
-    attention_kwargs,
-    check_pictures,
-    check_size,
-    marked_given,
-)
+from saccade.errors import ConfigError
+from saccade.models.base import Given, ImageModel
 from saccade.models.caption_decoder import (
     CaptionDecoder,
     EncodedImage,
@@ -53,7 +45,7 @@ from saccade.models.caption_decoder import (
     WordStep,
 )
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
-from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput, Output
+from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput
 
 BASELINE_KEEPS = 0.9  # share of the moving average that a batch leaves as it was (Section 4.1)
 WORD = "word"  # the name of the look
@@ -64,6 +56,7 @@ class SatModel(ImageModel):
 
     Config = SatConfig
     config: SatConfig
+    sized_by = "input_size"
     total = "mean"
     answers_in_one_pass = False  # captions are searched for
 
@@ -88,10 +81,6 @@ class SatModel(ImageModel):
         """Whether cells are drawn in training."""
         return bool(self.config.attention_kind == "hard")
 
-    def check_input(self, size: Size) -> None:
-        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        check_size(self.config.input_size, size, "input_size")
-
     @property
     def encoder(self) -> Stages:
         """The backbone."""
@@ -99,7 +88,7 @@ class SatModel(ImageModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """The annotation vectors: (B,3,H,W) → a (B,L,D), row by row on the :attr:`grid`."""
-        check_pictures(images, self.config.input_size)
+        self.check_pictures(images)
         features: Tensor = self.backbone(images)  # (B,D,h,w)
         return features.flatten(2).transpose(1, 2)
 
@@ -149,7 +138,6 @@ class SatModel(ImageModel):
 
         Hard attention in training draws cells, but for the pictures of which all cells count, and moves the baseline.
         """
-        self._check(features)
         weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
         noise, expected = self._chances(features, words.shape[-1])
         pick: Pick = "drawn" if noise is not None else self.config.pick
@@ -176,18 +164,12 @@ class SatModel(ImageModel):
         moved = BASELINE_KEEPS * self.baseline + (1 - BASELINE_KEEPS) * reward
         self.baseline.copy_(torch.where(many > 0, moved, self.baseline))
 
-    def forward(self, images: Tensor, words: Tensor, *, attention: Given | None = None) -> Output:
-        """Pictures (B,3,H,W) and captions (B,T) → logits, trace and the tensors behind them."""
-        output = self.forward_raw(images, words, **attention_kwargs(attention))
-        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), attention)
-
     def logits_and_answer(self, output: ModelOutput) -> tuple[Tensor, Tensor]:
         """Logits (B,T,V) and the likeliest word at each place (B,T), -1 behind the end."""
         return output.logits, output.logits.argmax(-1).masked_fill(~output.acts[WORD].active, -1)
 
     def init_state(self, encoding: Tensor) -> tuple[EncodedImage, LstmState]:
         """What is computed once of encoded pictures (B,L,D), and the memory before the first word."""
-        self._check(encoding)
         return self.decoder.init_state(encoding, self.grid)
 
     def next_word(
@@ -255,11 +237,6 @@ class SatModel(ImageModel):
         return AttentionTrace(
             looks=self.looks(CaptionOutput(acts={WORD: act})), answer=words, image_size=size, total=self.total
         )
-
-    def _check(self, features: Tensor) -> None:
-        cells = self.grid[0] * self.grid[1]
-        if features.dim() != 3 or features.shape[1:] != (cells, self.channels):
-            raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
 
 
 def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:

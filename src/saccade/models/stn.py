@@ -45,18 +45,16 @@ Deviations from the paper: all of the above; it has no such row.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Annotated
 
 import torch
 from torch import Tensor
 
-from saccade.attention.spatial_transformer import START, PointingTransformer, SpatialTransformer
+from saccade.attention.spatial_transformer import START, CropMechanism, PointingTransformer, SpatialTransformer
 from saccade.config import Within
-from saccade.geometry import Size
-from saccade.models.base import Given, Pixels, Units, check_pictures, check_size
-from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
+from saccade.models.base import Given, Pixels, Units
+from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
 from saccade.trace import Act, QuestionOutput, crop_spec
 
 LOOK = "crop"
@@ -87,15 +85,20 @@ class CroppingConfig(PictureQueryConfig):
 class CroppingModel(PictureQueryModel):
     """One crop of the picture; ``backbone`` is the localisation network, ``reader`` sees the crop.
 
-    A model adds what cuts and its head, in this order, and says how it cuts (:meth:`ask`).
+    A model adds what cuts and its heads, in this order.
     """
 
     Config = CroppingConfig
     config: CroppingConfig
+    transformer: CropMechanism
+    query_to_classifier: bool = False
+    sized_by = "picture"
 
     def __init__(self, config: CroppingConfig) -> None:
         super().__init__(config)
         self.look_name = LOOK
+        self.helper: AnswerHead | None = None
+        """A classifier for training, of what was attended where the window lies."""
         self.look_specs = {LOOK: crop_spec(config.crop, config.picture)}
         self.reader = self.new_backbone()
         height, width = self.backbone.grid(config.picture)[self.backbone.names[-1]]
@@ -103,16 +106,12 @@ class CroppingModel(PictureQueryModel):
         self.located = (self.channels, height, width)
         """Shape of the last map of the localisation network."""
 
-    def check_input(self, size: Size) -> None:
-        """Refuse a network input of another ``size`` (height, width) than the one this model was built for."""
-        check_size(self.config.picture, size, "picture")
-
     def encode(self, images: Tensor) -> Tensor:
         """What does not depend on the query: the picture, to cut from, and where things are, side by side in a row.
 
         (B,3,H,W) → (B, 3·H·W + C·h·w); the sizes are known, so that :meth:`unpack_encoding` can tell them apart.
         """
-        check_pictures(images, self.config.picture)
+        self.check_pictures(images)
         return torch.cat([images.flatten(1), self.backbone(images).flatten(1)], dim=1)
 
     def unpack_encoding(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,9 +120,20 @@ class CroppingModel(PictureQueryModel):
         images, located = encoding.tensor_split([pixels], dim=1)
         return images.reshape(-1, 3, *self.config.picture), located.reshape(-1, *self.located)
 
-    @abstractmethod
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""
+        images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
+        cropped = self.transformer.attend(images, located, asked, frame=frame)
+        feature = self.read(cropped.crop)  # (B,C)
+        if self.query_to_classifier:
+            feature = torch.cat([feature, asked], dim=1)  # (B,C+Q)
+        crop = Act(cropped.crop, values=images, theta=cropped.theta)
+        output = QuestionOutput(self.classify(feature, asked), {LOOK: crop})
+        if self.training and self.helper is not None and cropped.attended is not None:
+            output.helper_logits = self.helper(cropped.attended.context)  # (B,K)
+        return output
 
     def read(self, crop: Tensor) -> Tensor:
         """The feature (B,C) of a crop (B,3,h,w)."""
@@ -163,20 +173,8 @@ class StnModel(CroppingModel):
             smallest=config.smallest,
             pace=config.pace,
         )
-        asked = config.queries if config.query_to_classifier else 0
-        self.head = self.new_head(self.channels + asked)
-
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
-        """Locate, cut out, read."""
-        images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
-        frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
-        cropped = self.transformer.attend(images, located.flatten(1), asked, frame=frame)
-        feature = self.read(cropped.crop)  # (B,C)
-        if self.config.query_to_classifier:
-            feature = torch.cat([feature, asked], dim=1)  # (B,C+Q)
-        crop = Act(cropped.crop, values=images, theta=cropped.theta)
-        return QuestionOutput(self.classify(feature, asked), {LOOK: crop})
+        self.query_to_classifier = config.query_to_classifier
+        self.head = self.new_head(self.channels + (config.queries if config.query_to_classifier else 0))
 
 
 @dataclass(frozen=True)
@@ -213,15 +211,3 @@ class StnTunedModel(CroppingModel):
         )
         self.head = self.new_head()
         self.helper = self.new_head()
-
-    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
-        """Locate, cut out, read."""
-        images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
-        frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
-        pointed = self.transformer.attend(images, located, asked, frame=frame)
-        crop = Act(pointed.crop, values=images, theta=pointed.theta)
-        output = QuestionOutput(self.classify(self.read(pointed.crop), asked), {LOOK: crop})
-        if self.training:
-            output.helper_logits = self.helper(pointed.attended.context)  # (B,K)
-        return output

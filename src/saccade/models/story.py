@@ -11,19 +11,17 @@ Paper: the baseline of Weston et al. 2015 (arXiv:1502.05698) and Sukhbaatar et a
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from saccade.errors import ShapeError
-from saccade.models.base import AttentionModel, Encoding, Given, Sentences, Units, Words, attention_kwargs, marked_given
-from saccade.trace import ModelOutput, Output
+from saccade.models.base import AskedModel, Given, Sentences, Units, Words, attention_kwargs
+from saccade.trace import ModelOutput
 
 
-class StoryModel(AttentionModel):
+class StoryModel(AskedModel):
     """Base of models that answer a question about a story."""
 
     answers_word_by_word: bool = False
@@ -33,6 +31,8 @@ class StoryModel(AttentionModel):
     """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
     ``query_bags`` of words, ``length`` in words of the longest story, numbers of sentences in ``rows`` and of
     questions in ``query_row``, words ``said`` before, number of ``passes``."""
+    reading_inputs: ClassVar[tuple[str, ...]] = ()
+    """Those of them that ``encode`` takes; ``ask`` takes the others."""
     switches: ClassVar[tuple[str, ...]] = ()
     """Switches of ``forward_raw`` that a phase may set: ``linear``."""
 
@@ -52,30 +52,12 @@ class StoryModel(AttentionModel):
         """Scores of facts in each look (B,T,S), −∞ where there is none, of a model whose gates can be taught."""
         raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
 
-    @abstractmethod
-    def encode(self, story: Tensor) -> Encoding:
-        """What is kept of the stories (B,S,J) before any question."""
-
-    @abstractmethod
-    def ask(self, encoding: Encoding, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Answer the questions (B,Q) about encoded stories, as plain tensors."""
-
-    def respond(
-        self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None
+    def forward_raw(
+        self, story: Tensor, query: Tensor, *, attention: Given | None = None, **options: Any
     ) -> ModelOutput:
-        """:meth:`ask`; the question is required."""
-        if query is None:
-            raise ShapeError("query", "(B,Q) word ids of a question", ())
-        return self.ask(encoding, query, **attention_kwargs(attention))
-
-    def forward(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> Output:
-        """Stories (B,S,J) and questions (B,Q) → logits, trace and the tensors behind them."""
-        output = self.forward_raw(story, query, **attention_kwargs(attention))
-        return marked_given(self.wrap(output), attention)
-
-    @abstractmethod
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """The same as plain tensors; a model may take more, see :attr:`training_inputs`."""
+        """Stories (B,S,J) and questions (B,Q) → plain tensors; the options are those of ``encode`` and ``ask``."""
+        reading = {name: options.pop(name) for name in self.reading_inputs if name in options}
+        return self.ask(self.encode(story, **reading), query, **options, **attention_kwargs(attention))
 
 
 def in_one_run(words: Tensor) -> Tensor:
@@ -127,7 +109,3 @@ class StoryLSTMModel(StoryModel):
         words = torch.cat([encoding.flatten(1), query], 1)  # (B,L)
         states, _ = self.reader(self.embed(in_one_run(words)))  # (B,L,n)
         return ModelOutput(self.answer(last_state(states, words)))
-
-    def forward_raw(self, story: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
-        """Stories (B,S,J) and questions (B,Q) → plain tensors."""
-        return self.ask(self.encode(story), query, attention=attention)

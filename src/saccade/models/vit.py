@@ -34,7 +34,7 @@ from saccade.attention.scores import grid_of
 from saccade.geometry import Size
 from saccade.models.base import Depth, Given, Units
 from saccade.models.picture_query import PictureQueryConfig, PictureQueryModel
-from saccade.trace import Act, LookSpec, QuestionOutput
+from saccade.trace import LookSpec, QuestionOutput
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,9 @@ class VitModel(PictureQueryModel):
         for layer in earlier:
             tokens = layer(tokens)
         given = None if attention is None else [self.given(attention, name, cells) for name in self.look_names]
-        read = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
-        told = self.norm(last.thought(tokens[:, 0] + read.output))  # (B,D)
-        acts = {
-            name: Act(read.context[:, head], read.weights[head], read.scores[:, head], read.values[:, head])
-            for head, name in enumerate(self.look_names)
-        }
-        return QuestionOutput(self.classify(told, asked), acts)
+        read, acts = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
+        told = self.norm(last.thought(tokens[:, 0] + read))  # (B,D)
+        return QuestionOutput(self.classify(told, asked), dict(zip(self.look_names, acts)))
 
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.losses.maps import evidence_loss
-from saccade.models.probe_heads import ExampleQueries, ProbeHead
+from saccade.models.probe_heads import ProbeHead
 from saccade.probing.data import Examples, Questions
 from saccade.probing.features import Batch
 
@@ -62,35 +62,10 @@ class Places:
         return torch.stack([evidence_loss(own, on, self.everywhere) for own, on in zip(maps, on_evidence)])
 
 
-class HeadStack:
-    """Heads of one kind in one model.
-
-    Args:
-        heads: the members, all with the same sizes; they are copied.
-    """
-
-    def __init__(self, heads: Sequence[ProbeHead]) -> None:
-        states = [dict(head.named_parameters()) for head in heads]
-        self.parameters = {
-            name: torch.stack([state[name].detach() for state in states]).requires_grad_() for name in states[0]
-        }
-        """Name → (M,…)."""
-        self._model = copy.deepcopy(heads[0])
-        self.members = len(heads)
-
-    def logits(self, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
-        """Features (B,C,H,W) and questions about them → logits (M,R,K)."""
-        return self._model.stacked(self.parameters, features, asked)
-
-    def maps(self, features: Tensor, asked: ExampleQueries | None = None) -> Tensor | None:
-        """The same → total maps (M,R,H,W); None for heads that choose no place."""
-        return self._model.stacked_maps(self.parameters, features, asked)
-
-    def member(self, number: int) -> ProbeHead:
-        """A plain head with the weights of one member."""
-        head = copy.deepcopy(self._model)
-        head.load_state_dict({name: tensor[number].detach() for name, tensor in self.parameters.items()})
-        return head
+def stacked(heads: Sequence[ProbeHead]) -> dict[str, Tensor]:
+    """The weights of heads of one kind and size side by side: name → (M,…); the heads stay as they are."""
+    states = [dict(head.named_parameters()) for head in heads]
+    return {name: torch.stack([state[name].detach() for state in states]).requires_grad_() for name in states[0]}
 
 
 def train_heads(
@@ -125,22 +100,24 @@ def train_heads(
     trained: list[ProbeHead] = []
     for first in range(0, len(heads), at_once):
         part = slice(first, first + at_once)
-        stack, own = HeadStack(heads[part]), learns[part]
-        optimiser = StackedAdamW(stack.parameters, settings[part])
+        weights, own = stacked(heads[part]), learns[part]
+        optimiser = StackedAdamW(weights, settings[part])
         pictures = examples.questions.pictures_of(own.any(0).nonzero()[:, 0])  # (n,)
         for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
             features = batch(numbers)  # (B,C,H,W)
             about, asked = examples.questions.about(numbers)  # (R,)
-            logits = stack.logits(features, asked)  # (M,R,K)
+            logits = heads[0].stacked(weights, features, asked)  # (M,R,K)
             counts = own[:, about].to(logits.dtype)  # (M,R)
-            truth = examples.labels[about].expand(stack.members, -1)  # (M,R)
+            truth = examples.labels[about].expand(len(own), -1)  # (M,R)
             surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
             losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
-            if places is not None and (maps := stack.maps(features, asked)) is not None:
+            if places is not None and (maps := heads[0].stacked_maps(weights, features, asked)) is not None:
                 losses = losses + places.weight * places.missed(maps, about, counts)
-            gradients = torch.autograd.grad(losses.sum(), [*stack.parameters.values()])
+            gradients = torch.autograd.grad(losses.sum(), [*weights.values()])
             optimiser.step(gradients, rate_factor(step, steps))
-        trained += [stack.member(number) for number in range(stack.members)]
+        for number in range(len(own)):
+            trained.append(copy.deepcopy(heads[0]))
+            trained[-1].load_state_dict({name: tensor[number].detach() for name, tensor in weights.items()})
     return trained
 
 
@@ -212,9 +189,12 @@ def logits_of(
     heads: Sequence[ProbeHead], batch: Batch, examples: Tensor, batch_size: int, at_once: int, questions: Questions
 ) -> Tensor:
     """The logits (M,n,K) of trained heads on the ``examples`` (n,)."""
-    stacks = [HeadStack(heads[first : first + at_once]) for first in range(0, len(heads), at_once)]
+    stacks = [stacked(heads[first : first + at_once]) for first in range(0, len(heads), at_once)]
     parts = [*questions.parts(examples, batch_size)]
     order = torch.cat([part.places for part in parts]).argsort()
     return torch.cat(
-        [torch.cat([stack.logits(batch(part.pictures), part.asked) for part in parts], 1)[:, order] for stack in stacks]
+        [
+            torch.cat([heads[0].stacked(weights, batch(part.pictures), part.asked) for part in parts], 1)[:, order]
+            for weights in stacks
+        ]
     )

@@ -11,13 +11,15 @@ from saccade.models.probe_heads import LINEAR
 from saccade.probing.data import ProbedPictures
 from saccade.probing.evidence import HeadModel
 from saccade.probing.features import Features
-from saccade.probing.probe import ProbeResult, title_of
+from saccade.probing.probe import ProbeResult
+from saccade.probing.trials import title_of
 from saccade.show.overlay import fit_panel, overlay
-from saccade.show.report import Cell, Picture, Report, Section, Table, percent
+from saccade.show.report import Picture, Report, Section
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
-from saccade.show.tables import Row
+from saccade.show.tables import Cell, Row, Table, percent
 
 _PANEL = 320  # pixels of a mistake's longer side
+_BINS = 10  # of confidence
 _COPIES = 20
 _QUESTIONS = 200
 
@@ -26,15 +28,14 @@ def probe_page(
     probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel, *, title: str
 ) -> Report:
     """The page; ``model_of`` gives the model that tested a split."""
-    details = probed.details.to_json()
     sections = [
         _rivals(probed),
         _by_question(probed),
         _maps_beside(probed),
         rests_on_section(probed.rests_on),
         _curve(probed),
-        confusion_section(details["confusion"], len(pictures.classes)),
-        classes_section(details["per_class"], "results.json"),
+        confusion_section(probed.details["confusion"], len(pictures.classes)),
+        classes_section(probed.details["per_class"], "results.json"),
         _mistakes(probed, pictures, features, model_of),
         _calibration(probed),
         _data(pictures),
@@ -45,14 +46,14 @@ def probe_page(
 
 def _rivals(probed: ProbeResult) -> Section:
     rows: list[Row] = []
-    for row in probed.rows:
+    for row in probed.trials.values():
         difference = row.difference
-        test = Cell(row.test.mean, f"{100 * row.test.mean:.1f} ± {100 * row.test.half:.1f}\u202f%")
+        test = Cell(row.score.mean, f"{100 * row.score.mean:.1f} ± {100 * row.score.half:.1f}\u202f%")
         against, differs = Cell(None), ""
         if difference is not None:
             against = Cell(difference.mean, f"{100 * difference.mean:+.1f} ± {100 * difference.half:.1f}")
             differs = "yes" if difference.is_beyond_zero else "no"
-        rows.append([row.title, test, against, differs, percent(row.val)])
+        rows.append([row.title, test, against, differs, percent(row.mean_val)])
     plan, splits = probed.plan, probed.splits
     text = (
         f"{pluralise(len(splits), 'split')}, {pluralise(plan.seeds, 'seed')}. In each split three parts are kept "
@@ -74,7 +75,7 @@ def _rivals(probed: ProbeResult) -> Section:
             f"\n\nThe attention heads were taught where to look: boxes and masks are an extra loss, with weight "
             f"{plan.evidence_weight:g}. So it is no surprise that their maps lie there."
         )
-    best = next(number for number, row in enumerate(probed.rows) if row.name == probed.kept.name)
+    best = [*probed.trials].index(probed.kept.name)
     columns = ("rival", "test accuracy", f"less {title_of(LINEAR)}, points", "differs", "validation")
     return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
 
@@ -139,15 +140,15 @@ def _curve(probed: ProbeResult) -> Section:
 def _mistakes(probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel) -> Section:
     split_of = {int(number): at for at, split in enumerate(probed.splits) for number in split.test}
     drawn = []
-    for mistake in probed.details.mistakes:
-        example, path = mistake.picture, pictures.path(mistake.picture)
+    for mistake in probed.details["mistakes"]:
+        example, path = mistake["example"], pictures.path(mistake["example"])
         shown = fit_panel(read_picture(path).image, _PANEL)
         number, model = torch.tensor([example]), model_of(split_of[example])
         encoded = features.encoded(probed.kept.name, pictures.questions.picture[number])  # (1,C,H,W)
         with torch.no_grad():
             output = model.wrap(model.respond(encoded, pictures.query(number)), pictures.store.size)
         trace = output.trace.placed(*pictures.canvas(number))
-        text = caption({**mistake._asdict(), "asked": pictures.asked(example)})
+        text = caption({**mistake, "asked": pictures.asked(example)})
         drawn.append(
             Picture(
                 overlay(shown, trace.image_map("total", (shown.height, shown.width))[0]),
@@ -159,13 +160,16 @@ def _mistakes(probed: ProbeResult, pictures: ProbedPictures, features: Features,
 
 
 def _calibration(probed: ProbeResult) -> Section:
-    rows: list[Row] = [
-        [f"{each.low:.0%} – {each.high:.0%}", each.answers, percent(each.confidence), percent(each.accuracy)]
-        for each in probed.details.bins
-    ]
+    confidence, answers = torch.as_tensor(probed.trials[probed.kept.name].probabilities).max(1)  # (N,) each
+    right, rows = answers == probed.examples.labels, list[Row]()
+    for number in range(_BINS):
+        inside = (confidence * _BINS).long().clamp(max=_BINS - 1) == number  # (N,)
+        if bool(inside.any()):
+            means = (percent(float(values[inside].double().mean())) for values in (confidence, right))
+            rows.append([f"{number / _BINS:.0%} – {(number + 1) / _BINS:.0%}", int(inside.sum()), *means])
     text = (
         f"How sure the kept head was, and how often it was right, on test pictures. Expected calibration error "
-        f"{100 * probed.details.calibration:.1f} points: 0 means that of answers given with 80 % confidence, 80 % are "
+        f"{100 * probed.calibration:.1f} points: 0 means that of answers given with 80 % confidence, 80 % are "
         "right."
     )
     return Section("Calibration", text, [Table(("confidence", "answers", "mean confidence", "accuracy"), rows)])

@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 
 from saccade.errors import ConfigError, nearest
-from saccade.metrics.intervals import Resplit, resplit_interval
-from saccade.metrics.labels import Details, details_of
+from saccade.metrics.intervals import resplit_interval
+from saccade.metrics.labels import calibration_error, details_of
 from saccade.metrics.result import Part, without_nan
 from saccade.models.probe_heads import HEADS, LINEAR, TITLES, HeadName, ProbeHead
 from saccade.probing.data import Examples, OnProgress, Split, deal, splits_of
@@ -38,85 +38,44 @@ from saccade.probing.trials import (
     habits,
     head_trial,
     neighbour_trial,
+    title_of,
 )
 
-SIMPLE = {
-    "majority": "commonest class",
-    "prior": "commonest answer to the question",
-    "knn": "nearest neighbours",
-    CLASS_TOKEN: "linear on the class token",
-}
-"""Rivals that are not heads of a model, in words."""
 GUESSES = ("prior", "majority")
 """What answers without looking; the first that there is."""
 
 
-@dataclass(frozen=True)
-class Compared:
-    """One rival beside the linear head."""
-
-    name: str
-    title: str
-    val: float
-    """Mean validation accuracy of what was chosen."""
-    test: Resplit
-    difference: Resplit | None
-    """Test accuracy less that of the linear head; None for the linear head itself."""
-
-
-def title_of(name: str) -> str:
-    """What a rival is called in a sentence."""
-    return SIMPLE.get(name) or TITLES[name]
-
-
-def compare(trials: Mapping[str, Trial], splits: Sequence[Split]) -> list[Compared]:
-    """Every rival beside the linear head."""
+def compare(trials: Mapping[str, Trial], splits: Sequence[Split]) -> None:
+    """Put the test accuracy of every rival, and how it differs from that of the linear head, beside its trial."""
     trained, tested = (sum(len(split[part]) for split in splits) / len(splits) for part in (0, 2))
-
-    def interval(scores: Tensor) -> Resplit:
-        return resplit_interval(scores, trained=trained, tested=tested)
-
-    base = trials[LINEAR].by_split
-    return [
-        Compared(
-            name=name,
-            title=title_of(name),
-            val=sum(trial.val) / len(trial.val),
-            test=interval(trial.by_split),
-            difference=None if name == LINEAR else interval(trial.by_split - base),
-        )
-        for name, trial in trials.items()
-    ]
+    for trial in trials.values():
+        trial.score = resplit_interval(trial.by_split, trained=trained, tested=tested)
+        if trial.name != LINEAR:
+            difference = trial.by_split - trials[LINEAR].by_split
+            trial.difference = resplit_interval(difference, trained=trained, tested=tested)
 
 
-def choose(rows: Sequence[Compared]) -> HeadName:
-    """The attention head with the best validation accuracy."""
-    heads = [row for row in rows if row.name in TITLES and row.name != LINEAR]
-    return cast(HeadName, max(heads, key=lambda row: row.val).name)
-
-
-def sentence(rows: Sequence[Compared], chosen: str) -> str:
+def sentence(trials: Mapping[str, Trial], chosen: str) -> str:
     """The verdict.
 
     It tells the chosen head, the linear head and whether they differ; and it says so where the features tell nothing
     that guessing would not.
     """
-    of = {row.name: row for row in rows}
-    base, guess = of[LINEAR], next(of[name] for name in GUESSES if name in of)
-    head, against = of[chosen], guess.difference
-    text = f"{head.title} {100 * head.test.mean:.1f} ± {100 * head.test.half:.1f} %"
+    base, guess = trials[LINEAR], next(trials[name] for name in GUESSES if name in trials)
+    head, against = trials[chosen], guess.difference
+    text = f"{head.title} {100 * head.score.mean:.1f} ± {100 * head.score.half:.1f} %"
     if head.difference is not None:
         points, half = 100 * head.difference.mean, 100 * head.difference.half
         differs = f"{'better' if points > 0 else 'worse'} by {abs(points):.1f} ± {half:.1f} points"
         if not head.difference.is_beyond_zero:
             differs = f"no difference detected (± {half:.1f})"
-        text += f", {base.title} {100 * base.test.mean:.1f} %: {differs}"
+        text += f", {base.title} {100 * base.score.mean:.1f} %: {differs}"
     gains = head.difference is not None and head.difference.low > 0  # then the features do tell something
     if against is None or against.high < 0 or gains:
-        return f"{text}; the {guess.title} alone is {100 * guess.test.mean:.1f} %"
+        return f"{text}; the {guess.title} alone is {100 * guess.score.mean:.1f} %"
     return (
         f"{text}; {base.title} is not detectably better than always giving the {guess.title} "
-        f"({100 * guess.test.mean:.1f} %): these features do not tell the classes apart, or there are too few pictures"
+        f"({100 * guess.score.mean:.1f} %): these features do not tell the classes apart, or there are too few pictures"
     )
 
 
@@ -140,20 +99,26 @@ class ProbeResult:
     splits: Sequence[Split]
     plan: Plan
     trials: dict[str, Trial]
-    rows: list[Compared]
     kept: TrainedHead
-    details: Details
+    details: Part
+    """Confusions, scores of classes, and the worst mistakes by the number of the example."""
+    calibration: float
+    """Expected calibration error of the kept head."""
     verdict: str
     rests_on: Part = field(default_factory=dict)
     """Answers without the evidence and without the rest; empty where no evidence is known."""
     maps: Part = field(default_factory=dict)
     """Maps of the kept head against chance; empty where no evidence is known."""
 
-    def to_json(self, place: Callable[[int], Part] | None = None) -> Part:
+    def to_json(self, place: Callable[[int], Part] = lambda number: {"example": number}) -> Part:
         """Plain values; scores are fractions. ``place`` says what tells an example."""
         examples, plan = self.examples, self.plan
         questions = {"examples": len(examples), "questions": self.by_question()} if examples.questions.are_asked else {}
         taught = {"evidence_weight": plan.evidence_weight} if plan.evidence_weight else {}
+        mistakes = []
+        for mistake in self.details["mistakes"]:
+            facts = dict(mistake)
+            mistakes.append({**place(facts.pop("example")), **facts})
         return without_nan({
             "verdict": self.verdict,
             **questions,
@@ -168,9 +133,10 @@ class ProbeResult:
                 **taught,
             },
             "kept": {"head": self.kept.name, **self.kept.setting._asdict()},
-            "rivals": {row.name: self._rival(row) for row in self.rows},
-            "calibration_error": self.details.calibration,
-            **self.details.to_json(place),
+            "rivals": {name: self._rival(trial) for name, trial in self.trials.items()},
+            "calibration_error": self.calibration,
+            **self.details,
+            "mistakes": mistakes,
             **({"rests_on": self.rests_on} if self.rests_on else {}),
             **({"maps": self.maps} if self.maps else {}),
         })  # fmt: skip
@@ -200,13 +166,13 @@ class ProbeResult:
             scores[word] = {"n": int(own.sum()), **right}
         return scores
 
-    def _rival(self, row: Compared) -> Part:
-        trial, difference = self.trials[row.name], row.difference
+    def _rival(self, trial: Trial) -> Part:
+        difference = trial.difference
         scores: Part = {
-            "title": row.title,
-            "accuracy": row.test.mean,
-            "half": row.test.half,
-            "validation": row.val,
+            "title": trial.title,
+            "accuracy": trial.score.mean,
+            "half": trial.score.half,
+            "validation": trial.mean_val,
             "seed_spread": trial.seed_spread,
             "by_split": trial.test,
         }
@@ -268,14 +234,17 @@ def probe(
 
         on_split(0)
         trials[head] = head_trial(head, material, splits, on_split)
-    rows = compare(trials, splits)
-    name = keep or choose(rows)
+    compare(trials, splits)
+    heads_that_attend = [head for head in trials if head in TITLES and head != LINEAR]
+    name = keep or cast(HeadName, max(heads_that_attend, key=lambda head: trials[head].mean_val))
     shares = cast(Tensor, trials[name].probabilities)  # (N,K): each example by the head of the split that tests it
     confidence, answers = shares.max(1)  # (N,)
-    details = details_of(answers, labels, confidence, shares.gather(1, labels[:, None])[:, 0], examples.classes)
+    of_true = shares.gather(1, labels[:, None])[:, 0]  # (N,)
+    details = details_of(answers, labels, confidence, of_true, examples.classes, lambda number: {"example": number})
+    calibration = calibration_error(confidence, answers == labels)
     setting = Counter(trials[name].settings).most_common(1)[0][0]
     every = torch.arange(len(labels))
     training = Training(name, material, every, len(splits))
     (final,) = training.run([0], [every], [setting])
     kept = TrainedHead(name, final, *training.statistics, setting)
-    return ProbeResult(examples, splits, plan, trials, rows, kept, details, sentence(rows, name))
+    return ProbeResult(examples, splits, plan, trials, kept, details, calibration, sentence(trials, name))

@@ -18,7 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.errors import ConfigError
-from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName, ProbeHead, new_head
+from saccade.metrics.intervals import Resplit
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
 from saccade.probing.data import Examples, Split, some_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.heads import Places, Setting, fresh_heads, logits_of, members_at_once, train_heads
@@ -64,6 +65,20 @@ class Plan:
         return self.steps or (self.epochs * batches if self.epochs else max(150, 10 * batches))
 
 
+SIMPLE = {
+    "majority": "commonest class",
+    "prior": "commonest answer to the question",
+    "knn": "nearest neighbours",
+    CLASS_TOKEN: "linear on the class token",
+}
+"""Rivals that are not heads of a model, in words."""
+
+
+def title_of(name: str) -> str:
+    """What a rival is called in a sentence."""
+    return SIMPLE.get(name) or TITLES[name]
+
+
 @dataclass
 class Trial:
     """What came of one rival."""
@@ -83,6 +98,20 @@ class Trial:
     """The heads of the first seed, one for each split."""
     statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     """Mean and standard deviation of each channel, for each split."""
+    score: Resplit = field(init=False)
+    """Mean test accuracy."""
+    difference: Resplit | None = None
+    """Test accuracy less that of the linear head; None for the linear head itself."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in a sentence."""
+        return title_of(self.name)
+
+    @property
+    def mean_val(self) -> float:
+        """Mean validation accuracy of what was chosen."""
+        return sum(self.val) / len(self.val)
 
     @property
     def by_split(self) -> Tensor:

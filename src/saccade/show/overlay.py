@@ -40,19 +40,6 @@ class Mask:
 
 
 @dataclass(frozen=True)
-class Box:
-    """A box xyxy."""
-
-    corners: Sequence[float]
-
-    @property
-    def points(self) -> Sequence[tuple[float, float]]:
-        """Its corners as (x, y), clockwise."""
-        x0, y0, x1, y1 = map(float, self.corners)
-        return [(x0, y0), (x1, y0), (x1, y1), (x0, y1)]
-
-
-@dataclass(frozen=True)
 class Polygon:
     """A closed outline of (x, y) points: a crop, turned or not."""
 
@@ -73,7 +60,7 @@ class Scanpath:
     points: Sequence[tuple[float, float]]
 
 
-Mark = Mask | Box | Polygon | Points | Scanpath
+Mark = Mask | Polygon | Points | Scanpath
 
 
 def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[int, int]) -> Image.Image:

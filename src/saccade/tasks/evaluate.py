@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
-from itertools import chain
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -136,7 +135,7 @@ def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) ->
         with nullcontext() if scoring.threads == 1 else torch.inference_mode():
             return measure(numbers), count
 
-    for part, count in thread_map(measured, chain(_batches(scoring), _further(scoring)), scoring.threads):
+    for part, count in thread_map(measured, _jobs(scoring), scoring.threads):
         kept.join(part)
         if count:
             done += count
@@ -149,16 +148,12 @@ def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) ->
     return _summary(scoring, kept)
 
 
-def _batches(scoring: Scoring) -> Iterator[tuple[Callable[[Tensor], Kept], Tensor, int]]:
-    """All examples, batch by batch."""
+def _jobs(scoring: Scoring) -> Iterator[tuple[Callable[[Tensor], Kept], Tensor, int]]:
+    """All examples, batch by batch, and how many; then what costs more, which does not count as progress."""
     before = 0
     for places in numbers_in_batches(len(scoring.numbers), scoring.together):
         yield partial(scoring.measure, before=before), scoring.numbers[places], len(places)
         before += len(places)
-
-
-def _further(scoring: Scoring) -> Iterator[tuple[Callable[[Tensor], Kept], Tensor, int]]:
-    """What costs more; it does not count as progress."""
     yield from ((measure, numbers, 0) for measure, numbers in scoring.further())
 
 

@@ -123,8 +123,7 @@ class LabelScoring(Scoring):
         def place(number: int) -> Part:
             return {"picture": str(rows[int(kept.columns["picture"][number])].image)}
 
-        told = details_of(said, label, confidence, of_true, self.data.answers)
-        return {**told.to_json(place if rows else None)}
+        return details_of(said, label, confidence, of_true, self.data.answers, place if rows else None)
 
     def _box_centres(self, numbers: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
         """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""
@@ -191,19 +190,13 @@ class LabelTask(PictureTask):
     model_kind = ImageOnlyModel
     model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
-    scores: ClassVar[type[LabelScoring]] = LabelScoring
-    answers: tuple[str, ...]
-    """What the labels are called."""
+    scores = LabelScoring
+    learned_columns = ("label",)
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """``answers`` comes from the data."""
         self.answers = self.data_config.answers if self.table is None else self.table.answers
         return filled_in(model_config, {"answers": len(self.answers)}, "the data")
-
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Nothing is asked; what the labels are called."""
-        return (), self.answers
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
@@ -284,8 +277,3 @@ class LabelTask(PictureTask):
         surprise = nn.functional.cross_entropy(logits, label, reduction="none")  # (B,)
         found = {"accuracy": logits.argmax(-1) == label, "loss": surprise}
         return found | ({"top5": top_k_correct(logits, label, FIRST)} if len(self.answers) > FIRST else {})
-
-    @classmethod
-    def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> LabelScoring:
-        """Answers, and maps where the evidence is known."""
-        return cls.scores(model, examples, limit)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar, cast
 
 import torch
@@ -14,6 +15,7 @@ from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, ImageModel
 from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.task import Batch, HeldOut, Task, evenly_spaced
 from saccade.trace import COMBINE, AttentionTrace, Look, ModelOutput
 
@@ -35,6 +37,8 @@ class PictureTask(Task):
     model_kind: ClassVar[type] = ImageModel
     model: ImageModel
     table: Table | None = None
+    learned_columns: ClassVar[tuple[str, ...]] = ("labels",)
+    """What is learned from a row of a table besides its picture."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -58,6 +62,20 @@ class PictureTask(Task):
     def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of pictures that are made."""
         return "" if self.table is None else self.table.summary()
+
+    def extra_data_parts(self) -> dict[str, Entries]:
+        """The rows of train and val with their pictures, or the glyphs of scenes; then the words of a table."""
+        if self.table is not None:
+            parts = table_parts(self.table, attrgetter("split", *self.learned_columns), self.on_progress)
+        elif glyphs := getattr(self.data_config, "glyphs", None):
+            parts = {"glyphs": glyph_entries(glyphs)}
+        else:
+            parts = {}
+        return {**parts, **({"vocabulary": word_entries(**words)} if (words := self.learned_words()) else {})}
+
+    def learned_words(self) -> dict[str, Sequence[str]]:
+        """The words that are learned, by their kind; by default what the labels are called."""
+        return {"label": self.answers}
 
     def training_notes(self) -> dict[str, str]:
         """That maps were taught where to look, where they were."""

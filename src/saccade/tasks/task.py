@@ -23,7 +23,7 @@ from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import Split, checked_split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError, nearest, prefix_errors
+from saccade.errors import ConfigError, DataError, SaccadeError, nearest
 from saccade.families import family, model_spec
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel
@@ -152,6 +152,8 @@ class Task(ABC):
     """Whether the answers are words of which the model makes sentences."""
     losses: ClassVar[Mapping[str, type]]
     """The losses that a phase may use: names and their dataclasses."""
+    scores: ClassVar[Callable[..., Scoring]]
+    """What is measured of a model: made of it, of examples, a ``limit`` and the options that the family declares."""
     caches_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
@@ -165,6 +167,10 @@ class Task(ABC):
     table: Any = None
     """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
+    queries: tuple[str, ...] = ()
+    """What the model is asked, in the order of its ids; nothing, where it just looks, and where any text can be."""
+    answers: tuple[str, ...]
+    """What it answers, in the order of its ids; :meth:`model_settings` knows it."""
 
     def __init__(
         self,
@@ -228,9 +234,12 @@ class Task(ABC):
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """The settings of the model with those that the data decides, once data and table are read."""
 
-    def make_split(self, name: str) -> Any:
-        """A split of the data on the device; training examples without end are drawn anew for each seed of a run."""
-        config = self.data_config
+    def make_split(self, name: str, /, **changes: Any) -> Any:
+        """A split of the data on the device, perhaps with ``changes`` of its settings.
+
+        Training examples without end are drawn anew for each seed of a run.
+        """
+        config = replace(self.data_config, **changes)
         if name == "train" and config.is_generated and getattr(config, "protocol", "unlimited") == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
         return self.open(config, cast(Split, name), self.device, Opening(self.table))
@@ -291,11 +300,6 @@ class Task(ABC):
         }
 
     @property
-    @abstractmethod
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What the model is asked (nothing, perhaps) and what it answers, each in the order of its ids."""
-
-    @property
     def preprocessing(self) -> Preprocessing | None:
         """How a picture becomes the network input; None for a model that reads none."""
         return None
@@ -345,12 +349,15 @@ class Task(ABC):
             phase: what a recipe says of it.
             learning: names of the parameters that it trains.
         """
-        with prefix_errors(f"phase '{phase.name}'"):
+        try:
             if phase.data not in self.data_choices:
                 raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.data_choices)}")
             if phase.features == "kept" and (why := self.why_not_kept(phase.data, learning)):
                 raise ConfigError(f"features 'kept': {why}")
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
+        except SaccadeError as error:
+            error.args = (f"phase '{phase.name}': {error}",)
+            raise
 
     def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
         """Why the features of a frozen encoder cannot be kept: a step needs more than these. Empty: they can be."""
@@ -429,7 +436,7 @@ class Task(ABC):
     @classmethod
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> Scoring:
         """What is measured of ``model`` on ``examples``; ``options`` are those that the family declares."""
-        raise NotImplementedError
+        return cls.scores(model, examples, limit=limit, **options)
 
     @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
@@ -547,7 +554,6 @@ class Task(ABC):
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""
-        queries, answers = self.vocabularies
         data = self.portable_settings(to_dict(self.data_config))
         licence, research_only = family(self.name).licence_of_weights(str(data.get("name", "")))
         recipe = dict(facts.get("recipe", {}))
@@ -560,8 +566,8 @@ class Task(ABC):
                 architecture=self.architecture,
                 model=to_dict(model.config),
                 family=self.name,
-                queries=queries,
-                answers=answers,
+                queries=self.queries,
+                answers=self.answers,
                 preprocessing=self.preprocessing,
                 sentences=self.sentences,
                 data=data,

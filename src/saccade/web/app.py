@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, FastAPI
 from starlette.responses import FileResponse, HTMLResponse, Response
@@ -22,13 +22,13 @@ from saccade.web.errors import ApiError, PlainJson, install_error_handlers
 from saccade.web.family_page import family_modules
 from saccade.web.guard import Guard
 from saccade.web.page import offline_page
-from saccade.web.scenes import backgrounds
 from saccade.web.service import Service
-from saccade.web.store import StoredAnswer, bytes_of, shown_name
+from saccade.web.store import shown_name
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.ErrorBody} for status in (404, 409, 413, 422, 429)
 }
+_KINDS = {"view.json": "application/json", "strip.png": "image/png", "page.html": "text/html; charset=utf-8"}
 STATIC = Path(__file__).parent / "static"
 
 
@@ -81,69 +81,34 @@ def api_of(service: Service) -> APIRouter:
     """The routes under ``/api``, over ``service``."""
     router = APIRouter(prefix="/api", responses=_ERRORS, default_response_class=PlainJson)
 
-    @router.get("/models", response_model=schemas.ModelList, summary="What can be asked, and of whom")
-    async def models() -> Response:
-        return _told(schemas.ModelList(models=[model.entry() for model in service.models.values()]))
+    def add(method: str, path: str, answer: Callable[..., Any], model: type, summary: str) -> None:
+        described: dict[int | str, dict[str, Any]] = {200: {"model": model}}
+        router.add_api_route(path, answer, methods=[method], response_model=None, responses=described, summary=summary)
 
-    @router.post("/encode", response_model=schemas.Encoding, summary="Send a picture, once")
-    async def encode(sent: schemas.Upload) -> Response:
-        return _told(await service.encode(bytes_of(sent.picture), sent.name, sent.model))
-
-    @router.post("/ask", response_model=schemas.View, summary="Ask about an encoded picture or a scene")
-    async def ask(asked: schemas.Question) -> Response:
-        return PlainJson(await service.ask(asked))
-
-    @router.post("/edit", response_model=schemas.View, summary="Ask with edited attention")
-    async def edit(asked: schemas.EditedQuestion) -> Response:
-        return PlainJson(await service.edit(asked))
-
-    @router.post("/ask_all", response_model=schemas.Views, summary="Ask every question the model knows, in one go")
-    async def ask_all(asked: schemas.Questions) -> Response:
-        return PlainJson({"schema": "saccade.views/1", "views": await service.ask_all(asked)})
-
-    @router.get("/scene", response_model=schemas.SceneMaterial, summary="What scenes can be made of")
-    async def material() -> Response:
-        return _told(schemas.SceneMaterial(backgrounds=await service.studio.run(backgrounds)))
-
-    @router.post("/scene", response_model=schemas.RenderedScene, summary="Render a scene, with its truth")
-    async def scene(described: schemas.Scene) -> Response:
-        return _told(await service.render(described))
-
-    @router.get("/examples/{name}", response_class=FileResponse, summary="A picture that ships with saccade")
     async def example(name: str) -> Response:
         if name not in EXAMPLES:
             raise ApiError(404, "unknown_example", f"no example '{shown_name(name)}': {nearest(name, EXAMPLES)}")
         return FileResponse(EXAMPLES[name].path)
 
-    @router.get("/records/{record}", response_model=schemas.View, summary="An answer given before")
     async def record(record: schemas.Id) -> Response:
         return PlainJson(service.records.find(record).view)
 
-    @router.get("/records/{record}/view.json", response_model=schemas.View, summary="… as a file for the page")
-    async def view_file(record: schemas.Id) -> Response:
+    async def file(record: schemas.Id, form: Literal["view.json", "strip.png", "page.html"]) -> Response:
         kept = service.records.find(record)
-        view = await service.studio.run(lambda: kept.whole_view)
-        return _file(kept, json.dumps(view, indent=1).encode("ascii"), "application/json", "json")
+        data = await service.studio.run(lambda: kept.file(form))
+        # a download, whose name has no character that a request chose freely
+        headers = {"Content-Disposition": f'attachment; filename="{kept.stem}.{form.partition(".")[2]}"'}
+        return Response(data, media_type=_KINDS[form], headers=headers)
 
-    @router.get("/records/{record}/strip.png", response_class=Response, summary="… as a strip of its looks")
-    async def strip(record: schemas.Id) -> Response:
-        kept = service.records.find(record)
-        return _file(kept, await service.studio.run(kept.strip_png), "image/png", "png")
-
-    @router.get("/records/{record}/page.html", response_class=Response, summary="… as a page that opens offline")
-    async def page(record: schemas.Id) -> Response:
-        kept = service.records.find(record)
-        html = await service.studio.run(kept.page)
-        return _file(kept, html.encode("utf-8"), "text/html; charset=utf-8", "html")
-
+    add("GET", "/models", service.entries, schemas.ModelList, "What can be asked, and of whom")
+    add("POST", "/encode", service.encode, schemas.Encoding, "Send a picture, once")
+    add("POST", "/ask", service.ask, schemas.View, "Ask about an encoded picture or a scene")
+    add("POST", "/edit", service.edit, schemas.View, "Ask with edited attention")
+    add("POST", "/ask_all", service.ask_all, schemas.Views, "Ask every question the model knows, in one go")
+    add("GET", "/scene", service.material, schemas.SceneMaterial, "What scenes can be made of")
+    add("POST", "/scene", service.render, schemas.RenderedScene, "Render a scene, with its truth")
+    add("GET", "/records/{record}", record, schemas.View, "An answer given before")
+    get = partial(router.get, response_class=Response)
+    get("/examples/{name}", summary="A picture that ships with saccade")(example)
+    get("/records/{record}/{form}", summary="… as a file for the page, a strip of its looks, or a page")(file)
     return router
-
-
-def _told(answer: Any) -> Response:
-    return PlainJson(answer.model_dump(mode="json", by_alias=True))
-
-
-def _file(kept: StoredAnswer, data: bytes, kind: str, ending: str) -> Response:
-    """A download; its name has no character that a request chose freely."""
-    disposition = f'attachment; filename="{kept.stem}.{ending}"'
-    return Response(data, media_type=kind, headers={"Content-Disposition": disposition})

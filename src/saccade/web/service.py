@@ -20,22 +20,26 @@ from saccade import geometry
 from saccade.data.pictures.reading import Picture
 from saccade.errors import CheckpointError
 from saccade.metrics.maps.baselines import centre_gaussian, uniform
-from saccade.metrics.maps.localisation import iou, pointing, selectivity, true_positive_strength
+from saccade.metrics.maps.localisation import iou, pointing, selectivity, total_variation, true_positive_strength
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
 from saccade.web.decode import Sandbox
 from saccade.web.errors import ApiError
 from saccade.web.models import ServedModel, Worker, served_models
+from saccade.web.scenes import backgrounds
 from saccade.web.schemas import (
     DigitTruth,
     EditedQuestion,
     Encoding,
+    ModelList,
     Question,
     Questions,
     RenderedScene,
     Scene,
+    SceneMaterial,
     SingleQuestion,
+    Upload,
 )
 from saccade.web.serve import Limits
 from saccade.web.store import (
@@ -43,6 +47,7 @@ from saccade.web.store import (
     StoredAnswer,
     StoredPicture,
     answer_size,
+    bytes_of,
     composed_picture,
     shown_name,
     stored_picture,
@@ -90,7 +95,8 @@ def describe_edit(own: Sighting, edited: Mapping[str, Tensor]) -> Json:
         before = torch.as_tensor(own.trace.look(name).weights)  # (1,h,w)
         cells = int(((weights - before).abs() > SAME * before.abs().max()).sum())
         if cells:
-            looks[name] = {"cells": cells, "of": before.numel(), "moved": round(_moved(before, weights), 4)}
+            moved = float(total_variation(before, weights).nan_to_num(1.0))  # 1 where one has no weight at all
+            looks[name] = {"cells": cells, "of": before.numel(), "moved": round(moved, 4)}
         else:
             frozen.append(name)
     said = {"answer": own.answer, "confidence": own.confidence}
@@ -102,14 +108,6 @@ def _grid(look: Look) -> tuple[int, int] | None:
     if look.weights is None or look.has_steps or not look.is_spatial or look.full is not None:
         return None
     return look.weights.shape[-2], look.weights.shape[-1]
-
-
-def _moved(before: Tensor, after: Tensor) -> float:
-    """Total variation between two maps as shares; 1 where one of them has no weight at all."""
-    sums = float(before.sum()), float(after.sum())
-    if min(sums) <= 0:
-        return 1.0
-    return 0.5 * float((before / sums[0] - after / sums[1]).abs().sum())
 
 
 def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> dict[str, object]:
@@ -168,10 +166,18 @@ class Service:
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
-    async def encode(self, data: bytes, name: str, model: str | None) -> Encoding:
+    async def entries(self) -> ModelList:
+        """The models, as the API tells them."""
+        return ModelList(models=[model.entry() for model in self.models.values()])
+
+    async def material(self) -> SceneMaterial:
+        """What scenes can be made of."""
+        return SceneMaterial(backgrounds=await self.studio.run(backgrounds))
+
+    async def encode(self, sent: Upload) -> Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
-        served = None if model is None else self.models[model].reading_pictures()
-        name = shown_name(name)
+        data, name = bytes_of(sent.picture), shown_name(sent.name)
+        served = None if sent.model is None else self.models[sent.model].reading_pictures()
         try:
             image, notes = await self.decoders.read(data, name)
         except TimeoutError as error:
@@ -202,7 +208,7 @@ class Service:
         served = self.models[asked.model].reading_pictures()
         return await served.run(lambda predictor: self._of_picture(asked, served, predictor, asked.attention))
 
-    async def ask_all(self, asked: Questions) -> list[Json]:
+    async def ask_all(self, asked: Questions) -> Json:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
         served = self.models[asked.model].reading_pictures()
 
@@ -211,7 +217,7 @@ class Service:
             found = predictor.ask_all(served.encoded(predictor, kept))
             return [view_of(each, family=served.facts.family, total=False) for each in found]
 
-        return await served.run(answer)
+        return {"schema": "saccade.views/1", "views": await served.run(answer)}
 
     def close(self) -> None:
         """Take no more work."""

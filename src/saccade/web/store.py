@@ -148,21 +148,15 @@ class StoredAnswer:
         said = f"{self.sighting.model}-{self.sighting.question or 'look'}"
         return re.sub(r"[^A-Za-z0-9-]+", "-", said).strip("-")[:80] or "saccade"
 
-    def strip_png(self) -> bytes:
-        """Every look side by side, as a PNG."""
-        return png_bytes(self.sighting.filmstrip())
-
-    @property
-    def whole_view(self) -> Json:
-        """The view with its picture inside, so that it can stand alone, whether or not it was asked for so."""
-        picture = self.view["picture"]
-        if picture is None or picture["png"]:
-            return self.view
-        return {**self.view, "picture": {**picture, "png": picture_url(self.sighting.picture.image)}}
-
-    def page(self) -> str:
-        """One HTML file that loads nothing from anywhere, the same that the page itself saves."""
-        return offline_page(views=[self.whole_view])
+    def file(self, form: str) -> bytes:
+        """The answer as ``view.json``, as ``strip.png``, or as ``page.html``, which loads nothing from anywhere."""
+        if form == "strip.png":
+            return png_bytes(self.sighting.filmstrip())
+        view, picture = self.view, self.view["picture"]
+        if picture is not None and not picture["png"]:  # the view is to stand alone, whether or not it was asked for so
+            view = {**view, "picture": {**picture, "png": picture_url(self.sighting.picture.image)}}
+        text = json.dumps(view, indent=1) if form == "view.json" else offline_page(views=[view])
+        return text.encode("utf-8")
 
 
 def answer_size(sighting: Sighting, view: Json) -> int:

@@ -3,7 +3,6 @@
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from PIL import Image
@@ -11,7 +10,7 @@ from PIL import Image
 from saccade.config import from_dict
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.scenes.drawing import COLOURS
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families.caption.data import CaptionDataConfig, CaptionFiles, CaptionScenes, vocabulary_of
 from saccade.families.caption.task import CaptionTask
 from saccade.families.caption.vocabulary import Vocabulary
@@ -146,26 +145,3 @@ def test_training_pictures_are_varied_by_a_seed(table):
     assert torch.equal(
         data.of_pictures(numbers).images, opened(table).of_pictures(numbers).images
     )  # as they are scored
-
-
-def test_wrong_settings_are_named():
-    for settings, named in (
-        ({"name": "flickr8:x"}, "'flickr8k'"),
-        ({"size": (100, 90)}, "size"),
-        ({"options": {"captions": 3}}, "captions"),
-        ({"name": "csv:x", "empty": 0.1}, "empty"),
-    ):
-        with pytest.raises(ConfigError, match=named):
-            from_dict(CaptionDataConfig, settings)
-
-
-def test_written_scenes_are_read_again(tmp_path):
-    settings = {"name": "scenes", "glyphs": "pack", "seed": 3}
-    config = CaptionDataConfig(**settings)
-    out = CaptionTask.write_split(settings, "val", 6, tmp_path / "made", start=2)
-    again = opened(out / "scenes.jsonl", "val", size=(100, 100), at_least=1)
-    batch, made = again.of_pictures(torch.arange(6)), CaptionScenes(config, "val").of_pictures(torch.arange(2, 8))
-    assert np.abs(batch.images.numpy() - made.images.numpy()).max() == 0
-    assert [again.references(n) for n in range(6)] == [CaptionScenes(config, "val").references(n) for n in range(2, 8)]
-    with pytest.raises(DataError, match="read, not generated"):
-        CaptionTask.write_split({"name": "csv:x"}, "val", 1, tmp_path / "more")

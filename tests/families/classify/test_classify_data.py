@@ -10,7 +10,7 @@ from PIL import Image
 
 from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
 from saccade.config import from_dict
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families.classify.data import LabelDataConfig, varied
 from saccade.families.classify.task import ClassifyTask
 from saccade.models.facts import read_facts
@@ -151,21 +151,3 @@ def test_pickle_is_never_opened(tmp_path: Path) -> None:
     (tmp_path / "data_batch_1").write_bytes(b"\x80\x04.")
     with pytest.raises(DataError, match="is pickle and is not opened"):
         ClassifyTask.open(config(f"cifar10:{tmp_path}"), "train")
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"name": "cifar"}, "did you mean 'cifar10'"),
-        ({"name": "tar:x"}, "no reader 'tar'"),
-        ({"name": "cifar10", "options": {"strict": True}}, "has none"),
-        ({"name": "folder:x", "options": {"kind": 1}}, "unknown setting"),
-        ({"shift": {}, "augment": {}}, "give one of them"),
-        ({"size": [0, 3]}, "size"),
-        ({"seed": -1}, "seed"),
-        ({"cache_mb": -1}, "cache_mb"),
-    ],
-)
-def test_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        from_dict(LabelDataConfig, settings)

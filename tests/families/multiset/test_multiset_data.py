@@ -1,16 +1,13 @@
 """Multisets as batches: generated or from files, in reading order or shuffled, with the evidence of every label."""
 
-import json
-import warnings
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
-from saccade.config import from_dict
 from saccade.data.pictures.augment import Augmentation
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetFiles, MultisetScenes
 from saccade.families.multiset.task import MultisetTask
 from saccade.models.facts import ModelFacts
@@ -148,27 +145,6 @@ def test_labels_of_a_trained_model(folder):
         MultisetTask.open(MultisetDataConfig(glyphs="pack"), "val", how=Opening(facts=knowing("a", "b")))
 
 
-def test_written_scenes_are_read_again(tmp_path):
-    settings = {"name": "mnist-multiset", "glyphs": "pack", "options": {"empty_held_out": 0.2}}
-    config = MultisetDataConfig(**settings)
-    out = MultisetTask.write_split(settings, "test", 20, tmp_path / "out", start=5)
-    first = json.loads((out / "scenes.jsonl").read_text().splitlines()[0])
-    assert (first["index"], first["split"], first["glyphs"]) == (5, "test", "pack-test-600")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        read = MultisetTask.open(MultisetDataConfig(f"jsonl:{out / 'scenes.jsonl'}"), "test")
-    made = MultisetScenes(config, "test").take(torch.arange(5, 25))
-    back = read.take(torch.arange(20))
-    assert torch.equal(back.images, made.images)
-    assert torch.equal(back.labels, made.labels)
-    assert (made.present.sum(1) == 0).any()
-    assert torch.equal(back.boxes.nan_to_num(-1), made.boxes.nan_to_num(-1))
-    with pytest.raises(DataError, match="read, not generated"):
-        MultisetTask.write_split({"name": read.config.name}, "test", 1, tmp_path / "more")
-    with pytest.raises(DataError, match="9999"):
-        MultisetTask.write_split(settings, "test", 2, tmp_path / "more", start=9_999)
-
-
 def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():
     turned = MultisetDataConfig(glyphs="pack", augment=Augmentation(area=(1.0, 1.0), aspect=1.0))  # mirrors half
     plain, numbers = MultisetScenes(MultisetDataConfig(glyphs="pack"), "train"), torch.arange(40)
@@ -196,18 +172,3 @@ def test_a_turned_and_a_slanted_picture_have_upright_boxes_round_theirs(assert_n
     assert_near(framed.boxes[:, 0], [[4.0, 14.0, 12.0, 18.0], [-4.0, 4.0, 4.0, 12.0]])
     assert bool(framed.boxes[:, 1].isnan().all())
     assert framed.boxes.dtype == torch.float32
-
-
-def test_bad_settings_are_named():
-    for settings, named in (
-        ({"name": "mnist-multset"}, "'mnist-multiset'"),
-        ({"name": "cvs:t.csv"}, "'csv'"),
-        ({"size": 30}, "size"),
-        ({"name": "csv:t.csv", "size": 4097}, "size"),
-        ({"empty": 1.1}, "empty"),
-        ({"options": {"cluter": 3}}, "'clutter'"),
-        ({"name": "svhn:x", "options": {"kind": "set"}}, "options.kind"),
-        ({"name": "csv:t.csv", "options": {"most": 0}}, "most"),
-    ):
-        with pytest.raises(ConfigError, match=named):
-            from_dict(MultisetDataConfig, settings)

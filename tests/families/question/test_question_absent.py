@@ -46,7 +46,7 @@ def test_which_they_are_depends_on_the_number_alone() -> None:
 
 def test_the_model_has_one_answer_more_and_is_scored_on_both_kinds(tmp_path: Path) -> None:
     task = QuestionTask(model="soft", model_config=small(), data=to_dict(CONFIG))
-    assert task.vocabularies[1] == (*COLOURS, NOT_THERE)
+    assert task.answers == (*COLOURS, NOT_THERE)
     with torch.no_grad():
         task.model.head.classify.bias.copy_(torch.tensor([0, 0, 0, 0, 0, 1e4]))  # it always says "not there"
     task.save_model(task.model, tmp_path / "model", {})

@@ -19,7 +19,7 @@ from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.readers import COLUMNS
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import QuestionTask
-from saccade.models.picture_query import PictureQueryModel
+from saccade.models.base import ImageModel
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
 FROZEN = ["backbone.*"]
@@ -101,14 +101,14 @@ def test_keeping_features_of_what_learns_is_refused_before_training(table: Path)
 
 def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoded: list[int] = []
-    task = new_task(table)
-    encode = task.model.encode
+    encode = ImageModel.encode
 
-    def counted(images: torch.Tensor) -> torch.Tensor:
+    def counted(self: ImageModel, images: torch.Tensor) -> torch.Tensor:
         encoded.append(len(images))
-        return encode(images)
+        return encode(self, images)
 
-    monkeypatch.setattr(task.model, "encode", counted)
+    monkeypatch.setattr(ImageModel, "encode", counted)
+    task = new_task(table)
     freeze(task)
     features = task.training_split()
     assert features.size == 2 * len(SPLITS["train"])
@@ -177,11 +177,11 @@ def test_a_run_learns_the_same_to_the_last_bit_where_half_precision_is_exact(
 ) -> None:
     """Every eighth pixel as a byte in the place of features: half precision holds it, whatever it is computed with."""
 
-    def bytes_of(self: PictureQueryModel, images: torch.Tensor) -> torch.Tensor:
+    def bytes_of(self: ImageModel, images: torch.Tensor) -> torch.Tensor:
         seen = images[:, :, ::8, ::8].mul(255).round()  # (B,3,h,w)
         return seen.repeat(1, self.channels, 1, 1)[:, : self.channels].contiguous()
 
-    monkeypatch.setattr(PictureQueryModel, "encode", bytes_of)
+    monkeypatch.setattr(ImageModel, "encode", bytes_of)
     tasks = new_task(table), new_task(table, features_mb=0)
     one, other = (course(task, tmp_path / f"run{number}") for number, task in enumerate(tasks))
     for mine, theirs in zip(one, other, strict=True):

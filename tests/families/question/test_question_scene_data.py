@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from saccade.data.scenes import stream as stream_module
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import scene_counts
@@ -136,8 +137,6 @@ def test_changing_another_digit_leaves_the_answer(batch, edit):
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Record how many scenes are made at a time."""
-    import saccade.data.scenes.stream as stream_module
-
     made: list[int] = []
     original = stream_module.sample_layout
 
@@ -162,7 +161,8 @@ def test_a_finite_stream_makes_each_scene_once(monkeypatch):
 
 def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_strays(monkeypatch):
     made = counted(monkeypatch)
-    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32, cache_bytes=2 * 32 * 30_000)
+    monkeypatch.setattr(stream_module, "CACHE_BYTES", 2 * 32 * 30_000)
+    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32)
     for start in range(0, 96, 12):
         stream.scenes(torch.arange(start, start + 12))
     assert made == [32, 32, 32]

@@ -81,19 +81,6 @@ def test_pictures_of_a_finite_set_are_varied_anew_each_time_and_fresh_ones_not()
 
 
 @pytest.mark.parametrize("protocol", ["unlimited", "authors"])
-def test_a_batch_is_a_function_of_its_number(protocol):
-    """Started anywhere, in another task, after other batches: batch n stays batch n."""
-    whole = batches(new_task(protocol=protocol), 8, batch_size=7)
-    for start in (1, 3, 6, 7):  # 7 is the border of an epoch of fifty
-        later = batches(new_task(protocol=protocol), 8 - start, start=start, batch_size=7)
-        assert all(same(one, other) for one, other in zip(whole[start:], later))
-    task = new_task(protocol=protocol)
-    again = [batches(task, 1, start=number, batch_size=7)[0] for number in (7, 0, 4)]
-    assert all(same(one, whole[number]) for one, number in zip(again, (7, 0, 4)))
-    assert not same(whole[0], whole[1])
-
-
-@pytest.mark.parametrize("protocol", ["unlimited", "authors"])
 def test_ranks_together_see_the_batch_of_one(protocol):
     task = new_task(protocol=protocol)
     for number, one in enumerate(batches(task, 5, batch_size=12)):
@@ -113,18 +100,6 @@ def test_an_epoch_visits_each_triple_at_most_once_and_the_next_in_another_order(
     assert first != sorted(first)
     assert triples(new_task(protocol="authors"), [0], TRIPLES) != list(range(TRIPLES))
     assert sorted(triples(task, [0], TRIPLES)) == list(range(TRIPLES))
-
-
-def test_seeds_order_a_finite_set_and_draw_fresh_scenes_but_never_what_is_scored():
-    zero, one = (new_task(protocol="authors", seed=seed) for seed in (0, 1))
-    assert triples(zero, [0], 20) != triples(one, [0], 20)
-    assert zero.split("train").seed == one.split("train").seed  # the same set in another order
-    zero, one = (new_task(seed=seed) for seed in (0, 1))
-    fresh = [batches(task, 1, batch_size=8)[0] for task in (zero, one)]
-    assert not torch.equal(fresh[0]["images"], fresh[1]["images"])
-    for split in ("val", "test"):
-        scored = [task.split(split).take(torch.arange(6)).images for task in (zero, one)]
-        assert torch.equal(*scored)
 
 
 def test_in_batches_goes_through_a_finite_split_once():
@@ -197,32 +172,3 @@ def test_validation_hand_worked():
     assert found["accuracy"] == pytest.approx(share)
     assert found["loss"] == pytest.approx(math.log(math.e + 4) - share, rel=1e-5)
     assert set(found) == set(task.metric_names())
-
-
-def test_models_are_a_function_of_their_seed_and_leave_the_generator_alone():
-    before = torch.get_rng_state()
-    task = new_task(seed=3)
-    again, other = task.new_model(3), task.new_model(4)
-    assert torch.equal(torch.get_rng_state(), before)
-    state = task.model.state_dict()
-    assert all(torch.equal(state[name], value) for name, value in again.state_dict().items())
-    assert not all(torch.equal(state[name], value) for name, value in other.state_dict().items())
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"model": "sfot"}, "no model 'sfot': did you mean 'soft'"),
-        ({"model_config": {"chanels": 4}}, "unknown setting 'model.config.chanels': did you mean 'channels'"),
-        ({"model_config": {"channels": "many"}}, "model.config.channels: expected int"),
-        ({"data": {"name": "mref", "nmae": "mref"}}, "unknown setting 'data.nmae': did you mean 'name'"),
-        ({"data": {"name": "mreff"}}, "name: found 'mreff'; did you mean 'mref'"),
-        ({"data": {"name": "mref", "glyphs": "pakc"}}, "data.glyphs: found 'pakc'; did you mean 'pack'"),
-        ({"protocol": "author"}, "data.protocol: found 'author'; did you mean 'authors'"),
-        ({"seed": -1}, "seed: .*found -1"),
-        ({"seed": 1 << 40}, "seed: .*found 1099511627776"),
-    ],
-)
-def test_wrong_settings_are_named(settings, words):
-    with pytest.raises(ConfigError, match=words):
-        QuestionTask(**{"model": "soft", "model_config": SMALL, "data": {"name": "mref", "glyphs": "pack"}, **settings})

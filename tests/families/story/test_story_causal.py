@@ -9,8 +9,6 @@ import torch
 
 from saccade.families.story.causal import CausalTests
 from saccade.families.story.edits import (
-    _evened,
-    _permuted,
     _reduced,
     exchanged,
     names_in,
@@ -220,15 +218,6 @@ def test_noise_needs_any_sentence_as_much_as_its_facts() -> None:
     assert found["scores"]["edit_necessity"] == pytest.approx(
         found["baselines"]["random_cells"]["edit_necessity"], abs=0.15
     )
-
-
-def test_even_and_permuted_weights_by_hand() -> None:
-    """Three sentences, an empty slot and an end fact, which keep their weight."""
-    weights = torch.tensor([[0.5, 0.25, 0.0, 0.125, 0.125]])
-    present = torch.tensor([[True, True, True, False]])
-    assert _evened(weights, present).tolist() == [[0.25, 0.25, 0.25, 0.125, 0.125]]
-    chance = torch.tensor([[0.9, 0.1, 0.5, 0.0]])  # so the second comes first, then the third, then the first
-    assert _permuted(weights, present, chance).tolist() == [[0.25, 0.0, 0.5, 0.125, 0.125]]
 
 
 def test_a_story_without_its_facts_and_with_them_alone() -> None:

@@ -6,13 +6,12 @@ import math
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from saccade import geometry
-from saccade.errors import DataError
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import Grid, Grids, derangement, grids_of, seen_by_cells
+from saccade.metrics.maps.baselines import Grid, Grids, can_exchange, derangement, grids_of, seen_by_cells
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.trace import AttentionTrace, Look
 
@@ -52,10 +51,7 @@ def test_centre_gaussian_by_hand():
 @settings(max_examples=200, deadline=None)
 def test_a_derangement_never_stays_with_its_image(images, seed):
     ids = torch.tensor(images, dtype=torch.long)
-    if images and 2 * max(images.count(i) for i in images) > len(images):
-        with pytest.raises(DataError, match="share one image"):
-            derangement(ids, seed=seed)
-        return
+    assume(not images or can_exchange(ids))
     source = derangement(ids, seed=seed)
     assert sorted(source.tolist()) == list(range(len(images)))
     assert not bool((ids[source] == ids).any())
@@ -79,29 +75,6 @@ def test_oracle_by_hand():
     oracle = baselines.grid_oracle(evidence, frame, (1, 2))
     assert oracle.flatten().tolist() == pytest.approx([1, 0.75, 0.25, 0])
     assert true_positive_strength(oracle, evidence).item() == pytest.approx(0.5)
-
-
-@given(
-    seed=st.integers(0, 1000),
-    grid=st.sampled_from([(4, 4), (1, 5), (9, 6)]),
-    frame=st.sampled_from([VALID_STACK, TURNED, geometry.scale_shift((11.0, 7.0), (-4.0, 20.0))]),
-    sharpness=st.sampled_from([0.0, 1.0, 8.0]),
-)
-@settings(max_examples=40, deadline=None)
-def test_no_mixture_of_cells_beats_the_oracle(seed, grid, frame, sharpness):
-    evidence = blobs(6, (64, 48), seed=seed, radius=6)
-    evidence[:, 0, 0] = True
-    bound = true_positive_strength(baselines.grid_oracle(evidence, frame, grid), evidence)
-    noise = torch.randn(6, grid[0] * grid[1], generator=torch.Generator().manual_seed(seed))
-    mixture = torch.softmax(sharpness * noise, dim=1).unflatten(1, grid)
-    rivals = [
-        geometry.project(mixture, frame, (64, 48)),
-        geometry.project(seen_by_cells(evidence, frame, grid), frame, (64, 48)),  # the best-informed soft map
-        baselines.uniform(frame, grid, (64, 48), pictures=6),
-        baselines.centre_gaussian(frame, grid, (64, 48), pictures=6),
-    ]
-    for maps in rivals:
-        assert bool((true_positive_strength(maps, evidence) <= bound + 1e-5).all())
 
 
 SIZE, B = (12, 10), 3

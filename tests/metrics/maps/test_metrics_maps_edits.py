@@ -10,7 +10,7 @@ from saccade.metrics.maps.edits import (
     EditScores,
     anywhere_scores,
     beside,
-    cells_about,
+    cells_among,
     cells_on,
     centred,
     chosen_cells,
@@ -20,7 +20,6 @@ from saccade.metrics.maps.edits import (
     grown,
     mask_boxes,
     over,
-    permuted,
     places_of,
     ratio_of_means,
     round_about,
@@ -49,16 +48,15 @@ def test_the_highest_cells_among_those_allowed():
     assert chosen[1].tolist() == [[False, True], [True, True]]  # there are no more
 
 
-def test_even_and_permuted_weights():
-    weights = torch.rand(4, 5, 5)
-    cells = cells_about(torch.ones(4, 5, 5, dtype=torch.bool), weights, geometry.identity())
-    even = edited_weights(Look("l", "soft", "multiplier", weights), cells)["even"]
-    assert torch.allclose(even.sum(dim=(1, 2)), weights.sum(dim=(1, 2)))
-    assert (even.flatten(1).std(1) < 1e-6).all()
-    mixed = permuted(weights)
-    assert torch.equal(mixed.flatten(1).sort(1).values, weights.flatten(1).sort(1).values)
-    assert not torch.equal(mixed, weights)
-    assert torch.equal(mixed, permuted(weights))
+def test_even_and_permuted_weights_by_hand():
+    """Three sentences, an empty slot and an end fact, which keep their weight."""
+    weights = torch.tensor([[0.5, 0.25, 0.0, 0.125, 0.125]])
+    present = torch.tensor([[True, True, True, False, False]])
+    chance = torch.tensor([[0.9, 0.1, 0.5, 0.0, 0.0]])  # so the second comes first, then the third, then the first
+    cells = cells_among(torch.zeros_like(present), present, weights, chance)
+    found = edited_weights(Look("hop", "soft", "multiplier", weights), cells)
+    assert found["even"].tolist() == [[0.25, 0.25, 0.25, 0.125, 0.125]]
+    assert found["permuted"].tolist() == [[0.25, 0.0, 0.5, 0.125, 0.125]]
 
 
 def test_a_ratio_of_means():

@@ -153,16 +153,6 @@ def test_batches_add_up_in_any_order():
         assert total.auc == whole.auc
 
 
-def test_pictures_without_evidence_are_left_out_and_counted():
-    maps, evidence = batch_of_recall(4)
-    with_empty = evidence.clone()
-    with_empty[5] = False
-    kept = torch.arange(8) != 5
-    found = pr_counts(maps, with_empty)
-    assert (found.pictures, found.undefined) == (7, 1)
-    assert found.auc == pytest.approx(exact(maps[kept], evidence[kept]), abs=2e-3)
-
-
 @given(st.lists(st.floats(0, 1, width=32), min_size=2, max_size=20), st.integers(4, 20))
 @settings(max_examples=100, deadline=None)
 def test_codes_keep_the_order_and_stand_for_the_value(values, bits):

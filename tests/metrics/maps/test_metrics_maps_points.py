@@ -17,7 +17,6 @@ from saccade.metrics.maps.points import (
     at_random,
     disc,
     exactly_at,
-    fixation_scores,
     most_salient,
 )
 
@@ -104,46 +103,6 @@ def test_at_points_is_the_nearest_cell_through_the_projection():
     torch.testing.assert_close(batched, found[:1])
 
 
-NAN = float("nan")
-
-
-def one(*points: tuple[float, float]) -> torch.Tensor:
-    return torch.tensor([points], dtype=torch.float64)
-
-
-MAP = torch.tensor([[[0.0, 1.0], [2.0, 5.0]]])
-"""Mean 2, variance (4 + 1 + 0 + 9) / 4 = 3.5."""
-
-
-def scores(points, others=None, maps=MAP):
-    found = fixation_scores(maps, points, one((NAN, NAN)) if others is None else others)
-    return {name: values.item() for name, values in found.items()}
-
-
-def test_scores_at_points_by_hand() -> None:
-    """NSS: (5 − 2)/√3.5 below right; with the pixel above left the mean (3 − 2)/2/√3.5. AUC: the highest of four pixels
-    beats three and equals itself, 3.5 / 4; the lowest equals itself alone, 0.5 / 4."""
-    assert scores(one((1.0, 1.0))) == pytest.approx(
-        {"nss": 3 / math.sqrt(3.5), "auc_judd": 3.5 / 4, "auc_shuffled": NAN}, nan_ok=True
-    )
-    assert scores(one((1.9, 1.9), (0.5, 0.5)))["nss"] == pytest.approx(0.5 / math.sqrt(3.5))
-    assert scores(one((0.0, 0.0)))["auc_judd"] == pytest.approx(0.5 / 4)
-    assert scores(one((1.0, 1.0), (0.0, 0.0)))["auc_judd"] == pytest.approx(0.5)
-    assert scores(one((2.0, 2.0)), maps=torch.zeros(1, 5, 5))["auc_judd"] == 0.5
-
-
-def test_auc_shuffled_by_hand() -> None:
-    """At the point 2; at others 0, 2 and 5: it beats one and equals one, 1.5 / 3."""
-    assert scores(one((0.0, 1.0)), one((0.0, 0.0), (0.0, 1.0), (1.0, 1.0)))["auc_shuffled"] == pytest.approx(0.5)
-    assert scores(one((1.0, 1.0)), one((0.0, 0.0), (NAN, NAN)))["auc_shuffled"] == 1
-
-
-def test_points_outside_and_missing_points_do_not_count() -> None:
-    padded = one((1.0, 1.0), (NAN, NAN), (2.0, 0.0), (-0.1, 0.0), (0.0, 2.0))
-    assert scores(padded) == pytest.approx(scores(one((1.0, 1.0))), nan_ok=True)
-    assert all(math.isnan(value) for value in scores(one((NAN, NAN), (5.0, 5.0)), one((0.0, 0.0))).values())
-
-
 def naive(map_: np.ndarray, points: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:
     """The definitions, pair by pair."""
     positives = [map_[int(y), int(x)] for x, y in points]
@@ -158,18 +117,23 @@ def naive(map_: np.ndarray, points: np.ndarray, others: np.ndarray) -> tuple[flo
 
 
 def test_the_scorer_agrees_with_loops_over_all_pairs() -> None:
-    """Whole values, so that there are ties. The pool holds all points; a picture's own are taken out."""
+    """Whole values, so that there are ties. The pool holds all points; a picture's own are taken out.
+
+    One point is missing and one lies outside; neither counts.
+    """
     rng = np.random.default_rng(0)
     maps = rng.integers(0, 6, (5, 7, 9)).astype(np.float32)
     points = rng.uniform(0, 1, (5, 4, 2)) * (9, 7)
+    points[0, 3], points[1, 2] = (-0.1, 2), NOWHERE
+    there = [own[(own >= 0).all(1)] for own in points]
     scorer = PointScorer()
     scorer.add(
         torch.from_numpy(maps), torch.from_numpy(points), pool=torch.from_numpy(points.reshape(-1, 2)),
         own=torch.from_numpy(points), groups=torch.arange(5),
     )  # fmt: skip
     for picture in range(5):
-        others = np.concatenate([points[other] for other in range(5) if other != picture])
-        expected = naive(maps[picture], points[picture], others)
+        others = np.concatenate([there[other] for other in range(5) if other != picture])
+        expected = naive(maps[picture], there[picture], others)
         found = [float(scorer.total.values()[name][picture]) for name in ("nss", "auc_judd", "auc_shuffled")]
         assert found == pytest.approx(expected, abs=1e-5)
     uniform = scorer.baselines["uniform"].means()

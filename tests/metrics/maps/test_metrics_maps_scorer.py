@@ -253,23 +253,6 @@ def test_steps_that_count_are_scored_as_maps_of_their_picture(shared):
         assert scorer.baselines[name].means() == pytest.approx(flat.baselines[name].means(), abs=1e-6), name
 
 
-def spots(pictures, seed=0):
-    """Maps and evidence of one pixel each, at random places of a small picture: scores of an exchange are 0 or 1."""
-    place = torch.randint(0, 12, (pictures,), generator=torch.Generator().manual_seed(seed))
-    maps = torch.nn.functional.one_hot(place, 12).float().view(pictures, 3, 4)
-    return maps, maps.bool()
-
-
-def test_shuffled_oracles_score_chance_and_shuffled_constants_what_they_are():
-    maps, evidence = spots(200)
-    oracle = added(maps, evidence)
-    assert oracle.total.means()["pointing"] == 1
-    assert oracle.baselines["shuffled"].means()["pointing"] < 0.15
-    even = added(torch.ones_like(maps), evidence)
-    assert even.baselines["shuffled"].means() == pytest.approx(even.total.means())
-    assert len(oracle.baselines["shuffled"].values()["pointing"]) == 200  # one value a map, however often exchanged
-
-
 @pytest.mark.parametrize("total", ["product", "last"])
 def test_a_trace_gives_its_total_its_looks_and_its_grid(total):
     _, evidence, objects = drawn(3)
@@ -320,7 +303,3 @@ def test_joined_scorers_are_one_that_saw_all_batches(numbered: bool) -> None:
     assert set(joined.baselines) == set(whole.baselines)
     for one, other in pairs:
         torch.testing.assert_close(one.means(), other.means(), rtol=0, atol=0, equal_nan=True)
-    mixed = MapScorer()
-    mixed.add(maps, evidence, **({} if numbered else {"groups": torch.arange(12)}))
-    with pytest.raises(DataError, match="groups"):
-        joined.join(mixed)

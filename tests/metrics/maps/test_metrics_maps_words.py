@@ -117,8 +117,8 @@ def captions(*rows):
     ],
 )
 def test_what_can_become_of_a_caption(before, after, place, followed, held):
-    at, new, old = (torch.tensor([number]) for number in (place, BLUE, RED))
-    found = word_follow(captions(before), captions(after), place=at, new_word=new, old_word=old)
+    at, new = torch.tensor([place]), torch.tensor([BLUE])
+    found = word_follow(captions(before), captions(after), place=at, new_word=new)
     assert [each.item() for each in found] == [followed * held, followed, held]
 
 

@@ -56,14 +56,14 @@ def header_of(**entries: list[int]) -> bytes:
 
 
 def test_no_number_of_a_model_is_without_a_range() -> None:
-    """Each whole number that settings may hold is refused when it is 2^60."""
+    """Each whole number that settings may hold is refused when it is 2^60 or below 0."""
     for family in families().values():
         for name, spec in family.models.items():
             config = spec.resolve().Config
             for field, hint in get_type_hints(config).items():
-                if hint is int:
+                for value in (2**60, -1) if hint is int else ():
                     with pytest.raises(ConfigError, match=field):
-                        spec.build({field: 2**60}, where=name)
+                        spec.build({field: value}, where=name)
 
 
 @pytest.mark.parametrize("change", [{"channels": 8192}, {"channels": 8192, "depth": 6}, {"queries": 10**6}])

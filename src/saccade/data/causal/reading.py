@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -141,20 +141,18 @@ class CausalSet:
                 f"{self.facts.digest}; make or copy the set again"
             )
 
-    def verify(self, progress: Callable[[int, int], None] | None = None) -> None:
+    def verify(self) -> None:
         """Read every picture and mask, and check every digest.
 
         Raises:
             DataError: names the first scene that is not as it was written.
         """
-        for done, scene in enumerate(self, start=1):
+        for scene in self:
             if (found := scene.digest()) != scene.row["digest"]:
                 raise DataError(
                     f"{self.folder}: scene {scene.id} is not as it was written (digest {found}, its line says "
                     f"{scene.row['digest']}); make or copy the set again"
                 )
-            if progress is not None:
-                progress(done, len(self))
 
     def _rows(self) -> Iterator[Row]:
         path = self.folder / ROWS

@@ -66,22 +66,21 @@ class Picture:
 Source = str | os.PathLike[str] | bytes | BinaryIO | Image.Image | np.ndarray | Tensor | Picture
 
 
-def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL_LIMIT) -> Picture:
+def read_picture(source: Source, *, name: str | None = None) -> Picture:
     """The picture in ``source``.
 
     Args:
         source: a path; the bytes or the open binary file of an image; a PIL image; an array (H,W), (H,W,3) or (H,W,4)
             of uint8, or of floats 0..1; a tensor (1,H,W) or (3,H,W) of floats 0..1.
         name: what to call it; by default its path.
-        pixels: the most that a file may hold, by its header; no more than ``PIXEL_LIMIT``.
     """
     if isinstance(source, Picture):
         return source
     if isinstance(source, (str, os.PathLike)):
         path = local_path(os.fspath(source), "picture")
-        return _from_path(path, name or str(path), pixels)
+        return _from_path(path, name or str(path))
     if isinstance(source, (bytes, bytearray, memoryview)):
-        return _from_bytes(bytes(source), name or "picture", pixels)
+        return _from_bytes(bytes(source), name or "picture")
     if isinstance(source, Image.Image):
         return _from_pil(source, name or str(getattr(source, "filename", "") or "picture"))
     if isinstance(source, Tensor):
@@ -92,7 +91,7 @@ def read_picture(source: Source, *, name: str | None = None, pixels: int = PIXEL
         name, data = name or str(getattr(source, "name", "picture")), source.read(_MOST_BYTES + 1)
         if not isinstance(data, bytes):
             raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
-        return _from_bytes(data, name, pixels)
+        return _from_bytes(data, name)
     raise DataError(f"a picture is a path, bytes, a PIL image, an array or a tensor; found {type(source).__name__}")
 
 
@@ -194,7 +193,7 @@ def _pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
     return sum(height * width for height, width in done)
 
 
-def _from_path(path: Path, name: str, pixels: int) -> Picture:
+def _from_path(path: Path, name: str) -> Picture:
     try:
         with open_regular(path) as file:
             data = file.read(_MOST_BYTES + 1)
@@ -202,16 +201,16 @@ def _from_path(path: Path, name: str, pixels: int) -> Picture:
         raise DataError(f"{path}: no such file; check the path") from error
     except OSError as error:
         raise DataError(f"{str(path)!r}: cannot be opened as a picture ({error.strerror or error})") from error
-    return _from_bytes(data, name, pixels)
+    return _from_bytes(data, name)
 
 
-def _from_bytes(data: bytes, name: str, pixels: int) -> Picture:
+def _from_bytes(data: bytes, name: str) -> Picture:
     if is_laborious(data):
         raise DataError(
             f"{name}: decoding it takes longer than its pixels justify; save it again as a plain PNG or JPEG"
         )
     try:
-        image, notes = decode(io.BytesIO(data), name, min(pixels, PIXEL_LIMIT))
+        image, notes = decode(io.BytesIO(data), name, PIXEL_LIMIT)
         if type(image) is not Image.Image:
             image = image.copy()  # a plain Image: its own pixels, no link to the file
     except MemoryError as error:

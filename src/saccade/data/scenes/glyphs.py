@@ -14,9 +14,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import math
 import zlib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -54,15 +53,6 @@ class GlyphSet:
     labels: Tensor
     name: str
 
-    def __post_init__(self) -> None:
-        grey = self.images.dtype == torch.uint8 and self.images.shape[1:] == (28, 28)
-        labelled = self.labels.shape == self.images.shape[:1] and bool(
-            ((self.labels >= 0) & (self.labels < CLASSES)).all()
-        )
-        if not (grey and labelled):
-            found = f"{tuple(self.images.shape)} and {tuple(self.labels.shape)}"
-            raise DataError(f"{self.name}: glyphs are uint8 (n, 28, 28), each with a label of 0..9; found {found}")
-
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -75,8 +65,6 @@ class GlyphSet:
     def _by_class(self) -> tuple[Tensor, Tensor, Tensor]:
         """Glyph ids sorted by class, and where each class starts and how many it has."""
         counts = torch.bincount(self.labels, minlength=CLASSES)
-        if missing := (counts == 0).nonzero().squeeze(1).tolist():
-            raise DataError(f"{self.name}: no glyph of class {missing}; scenes need all ten digits")
         return torch.argsort(self.labels, stable=True), torch.cumsum(counts, 0) - counts, counts
 
     def pick(self, classes: Tensor, bits: Tensor) -> Tensor:
@@ -90,13 +78,12 @@ class GlyphSet:
         return self if images is self.images else GlyphSet(images, self.labels.to(device), self.name)
 
 
-def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None, allow_pack: bool = False) -> GlyphSet:
+def glyphs_for(split: Split, policy: GlyphPolicy, *, allow_pack: bool = False) -> GlyphSet:
     """The glyphs that ``split`` may use under ``policy``.
 
     Args:
         split: train, val or test.
         policy: see the module.
-        folder: a folder with MNIST's idx files; the cache if not given.
         allow_pack: take the shipped pack for the test split when MNIST is not there; the name then says so.
 
     Raises:
@@ -107,15 +94,15 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, folder: Path | None = None,
         ids = torch.cat([(pack.labels == label).nonzero().squeeze(1)[first:last] for label in range(CLASSES)])
         return GlyphSet(pack.images[ids], pack.labels[ids], f"pack-{split}-{len(ids)}")
     if policy == "merged":
-        train, test = load_mnist("train", folder), load_mnist("test", folder)
+        train, test = load_mnist("train"), load_mnist("test")
         return GlyphSet(
             torch.cat([train.images, test.images]), torch.cat([train.labels, test.labels]), "mnist-merged-70000"
         )
     if split == "test":
-        if allow_pack and not has_mnist(folder):
+        if allow_pack and not has_mnist():
             return load_pack()
-        return load_mnist("test", folder)
-    whole = load_mnist("train", folder)
+        return load_mnist("test")
+    whole = load_mnist("train")
     edge = len(whole) - _VALIDATION
     share = slice(0, edge) if split == "train" else slice(edge, None)
     images, labels = whole.images[share], whole.labels[share]  # the same memory for all splits
@@ -145,59 +132,44 @@ def mnist_folder() -> Path:
     return cache_home() / "mnist"
 
 
-def has_mnist(folder: Path | None = None) -> bool:
-    """Whether all four idx files are in ``folder`` (the cache if not given)."""
-    base = folder or mnist_folder()
-    return len(_idx_files(base, "train") + _idx_files(base, "test")) == 4
+def has_mnist() -> bool:
+    """Whether all four idx files are there."""
+    return len(_idx_files("train") + _idx_files("test")) == 4
 
 
-def load_mnist(part: Literal["train", "test"], folder: Path | None = None) -> GlyphSet:
+def load_mnist(part: Literal["train", "test"]) -> GlyphSet:
     """All glyphs of MNIST's own train or test part, in their order."""
-    base = (folder or mnist_folder()).resolve()
-    paths = _idx_files(base, part)
+    paths = _idx_files(part)
     if len(paths) < 2:
         raise DataError(
-            f"MNIST's {part} files are not in {base}: run `saccade data get mnist`, or put the four idx files there "
-            "(gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
+            f"MNIST's {part} files are not in {mnist_folder()}: run `saccade data get mnist`, or put the four idx "
+            "files there (gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
         )
-    is_mnist = base == mnist_folder().resolve()
-    images, labels = (_read_once(path, path.stat().st_mtime_ns, is_mnist) for path in paths)
+    images, labels = (_read_idx(path.resolve(), path.stat().st_mtime_ns) for path in paths)
     return GlyphSet(torch.from_numpy(images), torch.from_numpy(labels).long(), f"mnist-{part}-{len(labels)}")
 
 
 @lru_cache(maxsize=4)
-def _read_once(path: Path, changed: int, is_mnist: bool) -> np.ndarray:
-    """`read_idx`, done once for the splits of a run and for its note of what it learns from; for reading only."""
-    return read_idx(path, {file.sha256 for file in FILES["mnist"]} if is_mnist else None)
-
-
-def read_idx(path: Path, digests: Collection[str] | None = None) -> np.ndarray:
-    """An array of unsigned bytes from an idx file, gzipped or not.
+def _read_idx(path: Path, changed: int) -> np.ndarray:
+    """The bytes of one of MNIST's idx files, gzipped or not; once for the splits of a run and its note, for reading.
 
     The format: two zero bytes, the type (8 = unsigned byte), the number of axes, each axis as a big-endian 32-bit
     number, then the data.
-
-    Args:
-        path: the file.
-        digests: SHA-256 that its content may have; None: any.
     """
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(_MAX_IDX)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path}: cannot be read ({error}); fetch it again") from error
-    if digests is not None and hashlib.sha256(content).hexdigest() not in digests:
+    if hashlib.sha256(content).hexdigest() not in {file.sha256 for file in FILES["mnist"]}:
         raise DataError(f"{path}: not MNIST's file, by its digest; delete it and run `saccade data get mnist`")
-    header = 4 + 4 * content[3] if len(content) > 3 else len(content)
-    shape = tuple(np.frombuffer(content[4:header], ">u4").tolist()) if len(content) >= header else ()
-    if content[:3] != b"\0\0\x08" or len(content) != header + math.prod(shape):
-        raise DataError(f"{path}: not an idx file of unsigned bytes, or cut short; fetch it again")
-    return np.frombuffer(content, np.uint8, offset=header).reshape(shape).copy()
+    header = 4 + 4 * content[3]
+    return np.frombuffer(content, np.uint8, offset=header).reshape(np.frombuffer(content[4:header], ">u4")).copy()
 
 
-def _idx_files(base: Path, part: str) -> list[Path]:
+def _idx_files(part: str) -> list[Path]:
     """The images and labels of a part that are there, in either spelling (-idx3 or .idx3), plain or gzipped."""
-    stem, files = "train" if part == "train" else "t10k", []
+    stem, base, files = "train" if part == "train" else "t10k", mnist_folder(), []
     for kind, axes in (("images", 3), ("labels", 1)):
         names = [f"{stem}-{kind}{dash}idx{axes}-ubyte{ending}" for dash in "-." for ending in ("", ".gz")]
         files += [base / name for name in names if (base / name).is_file()][:1]

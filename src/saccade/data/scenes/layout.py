@@ -16,7 +16,6 @@ from saccade.data.scenes.backgrounds import Background, Black
 from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.render import inked_pixels
-from saccade.errors import ConfigError, DataError
 
 
 class PictureSpec(Protocol):
@@ -112,14 +111,6 @@ class GlyphLayout:
 
     def move(self, obj: Tensor, x: Tensor, y: Tensor) -> Self:
         """Put the upper left corner of object ``obj`` (B,) of each scene at ``x``, ``y`` (B,)."""
-        room = self.spec.size - self.side.gather(1, obj[:, None]).squeeze(1)  # (B,)
-        outside = (x < 0) | (y < 0) | (x > room) | (y > room)
-        if bool(outside.any()):
-            b = int(outside.nonzero()[0])
-            raise DataError(
-                f"scene {int(self.index[b])}: object {int(obj[b])} moved to ({int(x[b])}, {int(y[b])}) would leave the "
-                f"picture; with its size, x and y may be 0..{int(room[b])}"
-            )
         return replace(self, x=with_object(self.x, obj, x), y=with_object(self.y, obj, y), may_overlap=True)
 
     def tensors(self) -> dict[str, Any]:
@@ -161,16 +152,6 @@ class SceneSpec:
     """What lies behind the digits."""
     drawing: Drawing = "blend"
     """How digits are laid on it, see ``drawing.py``; distractors have a setting of the same name."""
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.count[0] <= self.count[1] <= 10:
-            raise ConfigError(f"count: digits are distinct, so 1 ≤ fewest ≤ most ≤ 10, found {self.count}")
-        if not 0 < self.scale[0] < self.scale[1] or int(GLYPH * self.scale[0]) < 1 or self.largest > self.size:
-            raise ConfigError(
-                f"scale: {self.scale} of 28 px must rise and stay between 1 px and the picture's {self.size}"
-            )
-        if self.max_tries < 1 or self.noise <= 0:
-            raise ConfigError(f"max_tries and noise must be positive, found {self.max_tries} and {self.noise}")
 
     @property
     def slots(self) -> int:

@@ -40,7 +40,7 @@ from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
 from saccade.data.scenes.kernels import try_kernel
 from saccade.data.tables.doubts import first_few
 from saccade.data.tables.splits import SPLITS, Split
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.files import cache_home
 
 SHIPPED = Path(__file__).parent / "packs" / "backgrounds"  # Nine photographs, with ``attribution.json`` beside them
@@ -87,8 +87,6 @@ class Photographs:
 
     def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
         """A cut of some photograph for each scene."""
-        if size > _SHORT_SIDES[0]:
-            raise ConfigError(f"size: photographs are kept for scenes up to {_SHORT_SIDES[0]} px, asked for {size}")
         device = indices.device
         if device not in self._copies:
             pixels, places = self._copies[torch.device("cpu")]

@@ -12,19 +12,21 @@ from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 import torch
 from torch import Tensor
 
 from saccade.data.pictures.export import Written, write_pictures
-from saccade.data.scenes.glyphs import GlyphSet
+from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
+from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
-from saccade.data.tables.sampling import as_rows
+from saccade.data.tables.sampling import as_rows, first_numbers
+from saccade.data.tables.splits import SPLITS, Split, checked_split
 
-CACHE_BYTES = 256 << 20
+CACHE_BYTES = 256 << 20  # limit for the pictures kept; at least one chunk always is
 _CHUNK = {"cpu": 512, "cuda": 8192}  # without kernels a GPU needs some 3 GB for a moment to make 8192
 _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
 
@@ -39,7 +41,6 @@ class GlyphStream(ABC, Generic[Layout]):
         device: where scenes are made and kept.
         length: number of scenes, None for no end.
         chunk: scenes made at once; a good value for the device if not given.
-        cache_bytes: limit for the pictures kept; at least one chunk always is.
     """
 
     def __init__(
@@ -51,7 +52,6 @@ class GlyphStream(ABC, Generic[Layout]):
         *,
         length: int | None = None,
         chunk: int | None = None,
-        cache_bytes: int = CACHE_BYTES,
     ) -> None:
         self.spec, self.seed, self.length = spec, seed, length
         self.device = torch.device(device)
@@ -59,7 +59,7 @@ class GlyphStream(ABC, Generic[Layout]):
         self.chunk = chunk or _CHUNK.get(self.device.type, 512)
         if length is not None:
             self.chunk = max(1, min(self.chunk, length))
-        self._kept_at_most = max(1, cache_bytes // (self.chunk * 3 * spec.size**2))
+        self._kept_at_most = max(1, CACHE_BYTES // (self.chunk * 3 * spec.size**2))
         self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
 
     @abstractmethod
@@ -122,6 +122,58 @@ class GlyphStream(ABC, Generic[Layout]):
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(number)
         return self._chunks[number]
+
+
+class SplitStream(GlyphStream[Layout]):
+    """One split of a set of scenes with a name, settings and glyphs; a subclass says what is true of a scene.
+
+    Args:
+        config: settings of the set: its ``name``, ``seed`` and ``glyphs``.
+        split: train, val or test.
+        spec: how scenes are drawn.
+        stream: a number of the set, so that no other one draws the same scenes from a seed.
+        size: number of scenes, None for no end.
+        device: where scenes are made and kept.
+        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        split: Split,
+        spec: PictureSpec,
+        stream: int,
+        size: int | None,
+        device: torch.device | str = "cpu",
+        *,
+        allow_pack: bool = False,
+    ) -> None:
+        self.config, self.split, self.size = config, checked_split(split), size
+        glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
+        seed = derive_seed(config.seed, SPLITS.index(split), stream)
+        super().__init__(spec, glyphs, seed, device, length=size)
+
+    def sampled(self, limit: int | None) -> Tensor:
+        """Numbers of the first ``limit`` scenes."""
+        return first_numbers(self.size, limit, self.split)
+
+    def described(self) -> dict[str, object]:
+        """The name of the set, what its digits are made of, and the seed."""
+        return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
+
+    @abstractmethod
+    def truth(self, layout: Layout) -> dict[str, object]:
+        """What is true of the one scene of a layout, as plain values."""
+
+    def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None) -> Path:
+        """Write these scenes; each line holds image, what is true of it, seed, split, index and glyphs."""
+
+        def facts(layout: Layout, scene: int, file: str) -> dict[str, object]:
+            made = {"seed": self.config.seed, "split": self.split, "index": int(layout.index[scene])}
+            truth = self.truth(layout[scene : scene + 1])
+            return {"image": file, **truth, **made, "glyphs": self.glyphs.name}
+
+        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
 
 
 class SceneStream(GlyphStream[SceneLayout]):

@@ -77,20 +77,19 @@ class Places(NamedTuple):
         return Places(*(column[rows] for column in self))
 
 
-def free_places(layout: SceneLayout, *, least: int = CELL, tries: int = TRIES) -> Places:
-    """A place on free ground for each object: the first of ``tries`` draws that fits, see the module.
+def free_places(layout: SceneLayout, *, least: int = CELL) -> Places:
+    """A place on free ground for each object: the first of some draws that fits, see the module.
 
     Args:
         layout: the scenes.
         least: pixels between old and new place, along x or along y.
-        tries: how many places are tried.
     """
     size, (batch, slots) = layout.spec.size, layout.present.shape
     ink = torch.zeros(batch, size + 1, size + 1, dtype=torch.int32, device=layout.device)
     ink[:, 1:, 1:] = layout.all_objects().to(torch.int32).cumsum(1).cumsum(2)  # inked pixels above and left
     slot = torch.arange(slots, device=layout.device)
     state = hash_state(layout.seed, layout.index[:, None], slot, PLACE)  # lanes (B, N)
-    number = torch.arange(tries, device=layout.device)
+    number = torch.arange(TRIES, device=layout.device)
     bits = hash_more((state[0][..., None], state[1][..., None]), number)  # (B, N, tries)
     side = layout.side[..., None]  # (B, N, 1)
     x, y = uniform_pair_below(bits, size + 1 - side)

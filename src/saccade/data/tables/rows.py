@@ -82,10 +82,10 @@ def jsonl_rows(path: Path, skipped: list[str]) -> Rows:
             yield number, cells
 
 
-def json_in(path: Path, most: int = 1 << 31) -> Any:
-    """The JSON value in a file of at most ``most`` bytes."""
+def json_in(path: Path) -> Any:
+    """The JSON value in a file of at most two gigabytes."""
     try:
-        return json.loads(read_regular(path, most))
+        return json.loads(read_regular(path, 1 << 31))
     except (OSError, ValueError, RecursionError) as error:
         why = getattr(error, "strerror", None) or f"not JSON, or cut short: {error}"
         raise DataError(f"{path}: cannot be read ({why}); download it again, and unpack it there") from error

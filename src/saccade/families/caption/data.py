@@ -16,7 +16,6 @@ a caption says about the border, and users show whole pictures.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any, cast
 
 import torch
@@ -30,13 +29,13 @@ from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.drawing import COLOURS
-from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
-from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
+from saccade.data.scenes.glyphs import GlyphPolicy
+from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
 from saccade.data.scenes.render import render
+from saccade.data.scenes.stream import SplitStream
 from saccade.data.tables.references import check_reference
-from saccade.data.tables.sampling import first_numbers
-from saccade.data.tables.splits import SPLITS, Split, checked_split
+from saccade.data.tables.splits import SPLITS, Split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.published import CAPTION_READERS
@@ -44,7 +43,6 @@ from saccade.families.caption.scenes import CaptionSceneStream, SceneGrammar, sc
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.geometry import Size
 from saccade.tasks.cached_features import RowFeatures
-from saccade.tasks.evaluate import Progress
 
 SCENES = "scenes"  # the name of the generated set
 
@@ -202,7 +200,7 @@ def examples(data: Any, count: int) -> list[Example]:
     return [Example(*each) for each in zip(batch.images, truths, masks)]
 
 
-class CaptionScenes(CaptionSceneStream):
+class CaptionScenes(SplitStream[SceneLayout], CaptionSceneStream):
     """Generated scenes of one split by number.
 
     Args:
@@ -224,18 +222,11 @@ class CaptionScenes(CaptionSceneStream):
         *,
         allow_pack: bool = False,
     ) -> None:
-        glyphs = glyphs_for(checked_split(split), config.glyphs, allow_pack=allow_pack)
-        seed = derive_seed(config.seed, SPLITS.index(split), _STREAM)
         spec = scene_spec(config.size[0], config.empty)
-        super().__init__(spec, glyphs, seed, device, length=_SIZES[split])
-        self.config, self.split, self.size = config, split, _SIZES[split]
+        super().__init__(config, split, spec, _STREAM, _SIZES[split], device, allow_pack=allow_pack)
         self.picture_count = self.size
         self.vocabulary = vocabulary or scene_vocabulary(empty=config.empty > 0)
         self.grammar = SceneGrammar(self.vocabulary, empty=config.empty > 0)
-
-    def sampled(self, limit: int | None) -> Tensor:
-        """Numbers of the first ``limit`` scenes."""
-        return first_numbers(self.size, limit, self.split)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> CaptionBatch:
         """The scenes ``indices`` (B,), each with its sentence; none is varied."""
@@ -249,22 +240,12 @@ class CaptionScenes(CaptionSceneStream):
         """The one sentence that is true of a scene."""
         return (self.vocabulary.decode(self.take(torch.tensor([number])).words[0].tolist()),)
 
-    def described(self) -> dict[str, object]:
-        """The name of the set, what its digits are made of, and the seed."""
-        return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
-
     shown = examples
 
-    def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
-        """Write these scenes; each line holds image, caption, seed, split, index, glyphs, and objects as named."""
-
-        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
-            words = self.grammar.describe(layout[scene : scene + 1]).words[0].tolist()
-            named = {"image": file, "caption": self.vocabulary.decode(words), "seed": self.config.seed}
-            made = {"split": self.split, "index": int(layout.index[scene]), "glyphs": self.glyphs.name}
-            return {**named, **made, "objects": layout[scene : scene + 1].facts()[0]}
-
-        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
+    def truth(self, layout: SceneLayout) -> dict[str, object]:
+        """The sentence, and the objects as named in it."""
+        words = self.grammar.describe(layout).words[0].tolist()
+        return {"caption": self.vocabulary.decode(words), "objects": layout.facts()[0]}
 
 
 def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:

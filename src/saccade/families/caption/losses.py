@@ -24,9 +24,8 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor
 
-from saccade.config import Portion, Weight
-from saccade.errors import ConfigError
-from saccade.families.caption.data import CaptionFiles, CaptionSplit
+from saccade.config import Weight
+from saccade.families.caption.data import CaptionFiles
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.losses.captions import ENTROPY_WEIGHT
 from saccade.metrics.text.meteor import MeteorWords, meteor_of_words
@@ -45,8 +44,6 @@ class Soft:
 
     penalty: Weight = 1.0
     """λ, the weight of the penalty."""
-    smoothing: Portion = 0.0
-    """ε, the share of each word that goes to all words alike (smoothed labels)."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +52,6 @@ class Hard:
 
     entropy: Weight = ENTROPY_WEIGHT
     """λ_e, the weight of the bonus; by default that of the released code."""
-    smoothing: Portion = 0.0
-    """ε, the share of each word that goes to all words alike (smoothed labels)."""
     judged: ClassVar[dict[str, Any]] = {}
     """How a draw is judged: options of :func:`~saccade.losses.captions.hard_attention_loss`."""
 
@@ -100,12 +95,6 @@ LOSSES: dict[str, type] = {
 }
 
 
-ONE_TRUTH = (
-    "loss 'self_critical': a generated scene has one true sentence and no others to agree with; "
-    "take pictures of files, or the loss 'soft' or 'hard'"
-)
-
-
 class JudgedPictures:
     """The pictures of one split by the numbers of their captions, so that an epoch is as long as any other.
 
@@ -115,9 +104,7 @@ class JudgedPictures:
 
     lengths = None  # the captions of a batch are not said side by side, so they need not be of one length
 
-    def __init__(self, data: CaptionSplit) -> None:
-        if not isinstance(data, CaptionFiles):
-            raise ConfigError(ONE_TRUTH)
+    def __init__(self, data: CaptionFiles) -> None:
         self.data, self.split, self.device = data, data.split, data.device
         self.size = data.size
         self._references = _in_words([row.labels for row in data.rows], data.vocabulary)  # (P,R,T)

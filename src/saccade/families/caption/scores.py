@@ -160,9 +160,9 @@ class CaptionScoring(Scoring):
             before = batch[there]
             changed = before.recolour(which)
             place = (changed.words != before.words).int().argmax(1)  # (N,): where the one new word is
-            old, new = (each.words.gather(1, place[:, None]).squeeze(1) for each in (before, changed))  # (N,)
+            new = changed.words.gather(1, place[:, None]).squeeze(1)  # (N,)
             after = self._said(encoded(self.model.encode, changed.images))  # (N,T)
-            found = word_follow(words[there], after, place=place, new_word=new, old_word=old)
+            found = word_follow(words[there], after, place=place, new_word=new)
             kept.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
             kept.columns.append(recoloured=before.picture)
 

@@ -15,7 +15,7 @@ Deviation: BLEU for choosing is that with the brevity penalty, as without it the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
@@ -37,7 +37,7 @@ from saccade.families.caption.data import (
     bucketed_order,
     vocabulary_of,
 )
-from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
+from saccade.families.caption.losses import LOSSES, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
 from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import scene_vocabulary
 from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
@@ -46,7 +46,6 @@ from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,
     hard_attention_loss,
-    smoothed_cross_entropy,
     word_log_likelihood,
 )
 from saccade.losses.policy import self_critical_loss
@@ -56,7 +55,6 @@ from saccade.metrics.text.ngrams import bleu
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import RowFeatures
-from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
@@ -87,6 +85,7 @@ class CaptionTask(PictureTask):
     sentences = True
     readers = CAPTION_READERS
     losses = LOSSES
+    scores = CaptionScoring
     data_choices = ("default", OWN_WORDS)
     caches_features = True
 
@@ -94,25 +93,17 @@ class CaptionTask(PictureTask):
         """The vocabulary and the size of the pictures come from the data."""
         scenes = scene_vocabulary(empty=self.data_config.empty > 0)
         self.vocabulary = scenes if self.table is None else vocabulary_of(self.table, self.data_config)
+        self.answers = self.vocabulary.entries
         given = {"input_size": self.data_config.size, **model_config}
         return filled_in(given, {"vocabulary": len(self.vocabulary)}, "the data")
-
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Nothing is asked; every word that can be said, by id."""
-        return (), self.vocabulary.entries
 
     def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
         return "" if self.table is None else summary_of(self.table, self.vocabulary)
 
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """The captions of train and val with their pictures, or the glyphs of scenes; and the words."""
-        if self.table is None:
-            learned = {"glyphs": glyph_entries(self.data_config.glyphs)}
-        else:
-            learned = table_parts(self.table, lambda row: (row.split, row.labels), self.on_progress)
-        return {**learned, "vocabulary": word_entries(word=self.vocabulary.words)}
+    def learned_words(self) -> dict[str, Sequence[str]]:
+        """Every word but the end and the unknown one."""
+        return {"word": self.vocabulary.words}
 
     @classmethod
     def open(
@@ -126,7 +117,7 @@ class CaptionTask(PictureTask):
         words = words or vocabulary_of(table, config)
         return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
 
-    def make_split(self, name: str) -> CaptionSplit:
+    def make_split(self, name: str, /, **changes: Any) -> CaptionSplit:
         """A split of the data, in the words that this task found."""
         if self.table is None:
             return cast(CaptionScenes, super().make_split(name))
@@ -195,7 +186,7 @@ class CaptionTask(PictureTask):
             name = loss_name(loss, LOSSES)
             raise ConfigError(f"loss '{name}': this model draws no cells; take model 'sat-hard', or loss 'soft'")
         if isinstance(loss, SelfCritical) and self.data_config.is_generated:
-            raise ConfigError(ONE_TRUTH)
+            raise ConfigError("loss 'self_critical': a generated scene has one true sentence; take pictures of files")
         return loss
 
     def loss(self, output: CaptionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
@@ -205,13 +196,11 @@ class CaptionTask(PictureTask):
         words = batch["words"]
         if isinstance(loss, Soft):
             likelihood = caption_cross_entropy(output.logits, words)
-            taught = smoothed_cross_entropy(output.logits, words, loss.smoothing) if loss.smoothing else likelihood
             penalty = doubly_stochastic(output.acts["word"].weights, words)
-            found = {"loss": taught + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
+            found = {"loss": likelihood + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
             found["log_likelihood"] = -likelihood * len(words) / _steps(words)
         else:
-            options: dict[str, Any] = {**loss.judged, "entropy_weight": loss.entropy, "smoothing": loss.smoothing}
-            found = hard_attention_loss(output, words, output.baseline, **options)
+            found = hard_attention_loss(output, words, output.baseline, entropy_weight=loss.entropy, **loss.judged)
         return {**found, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
@@ -263,11 +252,6 @@ class CaptionTask(PictureTask):
     def evaluate(cls, model: nn.Module, data: Mapping[str, Any], split: str, **how: Any) -> Evaluation:
         """Every score of ``model`` on a split; pictures have the size that it was built for."""
         return super().evaluate(model, {**data, "size": cast(SatModel, model).config.input_size}, split, **how)
-
-    @classmethod
-    def scoring(cls, model: Any, examples: CaptionSplit, *, limit: int | None, **options: Any) -> CaptionScoring:
-        """Sentences, and where words look."""
-        return CaptionScoring(model, examples, limit=limit, **options)
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:

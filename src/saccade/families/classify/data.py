@@ -131,11 +131,6 @@ class LabelDataConfig:
         return self.name.partition(":")[0] == CIFAR
 
     @property
-    def is_table(self) -> bool:
-        """Whether there is a table of files."""
-        return not self.is_generated and not self.is_cifar
-
-    @property
     def answers(self) -> tuple[str, ...]:
         """What the labels are called, by number; not of a table, which must be read first."""
         return CLASSES if self.is_cifar else self.drawn().answers

@@ -13,6 +13,7 @@ from saccade.families import (
     ModelSpec,
     Probing,
     class_folders,
+    cub_birds,
     own_tables,
     picture_tables,
 )
@@ -65,14 +66,7 @@ DATA = {
         shows="small photographs of animals and vehicles",
         example="cat",
     ),
-    "cub": DataEntry(
-        kind="reader",
-        description="CUB-200-2011: 11,788 pictures of 200 kinds of birds, each with its box",
-        licence="pictures for non-commercial research and education only",
-        research_only=True,
-        get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
-        shows="photographs of birds",
-    ),
+    "cub": cub_birds("11,788 pictures of 200 kinds of birds, each with its box"),
     **class_folders(),
     **own_tables("image, label; optional split, group, box, mask"),
     **picture_tables(),

@@ -35,7 +35,7 @@ from saccade.families.responder import decode_labels
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
-from saccade.tasks.data_parts import Entries, table_parts, word_entries
+from saccade.tasks.data_parts import Entries
 from saccade.tasks.label_task import LabelTask
 from saccade.tasks.picture_task import with_labels_of
 from saccade.tasks.task import AS_IS, Batch, Opening
@@ -108,12 +108,8 @@ class ClassifyTask(LabelTask):
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""
-        words = {"vocabulary": word_entries(label=self.answers)}
-        if self.data_config.is_cifar:
-            return {"pictures": [("train", f"#{part_digest(self.data_config.name, 'train')}")], **words}
-        if self.table is None:
-            return words
-        return table_parts(self.table, lambda row: (row.split, row.label), self.on_progress) | words
+        digest = f"#{part_digest(self.data_config.name, 'train')}" if self.data_config.is_cifar else ""
+        return ({"pictures": [("train", digest)]} if digest else {}) | super().extra_data_parts()
 
     def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
         """The pictures ``indices`` (B,), varied anew for each batch."""

@@ -68,6 +68,7 @@ from saccade.metrics.maps.edits import (
     crop_boxes,
     crop_scores,
     mask_boxes,
+    one_by_one,
     over,
     overlap,
     round_about,
@@ -217,13 +218,10 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
         return torch.cat(found).argmax(-1)  # (n,)
 
     found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in edits.items()}}
-    ways = {f"{first}, later recomputed": ((first,), {}), f"{first}, later frozen": ((first,), {second: own[second]})}
-    for way, (which, kept) in {**ways, second: ((second,), {first: own[first]})}.items():
-        found[way] = {
-            name: torch.where(ok, answered({**kept, **{each: boxes[each] for each in which}}), -1)
-            for name, (boxes, ok) in edits.items()
-            if name in ONE_LOOK
-        }
+    for way, look, kept in one_by_one(own):
+        for name in ONE_LOOK:
+            boxes, ok = edits[name]
+            found.setdefault(way, {})[name] = torch.where(ok, answered({**kept, look: boxes[look]}), -1)
     without = changed(images, images, evidence)["evidence_blurred"]
     found["all"][REMOVED] = seen(model, without).logits.argmax(-1)
     scores.add(raw.logits[rows].argmax(-1), label, pictures, found)

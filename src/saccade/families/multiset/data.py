@@ -22,7 +22,6 @@ As in the paper, no scene of val and test is empty unless the option ``empty_hel
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 import torch
@@ -34,18 +33,17 @@ from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy, glyphs_for
-from saccade.data.scenes.hashing import derive_seed, hash_u32
+from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy
+from saccade.data.scenes.hashing import hash_u32
 from saccade.data.scenes.layout import GlyphLayout
+from saccade.data.scenes.stream import SplitStream
 from saccade.data.tables.references import check_reference
-from saccade.data.tables.sampling import first_numbers
-from saccade.data.tables.splits import SPLITS, Split, checked_split
+from saccade.data.tables.splits import Split, checked_split
 from saccade.data.tables.table import Table
 from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
 from saccade.geometry import Size, apply_to_boxes, invert, touched
 from saccade.losses.multiset import label_counts
-from saccade.tasks.evaluate import Progress
 
 # generated sets by name: in what they differ from the defaults of ``MultisetSpec``
 SCENES: dict[str, dict[str, bool]] = {
@@ -220,35 +218,17 @@ def examples(data: Any, count: int) -> list[Example]:
     return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
 
 
-class MultisetScenes(MultisetStream):
-    """Generated scenes of one split by number; labels are in reading order.
-
-    Args:
-        config: which scenes.
-        split: train, val or test.
-        device: where scenes are made and kept.
-        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
-    """
+class MultisetScenes(SplitStream[GlyphLayout], MultisetStream):
+    """Generated scenes of one split by number; labels are in reading order; arguments as of :class:`SplitStream`."""
 
     answers, is_list = DIGITS, False
     asks_objects = False  # whether single objects are learned from these pictures
 
     def __init__(
-        self,
-        config: MultisetDataConfig,
-        split: Split,
-        device: torch.device | str = "cpu",
-        *,
-        allow_pack: bool = False,
+        self, config: MultisetDataConfig, split: Split, device: torch.device | str = "cpu", **how: bool
     ) -> None:
-        self.config, self.split, self.size = config, split, SIZES[config.protocol][checked_split(split)]
-        glyphs = glyphs_for(split, config.glyphs, allow_pack=allow_pack)
-        seed = derive_seed(config.seed, SPLITS.index(split), _STREAMS[config.name])
-        super().__init__(config.scenes(split), glyphs, seed, device, length=self.size)
-
-    def sampled(self, limit: int | None) -> Tensor:
-        """Numbers of the first ``limit`` scenes."""
-        return first_numbers(self.size, limit, self.split)
+        size = SIZES[config.protocol][checked_split(split)]
+        super().__init__(config, split, config.scenes(split), _STREAMS[config.name], size, device, **how)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
         """The scenes ``indices`` (B,); with ``vary``, varied by it if ``config.augment`` says how."""
@@ -258,23 +238,12 @@ class MultisetScenes(MultisetStream):
         labels = layout.classes.masked_fill(~layout.present, NO_LABEL)  # (B,N)
         return MultisetBatch(as_float(images), labels, layout.index, boxes, layout, slot).varied(self.config, vary)
 
-    def described(self) -> dict[str, object]:
-        """The name of the set, what its digits are made of, and the seed."""
-        return {"data": self.config.name, "glyphs": self.glyphs.name, "seed": self.config.seed}
-
     shown = examples
 
-    def write(self, numbers: range, out: Path, progress: Progress | None) -> Path:
-        """Write these scenes; each line holds image, labels and boxes in reading order, seed, split, index, glyphs."""
-
-        def facts(layout: GlyphLayout, scene: int, file: str) -> dict[str, object]:
-            present, named = layout.present[scene], self.described()
-            labels = [DIGITS[label] for label in layout.classes[scene][present].tolist()]
-            made = {"seed": named["seed"], "split": self.split, "index": int(layout.index[scene])}
-            boxes = layout.boxes[scene][present].tolist()
-            return {"image": file, "labels": labels, "boxes": boxes, **made, "glyphs": named["glyphs"]}
-
-        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
+    def truth(self, layout: GlyphLayout) -> dict[str, object]:
+        """Labels and boxes in reading order."""
+        labels = [DIGITS[label] for label in layout.classes[layout.present].tolist()]
+        return {"labels": labels, "boxes": layout.boxes[layout.present].tolist()}
 
 
 class MultisetFiles(ImageSplit):

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import torch
@@ -66,7 +66,6 @@ from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
-from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
 from saccade.tasks.evaluate import Kept
 from saccade.tasks.forward_passes import answers_of
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
@@ -165,6 +164,8 @@ class MultisetTask(PictureTask):
     model_description = "says by itself what it sees"
     readers = MULTISET_READERS
     losses = LOSSES
+    scores = MultisetScoring
+    learned_columns = ("labels", "boxes", "crop")
     data_choices = ("default", OBJECTS)
 
     def __init__(self, **settings: Any) -> None:
@@ -193,26 +194,11 @@ class MultisetTask(PictureTask):
         height, width = self.model_config["input_size"]
         return height, width
 
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Nothing is asked; what can be on a picture."""
-        return (), self.answers
-
     def training_notes(self) -> dict[str, str]:
         """That boxes taught where to look, where they did."""
         if self.elsewhere == 1:
             return super().training_notes()
         return {"maps_supervised": f"by boxes: a look beside the label that is said counts {self.elsewhere:g}, not 1"}
-
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """The labels of train and val with their pictures, or the glyphs of scenes; and the words."""
-        if self.table is None:
-            learned = {"glyphs": glyph_entries(self.data_config.glyphs)}
-        else:
-            learned = table_parts(
-                self.table, lambda row: (row.split, row.labels, row.boxes, row.crop), self.on_progress
-            )
-        return {**learned, "vocabulary": word_entries(label=self.answers)}
 
     @classmethod
     def open(
@@ -226,13 +212,10 @@ class MultisetTask(PictureTask):
         known = {} if how.facts is None else {"answers": how.facts.answers, "most": how.facts.model.get("most")}
         return MultisetFiles(config, table, split, device=device, progress=how.progress, **known)
 
-    def make_split(self, name: str) -> MultisetSplit:
+    def make_split(self, name: str, /, **changes: Any) -> MultisetSplit:
         """A split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
         split, _, other = name.partition("/")
-        config = replace(self.data_config, name=other or self.data_config.name)
-        if split == "train" and config.is_generated and config.protocol == "unlimited":
-            config = replace(config, seed=config.seed + self.seed)
-        return self.open(config, cast(Split, split), self.device, Opening(self.table))
+        return cast("MultisetSplit", super().make_split(split, **({"name": other} if other else {})))
 
     def training_split(self, data: str = "default", features: str = "auto") -> MultisetSplit:
         """The pictures themselves; for ``objects`` what teaches objects, perhaps other scenes."""
@@ -359,11 +342,6 @@ class MultisetTask(PictureTask):
         told = {name: measured[name] for name in ANSWERS if name in measured}
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
         return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
-
-    @classmethod
-    def scoring(cls, model: Any, examples: MultisetSplit, *, limit: int | None, **options: Any) -> MultisetScoring:
-        """Answers, maps and glimpses."""
-        return MultisetScoring(model, examples, limit, **options)
 
 
 def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:

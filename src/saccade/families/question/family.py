@@ -13,6 +13,8 @@ from saccade.families import (
     ModelSpec,
     Probing,
     class_folders,
+    cub_birds,
+    drawn_digits,
     own_tables,
     picture_tables,
 )
@@ -69,29 +71,13 @@ MODELS = {
 }
 
 DATA = {
-    "mref": DataEntry(
-        kind="generator",
-        description="5 to 9 coloured MNIST digits on black, 100 × 100; which colour has the digit asked for?",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
-    ),
-    "mdist": DataEntry(
-        kind="generator",
-        description="the scenes of mref with 17 coloured bits of digits behind them as distractors",
-        licence=scenes.LICENCE,
-        get=scenes.GET,
-        download=scenes.DOWNLOAD,
-        shows="drawn digits",
-    ),
-    "mbg": DataEntry(
-        kind="generator",
-        description="the scenes of mref with photographs behind them",
+    "mref": drawn_digits("5 to 9 coloured MNIST digits on black, 100 × 100; which colour has the digit asked for?"),
+    "mdist": drawn_digits("the scenes of mref with 17 coloured bits of digits behind them as distractors"),
+    "mbg": drawn_digits(
+        "the scenes of mref with photographs behind them",
         licence="as mref; photographs: yours, or the nine that ship (CC0, public domain, CC BY 2.0)",
         get="made on the fly; put photographs into backgrounds/ of the cache, or set data.backgrounds=FOLDER; records "
         "have BSDS500 (train and val of its page at Berkeley, short side 200 px)",
-        download=scenes.DOWNLOAD,
         shows="drawn digits on photographs",
     ),
     "causal": DataEntry(
@@ -100,14 +86,7 @@ DATA = {
         licence=scenes.LICENCE,
         get="`saccade data make causal --out DIR`, no download; then name it causal:DIR. 10,000 scenes are causal-v1",
     ),
-    "cub": DataEntry(
-        kind="reader",
-        description="CUB-200-2011: what colour is the crown of this bird? nine body parts, part clicks as evidence",
-        licence="pictures for non-commercial research and education only",
-        research_only=True,
-        get="download CUB_200_2011.tgz from its page at Caltech, unpack it, name it cub:FOLDER",
-        shows="photographs of birds",
-    ),
+    "cub": cub_birds("what colour is the crown of this bird? nine body parts, part clicks as evidence"),
     "vg": DataEntry(
         kind="reader",
         description="Visual Genome: which attributes has the object asked for? several labels, boxes as evidence",

@@ -97,6 +97,8 @@ class SceneDataConfig:
     seed: Seed = 0
 
     is_generated: ClassVar[bool] = True
+    queries: ClassVar[tuple[str, ...]] = tuple(str(digit) for digit in range(10))
+    """The digits that can be asked for."""
     size: ClassVar[Size] = (SPEC.size, SPEC.size)
     """(height, width) of the network input."""
 
@@ -196,7 +198,7 @@ class SceneData:
         allow_pack: let the test split use the shipped glyphs when MNIST is not there.
     """
 
-    queries = tuple(str(digit) for digit in range(10))
+    queries = SceneDataConfig.queries
 
     def __init__(
         self,

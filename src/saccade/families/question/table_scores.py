@@ -198,7 +198,7 @@ class TableScoring(QuestionScoring):
             return {"picture": str(row.image), "asked": row.query}
 
         self._add_pointing(kept, found)
-        return {**details_of(said, label, confidence, of_true, self.data.answers).to_json(place)}
+        return details_of(said, label, confidence, of_true, self.data.answers, place)
 
     def _add_pointing(self, kept: Kept, found: Summary) -> None:
         """Add ``pointing_at`` of each query, the model's and those of the baselines that know where parts lie."""

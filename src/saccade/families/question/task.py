@@ -12,7 +12,7 @@ backbone before it is asked, as SOFT does and HAttNet does not. ``kept`` leaves 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -36,7 +36,7 @@ from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import is_frozen
-from saccade.tasks.data_parts import LEARNED, Entries, glyph_entries, photograph_entries, table_parts, word_entries
+from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
 from saccade.tasks.forward_passes import distinct, in_parts
 from saccade.tasks.picture_task import OverlapTerm, PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
@@ -123,6 +123,8 @@ class QuestionTask(PictureTask):
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """What a table asks and answers decides sizes; questions for digits that are absent have one answer more."""
         table = self.table
+        words = table or self.data_config
+        self.queries, self.answers = words.queries, words.answers
         if table is None:
             decided = {"answers": len(self.data_config.answers)} if self.data_config.absent else {}
             return filled_in(model_config, decided, "the data")
@@ -130,12 +132,6 @@ class QuestionTask(PictureTask):
         warn_of_one_answer(table.name, learned, things="questions", word="answer")
         decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.several}
         return filled_in(model_config, decided, table.name)
-
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """What is asked and what is answered."""
-        data = self.split("val")
-        return data.queries, data.answers
 
     def summary(self) -> str:
         """What the table holds; of scenes the photographs, the drawing if not saccade's own, what makes them on a GPU.
@@ -162,18 +158,16 @@ class QuestionTask(PictureTask):
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of a table, their pictures and the words; or the glyphs of scenes, and the photographs."""
-        config, table = self.data_config, self.table
-        if table is not None:
-            return {
-                **table_parts(table, lambda row: (row.split, row.labels), self.on_progress),
-                "vocabulary": word_entries(query=table.queries, answer=table.answers),
-            }
-        parts = {"glyphs": glyph_entries(config.glyphs)}
+        parts, config = super().extra_data_parts(), self.data_config
         if config.name == "mbg":
             parts["backgrounds"] = photograph_entries(config.backgrounds, self.on_progress)
         return parts
 
-    def make_split(self, name: str) -> SceneData | TableData:
+    def learned_words(self) -> dict[str, Sequence[str]]:
+        """What a table asks and answers; the words of scenes are always the same."""
+        return {} if self.table is None else {"query": self.queries, "answer": self.answers}
+
+    def make_split(self, name: str, /, **changes: Any) -> SceneData | TableData:
         """One split of the data, on the device; or SPLIT/kept: with the features of its pictures."""
         if name.endswith(KEPT):
             return cast(TableData, self.split(name.removesuffix(KEPT)).with_features(self.model, self.on_progress))
@@ -287,7 +281,7 @@ class QuestionTask(PictureTask):
         """Accuracy and loss on the validation split; with several answers at once weighted mAP (11-point) and loss."""
         loss = torch.zeros((), device=self.device)
         all_logits, all_labels = [], []
-        for logits, label in self.answers(cast(QueryModel, model)):
+        for logits, label in self.answered(cast(QueryModel, model)):
             loss = loss + answer_loss(logits, label) * len(label)
             all_logits.append(logits)
             all_labels.append(label)
@@ -297,7 +291,7 @@ class QuestionTask(PictureTask):
         scores = {"weighted_map": weighted_map(logits, label), "top1": right} if several else {"accuracy": right}
         return {**scores, "loss": float(loss) / len(label)}
 
-    def answers(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
+    def answered(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
         if f"train{KEPT}" not in self._splits or model is not self.model:
             for batch in in_batches(self.split("val"), VALIDATION_BATCH):

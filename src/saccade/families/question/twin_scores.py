@@ -50,6 +50,7 @@ from saccade.metrics.maps.edits import (
     edited_weights,
     grown,
     mask_boxes,
+    one_by_one,
     over,
     round_about,
 )
@@ -197,16 +198,9 @@ def _weights(
     together = {edit: answered({name: edited[name][edit] for name in names}) for edit in edited[names[0]]}
     together |= _pixel_answers(twins, removed)
     answers = {"all": {name: torch.where(possible, ids, -1) for name, ids in together.items()}}
-    for number, name in enumerate(names if len(names) > 1 else ()):
-        earlier = {each: own[each] for each in names[:number]}
-        later = {each: own[each] for each in names[number + 1 :]}
-        ways = {f"{name}, later recomputed": {}, f"{name}, later frozen": later} if later else {name: later}
-        for way, kept in ways.items():
-            answers[way] = {
-                edit: answered({**earlier, name: weights, **kept})
-                for edit, weights in edited[name].items()
-                if edit in ONE_LOOK
-            }
+    for way, name, kept in one_by_one(own):
+        some = [edit for edit in ONE_LOOK if edit in edited[name]]
+        answers[way] = {edit: answered({**kept, name: edited[name][edit]}) for edit in some}
     return before, answers
 
 

@@ -52,8 +52,6 @@ class SceneTwins:
         self.numbers = torch.full_like(self.layout.classes, -1)
         """(S,N): which of the P each digit is; -1 where there is none."""
         self.numbers[scene, obj] = torch.arange(len(obj), device=obj.device)
-        self.scene_of_digit = scene
-        """(P,)."""
         each = self.layout[scene]  # P scenes, one for each digit
         free = free_places(self.layout, least=least)  # (S,N)
         is_free = free.found[scene, obj]  # (P,)

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -43,8 +43,7 @@ from saccade.families.story.sentence_scores import batch_of, respond, said, supp
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import derive
 from saccade.families.story.world.lexicon import LINKS, TIMES
-from saccade.looks import Look
-from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, chosen_cells
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_among, edited_weights, one_by_one
 from saccade.models.base import Given
 from saccade.models.story import StoryModel
 
@@ -162,27 +161,12 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
         return scores
     own = {look.name: torch.as_tensor(look.weights) for look in looks}  # (N,S') each
     chance = torch.rand(facts.shape, generator=torch.Generator().manual_seed(0)).to(facts.device)  # (N,S)
-    elsewhere = present & ~facts
-
-    def chosen(rank: Tensor) -> Tensor:
-        """As many other sentences as there are facts (N,S), those with the highest rank (N,S)."""
-        return chosen_cells(rank[:, None], elsewhere[:, None], count)[:, 0]
-
-    def without(look: Look, slots: Tensor) -> Tensor:
-        """The weights (N,S') of a look without those on ``slots`` (N,S)."""
-        wide = torch.nn.functional.pad(slots, (0, own[look.name].shape[1] - slots.shape[1]))  # (N,S')
-        return torch.as_tensor(look.edit(wide).weights)
-
-    random = chosen(chance)  # (N,S)
-    edits: dict[str, Callable[[Look], Tensor]] = {
-        "zero_target": lambda look: without(look, facts),
-        "zero_random": lambda look: without(look, random),
-        "zero_heaviest": lambda look: without(look, chosen(own[look.name][:, : facts.shape[1]])),
-        "keep_target": lambda look: without(look, elsewhere),
-        "keep_random": lambda look: without(look, present & ~random),
-        "even": lambda look: _evened(own[look.name], present),
-        "permuted": lambda look: _permuted(own[look.name], present, chance),
-    }
+    edited: dict[str, dict[str, Tensor]] = {}  # the same with each edit
+    for look in looks:
+        beyond = own[look.name].shape[1] - facts.shape[1]  # slots of the look that no sentence has
+        on, there, draw = (torch.nn.functional.pad(each, (0, beyond)) for each in (facts, present, chance))  # (N,S')
+        permuted = {"permuted": _permuted(own[look.name], present, chance)}
+        edited[look.name] = edited_weights(look, cells_among(on, there, own[look.name], draw)) | permuted
     before = said(raw)  # (N,A)
 
     def changed(attention: Given | None, batch: Mapping[str, Tensor] = batch) -> Tensor:
@@ -190,30 +174,21 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
         after = said(respond(model, batch, attention))
         return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()
 
-    found = {"all": {name: changed({look.name: change(look) for look in looks}) for name, change in edits.items()}}
+    edits = next(iter(edited.values()))
+    found = {"all": {edit: changed({name: edited[name][edit] for name in own}) for edit in edits}}
     for name, keeps in ((REMOVED, False), (ALONE, True)):
         reduced = [_reduced(each, keeps=keeps) for each in asked]
         found["all"][name] = changed(None, batch_of(model, reduced, words))
-    for number, look in enumerate(looks if len(looks) > 1 else ()):
-        earlier = {each.name: own[each.name] for each in looks[:number]}
-        later = {each.name: own[each.name] for each in looks[number + 1 :]}
-        ways = {f"{look.name}, later recomputed": {}, f"{look.name}, later frozen": later} if later else {look.name: {}}
-        for way, kept in ways.items():
-            found[way] = {name: changed({**earlier, look.name: edits[name](look), **kept}) for name in ONE_LOOK}
+    for way, name, kept in one_by_one(own):
+        found[way] = {edit: changed({**kept, name: edited[name][edit]}) for edit in ONE_LOOK}
     scores.add_changes(stories, found)
     return scores
-
-
-def _evened(weights: Tensor, present: Tensor) -> Tensor:
-    """Weights (N,S') with their mean on every sentence (N,S)."""
-    own, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
-    mean = (own * present).sum(1, keepdim=True) / present.sum(1, keepdim=True).clamp(min=1)  # (N,1)
-    return torch.cat([torch.where(present, mean, own), rest], 1)
 
 
 def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
     """Weights (N,S') whose sentences (N,S) changed places, as ``chance`` (N,S) orders them."""
     own, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
+    # Not stable: of more than sixteen slots the empty ones change places too, and recorded scores hold that.
     order = torch.where(present, chance, 2.0).argsort(1)  # (N,S): the sentences in another order, then the rest
     place = torch.where(present, 0.0, 2.0).argsort(dim=1, stable=True)  # the same slots in their own order
     return torch.cat([own.scatter(1, place, own.gather(1, order)), rest], 1)

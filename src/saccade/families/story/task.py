@@ -84,12 +84,12 @@ class StoryTask(Task):
         kind = model_spec(self.architecture).resolve()
         self.source = StorySource(self.data_config)
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
-        self.vocabulary = self.source.words(by_word=self.by_word)
+        self.answers = self.source.words(by_word=self.by_word)
         learned = [*self.source.questions("train"), *self.source.questions("val")]
         self.sizes = sizes_of(learned, self.data_config.memory)
         most = self.sizes.memory + int(-(-self.data_config.noise * self.sizes.memory // 1))
         known = {
-            "words": len(self.vocabulary),
+            "words": len(self.answers),
             "memory": self.sizes.memory,
             "longest": self.sizes.longest,
             "times": min(self.data_config.memory, most),
@@ -101,30 +101,25 @@ class StoryTask(Task):
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
         return filled_in(model_config, own, "the data")
 
-    @property
-    def vocabularies(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Any question may be asked; the vocabulary, of which the answers are."""
-        return (), self.vocabulary
-
     def summary(self) -> str:
         """How many questions and words there are."""
         train, val = self.source.questions("train"), self.source.questions("val")
         if self.source.summary:
             return self.source.summary
         both = f"{len(train):,} training and {len(val):,} validation questions{_of_tasks(train)}"
-        return f"{both}, {len(self.vocabulary):,} words"
+        return f"{both}, {len(self.answers):,} words"
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
-        words = {"vocabulary": word_entries(word=self.vocabulary)}
+        words = {"vocabulary": word_entries(word=self.answers)}
         if self.data_config.is_generated:
             return words
         return {"questions": [entry for split in LEARNED for entry in question_entries(self.source, split)], **words}
 
-    def make_split(self, name: str) -> StoryTensors:
+    def make_split(self, name: str, /, **changes: Any) -> StoryTensors:
         """One split of the questions, on the device."""
         asked = self.source.questions(name)
-        return StoryTensors(asked, self.vocabulary, self.sizes, device=self.device, by_word=self.by_word)
+        return StoryTensors(asked, self.answers, self.sizes, device=self.device, by_word=self.by_word)
 
     def checked_loss(self, loss: object, data: str) -> object:
         """``loss``, if the model can be taught by it."""

@@ -26,8 +26,7 @@ does at least as well. This holds for each grid in turn. So some choice of *one 
 any weights can, and trying every choice gives the exact bound.
 
 A projected cell is the product of a profile over rows and a profile over columns. Cells that do not overlap give an
-empty product. That leaves a few hundred different profiles on each axis, and two matrix products try them all. Those
-that touch no row of the evidence need not be tried.
+empty product. That leaves a few hundred different profiles on each axis, and two matrix products try them all.
 
 Axes: B pictures, H and W pixels, P profiles over rows, Q profiles over columns.
 
@@ -40,12 +39,9 @@ that weights ≥ 0 on these grids can make, combined in the same way: no model w
 
 from __future__ import annotations
 
-import operator
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial, reduce
-from itertools import accumulate
 from typing import NamedTuple
 
 import torch
@@ -53,7 +49,6 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.trace import COMBINE, AttentionTrace, Total
@@ -95,7 +90,7 @@ def can_exchange(groups: Tensor) -> bool:
 
 
 def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
-    """A fixed permutation (N,) that gives every example the place of one with another image.
+    """A fixed permutation (N,) that gives every example the place of one with another image (:func:`can_exchange`).
 
     Examples are laid out image by image, in random order, and moved on by the size of the largest group: no group is
     longer than that step, so no example gets a map of its own image. With all images different it is a random cycle.
@@ -109,10 +104,6 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
         return torch.zeros(0, dtype=torch.int64)
     found, image = torch.unique(images.cpu(), return_inverse=True)  # (G,), (N,)
     step = int(torch.bincount(image).max())
-    if 2 * step > count:
-        raise DataError(
-            f"cannot shuffle: {step} of {count} examples share one image, at most half may; use a larger batch"
-        )
     generator = torch.Generator().manual_seed(seed)
     mixed = torch.randperm(count, generator=generator)  # (N,)
     place = torch.randperm(len(found), generator=generator)[image[mixed]]  # (N,) of the image of each mixed example
@@ -221,70 +212,14 @@ def _on_shared_frames(evidence: Tensor, frames: Sequence[Tensor], cells: Sequenc
     found = _profiles(places, tuple(cells), size, (MAX_PROFILES, MAX_OVERLAP), evidence.device)
     if found is None:
         return None
-    rows, columns = found
+    rows, columns = found  # (P,H), (Q,W)
     at_once = max(1, _CELLS_AT_ONCE // (len(rows) * len(columns)))
-    try_pairs = _in_their_box if evidence.device.type == "cpu" else _everywhere
-    chosen = torch.cat([try_pairs(part, rows, columns.shares) for part in torch.split(evidence, at_once)])  # (B,)
-    row, column = rows.shares[chosen // len(columns)], columns.shares[chosen % len(columns)]  # (B,H), (B,W)
+    strengths = (
+        rows @ part.to(rows) @ columns.T for part in torch.split(evidence, at_once)
+    )  # (b,P,Q): profiles sum to 1
+    chosen = torch.cat([strength.flatten(1).argmax(1) for strength in strengths])  # (B,)
+    row, column = rows[chosen // len(columns)], columns[chosen % len(columns)]  # (B,H), (B,W)
     return (row.unsqueeze(-1) * column.unsqueeze(-2)).float()  # (B,H,W)
-
-
-def _everywhere(evidence: Tensor, rows: Profiles, columns: Tensor) -> Tensor:
-    """The best pair of profiles (B,), numbered row by row: every pair is tried."""
-    strength = rows.shares @ evidence.to(columns) @ columns.T  # (B,P,Q), as profiles sum to 1
-    return strength.flatten(1).argmax(1)
-
-
-def _in_their_box(evidence: Tensor, rows: Profiles, columns: Tensor) -> Tensor:
-    """The same where only row profiles that meet the evidence are tried: a fifth of the work, for a CPU."""
-    spans = _span(evidence.any(2))
-    tried = [rows.meeting(top, bottom) if top < bottom else (0, 1) for top, bottom in spans]
-    along = torch.cat([
-        rows.shares[first:last, top:bottom] @ mask[top:bottom].to(columns)
-        for (first, last), (top, bottom), mask in zip(tried, spans, evidence)
-    ])  # (Σp,W)  # fmt: skip
-    # One product with all columns, as :func:`_everywhere` has it: of equal strengths rounding then picks the same one.
-    strength = along @ columns.T  # (Σp,Q)
-    parts = torch.split(strength, [last - first for first, last in tried])  # (p,Q) each
-    return torch.stack([first * len(columns) + part.argmax() for (first, _), part in zip(tried, parts)])  # (B,)
-
-
-def _span(present: Tensor) -> list[tuple[int, int]]:
-    """From where to where (end excluded) each row of ``present`` (B,L) bool is True; (L, 0) where it is nowhere."""
-    places = torch.arange(present.shape[1])  # (L,)
-    first = torch.where(present, places, present.shape[1]).amin(1)  # (B,)
-    last = torch.where(present, places + 1, 0).amax(1)  # (B,)
-    return list(zip(first.tolist(), last.tolist()))
-
-
-@dataclass(frozen=True)
-class Profiles:
-    """Profiles over one axis, in an order in which those that meet a stretch of pixels lie together."""
-
-    shares: Tensor
-    """(P,H) in float64; each sums to 1."""
-    starts: list[int]
-    """The first pixel of each; it never rises."""
-    reaches: list[int]
-    """The furthest pixel (excluded) of each one and all after it; it never rises."""
-
-    def __len__(self) -> int:
-        return len(self.shares)
-
-    @classmethod
-    def of(cls, shares: Tensor) -> Profiles:
-        """Different profiles in ascending order, as torch.unique returns them: those that start first come last."""
-        spans = _span((shares > 0).cpu())
-        starts = [first for first, _ in spans]
-        reaches = list(accumulate((last for _, last in reversed(spans)), max))[::-1]
-        return cls(shares, starts, reaches)
-
-    def meeting(self, first: int, last: int) -> tuple[int, int]:
-        """From which to which profile (end excluded) lie all that touch the pixels ``first`` … ``last`` − 1."""
-        return (
-            bisect_left(self.starts, 1 - last, key=operator.neg),
-            bisect_left(self.reaches, -first, key=operator.neg),
-        )
 
 
 @lru_cache(maxsize=16)
@@ -294,15 +229,15 @@ def _profiles(
     size: Size,
     most: tuple[int, int],
     device: torch.device,
-) -> tuple[Profiles, Profiles] | None:
-    """The profiles of these grids over rows and over columns; a model has the same for every batch."""
+) -> tuple[Tensor, Tensor] | None:
+    """The profiles of these grids over rows (P,H) and over columns (Q,W); a model has the same for every batch."""
     placed = [torch.tensor(frame, dtype=torch.float64).view(2, 3) for frame in frames]
     along = [geometry.cell_profiles(frame, each, size) for frame, each in zip(placed, cells)]
     upright = [each for each in along if each is not None]
     if len(upright) < len(along):
         return None
     rows, columns = (_products([each[axis].to(device) for each in upright], *most) for axis in (0, 1))  # (P,H), (Q,W)
-    return None if rows is None or columns is None else (Profiles.of(rows), Profiles.of(columns))
+    return None if rows is None or columns is None else (rows, columns)
 
 
 def _products(profiles: Sequence[Tensor], most: int, overlap: int) -> Tensor | None:
@@ -404,8 +339,6 @@ def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
     lies on that grid, so it is told once.
     """
     looks = trace.looks_of_total[-1:] if trace.total == "last" else trace.looks_of_total
-    if not looks:
-        raise DataError("this model has no look on a picture: there is nothing to score")
     found: list[Grid] = []
     for look in looks:
         if look.weights is not None:

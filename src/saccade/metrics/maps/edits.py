@@ -40,7 +40,7 @@ Places are drawn from an even lattice in the picture. Boxes are xyxy in pixels. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import torch
@@ -58,9 +58,8 @@ LEVEL = 0.95
 ON = 0.1
 """Share of what a cell stands for that must lie on an object, for the cell to be on it."""
 NECESSITY = {"model": "zero_target", "random_cells": "zero_random", "heaviest_cells": "zero_heaviest"}
-"""Which edit stands for whom in ``edit_necessity``."""
 SUFFICIENCY = {"model": "keep_target", "random_cells": "keep_random"}
-"""The same in ``edit_sufficiency``."""
+"""Which edit stands for whom in ``edit_necessity`` and in ``edit_sufficiency``."""
 REMOVED, ALONE = "target_removed", "target_alone"
 """Pictures that are changed in place of weights: what can be had."""
 
@@ -82,32 +81,39 @@ def cells_on(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 
 def chosen_cells(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
-    """(B,h,w) bool: the ``count`` (B,) cells with the highest ``rank`` (B,h,w) among those ``allowed`` (B,h,w) bool."""
-    order = torch.where(allowed, rank, -torch.inf).flatten(1).argsort(1, descending=True)  # (B,hw)
-    place = order.argsort(1)  # (B,hw): the how-manieth each cell is
+    """(B,…) bool: the ``count`` (B,) cells with the highest ``rank`` (B,…) among those ``allowed`` (B,…) bool."""
+    order = torch.where(allowed, rank, -torch.inf).flatten(1).argsort(1, descending=True)  # (B,N)
+    place = order.argsort(1)  # (B,N): the how-manieth each cell is
     return (place < count[:, None]).view_as(allowed) & allowed
 
 
 class Cells(NamedTuple):
-    """The cells (B,h,w) of a look that lie on a target, and as many elsewhere."""
+    """The cells (B,…) of a look that lie on a target, and as many elsewhere."""
 
     target: Tensor
     random: Tensor
     heaviest: Tensor
+    allowed: Tensor
+    """All cells that count: others, such as empty slots of a memory, keep their weight."""
     chance: Tensor
-    """The draw (B,h,w) that the random ones are the highest of."""
+    """The draw (B,…) that the random ones are the highest of."""
     are_enough: Tensor
     """(B,): there are as many cells elsewhere."""
+
+
+def cells_among(target: Tensor, allowed: Tensor, weights: Tensor, chance: Tensor) -> Cells:
+    """The cells ``target`` (B,…) bool, and as many others of those ``allowed`` by ``chance`` and by ``weights``."""
+    count, elsewhere = target.flatten(1).sum(1), allowed & ~target  # (B,), (B,…)
+    random, heaviest = chosen_cells(chance, elsewhere, count), chosen_cells(weights, elsewhere, count)
+    return Cells(target, random, heaviest, allowed, chance, 2 * count <= allowed.flatten(1).sum(1))
 
 
 def cells_about(masks: Tensor, weights: Tensor, frame: Tensor) -> Cells:
     """The cells of weights (B,h,w) on masks (B,H,W), and as many elsewhere; ``frame``: cells → pixels of the masks."""
     grid = (weights.shape[-2], weights.shape[-1])
     target = cells_on(masks, frame.to(weights.device), grid)  # (B,h,w)
-    count = target.sum(dim=(-2, -1))  # (B,)
     chance = torch.rand(weights.shape, generator=torch.Generator().manual_seed(0)).to(weights.device)  # (B,h,w)
-    random, heaviest = chosen_cells(chance, ~target, count), chosen_cells(weights, ~target, count)
-    return Cells(target, random, heaviest, chance, 2 * count <= grid[0] * grid[1])
+    return cells_among(target, torch.ones_like(target), weights, chance)
 
 
 def at_steps(look: Look, rows: Tensor, step: Tensor) -> Look:
@@ -117,25 +123,37 @@ def at_steps(look: Look, rows: Tensor, step: Tensor) -> Look:
 
 
 def edited_weights(look: Look, cells: Cells) -> dict[str, Tensor]:
-    """The weights (B,h,w) of a look with each edit about a target, by its name."""
+    """The weights (B,…) of a look with each edit about a target, by its name."""
     weights = torch.as_tensor(look.weights)
     without = {
         "zero_target": cells.target,
         "zero_random": cells.random,
         "zero_heaviest": cells.heaviest,
-        "keep_target": ~cells.target,
-        "keep_random": ~cells.random,
+        "keep_target": cells.allowed & ~cells.target,
+        "keep_random": cells.allowed & ~cells.random,
     }
     edited = {name: torch.as_tensor(look.edit(some).weights) for name, some in without.items()}
-    even = weights.mean(dim=(-2, -1), keepdim=True).expand_as(weights).contiguous()
-    return edited | {"even": even, "permuted": permuted(weights)}
+    flat, allowed, chance = (each.flatten(1) for each in (weights, cells.allowed, cells.chance))  # (B,N) each
+    mean = (flat * allowed).sum(1, keepdim=True) / allowed.sum(1, keepdim=True).clamp(min=1)  # (B,1)
+    order = torch.where(allowed, chance, 2.0).argsort(dim=1, stable=True)  # (B,N): those allowed in another order
+    place = torch.where(allowed, 0.0, 2.0).argsort(dim=1, stable=True)  # (B,N): the same in their own
+    moved = {"even": torch.where(allowed, mean, flat), "permuted": flat.scatter(1, place, flat.gather(1, order))}
+    return edited | {name: each.view_as(weights) for name, each in moved.items()}
 
 
-def permuted(weights: Tensor) -> Tensor:
-    """Weights (B,h,w) whose cells changed places at random, differently for each question."""
-    random = torch.Generator().manual_seed(0)
-    order = torch.rand(len(weights), weights[0].numel(), generator=random).argsort(1).to(weights.device)  # (B,hw)
-    return weights.flatten(1).gather(1, order).view_as(weights)
+def one_by_one(own: Mapping[str, Tensor]) -> Iterator[tuple[str, str, dict[str, Tensor]]]:
+    """How each of several looks with their ``own`` weights is edited alone: in words, its name, and who keeps theirs.
+
+    The looks before it keep the weights of the unedited pass; those after it are computed again, or keep them too.
+    """
+    names = list(own)
+    for number, name in enumerate(names if len(names) > 1 else ()):
+        earlier = {other: own[other] for other in names[:number]}
+        if number + 1 == len(names):
+            yield name, name, earlier
+        else:
+            yield f"{name}, later recomputed", name, earlier
+            yield f"{name}, later frozen", name, {other: own[other] for other in names if other != name}
 
 
 def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:

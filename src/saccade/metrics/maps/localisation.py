@@ -139,8 +139,6 @@ def total_variation(one: Tensor, other: Tensor) -> Tensor:
     >>> total_variation(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[1.0, 3.0]]])).tolist()
     [0.75]
     """
-    if one.shape != other.shape:  # one map would be compared with many without a word
-        raise ShapeError("other", f"{tuple(one.shape)} as the first", other.shape)
     return 0.5 * (shares(one) - shares(other)).abs().sum(dim=(-2, -1))
 
 

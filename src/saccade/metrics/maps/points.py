@@ -48,7 +48,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.intervals import ColumnBuffer, Interval, Values
+from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, Values
 from saccade.metrics.maps import localisation
 from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, derangement
 from saccade.metrics.maps.localisation import TIE, scale_to_peak, where_defined
@@ -144,19 +144,6 @@ def _from_points(points: Tensor, size: Size) -> Tensor:
     return centres - points[:, None, None, :]
 
 
-def fixation_scores(maps: Tensor, points: Tensor, others: Tensor) -> dict[str, Tensor]:
-    """``nss``, ``auc_judd`` and ``auc_shuffled`` (B,), see the module.
-
-    Args:
-        maps: (B,H,W).
-        points: (B,K,2) of each picture.
-        others: (B,M,2) points of other pictures, in pixels of this one; NaN where there are fewer.
-    """
-    maps = _finite(maps)
-    everyone = torch.arange(len(maps), device=maps.device)
-    return _Ranked(maps, others).scores(everyone, points, points[:, :0])
-
-
 def values_at(maps: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
     """The value of each map at its points (B,K), 0 where there is none; and where there is one (B,K) bool."""
     height, width = maps.shape[-2:]
@@ -186,7 +173,7 @@ class PointScorer:
     def __init__(self) -> None:
         self.total = Values()
         """Scores of the maps themselves."""
-        self.baselines: dict[str, Values] = {}
+        self.baselines = ByName()
         """By name: uniform, centre_gaussian, shuffled, points_exact."""
         self._groups = ColumnBuffer()
 
@@ -245,7 +232,7 @@ class PointScorer:
         best = _Ranked(counted / (counted + others).clamp(min=1), pool).scores(everyone, points, own)
         found["points_exact"] = {**exact, "auc_shuffled": best["auc_shuffled"]}
         for name, scores in found.items():
-            self.baselines.setdefault(name, Values()).add_values(scores)
+            self.baselines.add_values(name, scores)
 
 
 class _Ranked:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Interval, Values
 from saccade.metrics.maps import baselines
@@ -55,8 +55,8 @@ class MapScores(Values):
     ) -> None:
         """Score a batch: ``evidence`` is the target's mask, ``objects`` that of all objects (B,H,W) bool.
 
-        Objects are given for every batch or for none: a value that some maps lack would stand for another map. Where
-        pictures share maps (K,H,W), ``rows`` (B,) says which is whose.
+        Objects are given for every batch or for none. Where pictures share maps (K,H,W), ``rows`` (B,) says which is
+        whose.
         """
         measured = maps if isinstance(maps, MeasuredMaps) else MeasuredMaps(maps)
         target = evidence if isinstance(evidence, Region) else Region(evidence.to(measured.maps.device))
@@ -243,8 +243,6 @@ class MapScorer:
     def join(self, later: MapScorer) -> None:
         """Add what another scorer of the same scores has scored, after what this one has."""
         if later._numbered is not None:
-            if self._numbered not in (None, later._numbered):
-                raise DataError("groups: one scorer had them and the other had not; give them to both or to none")
             self._kept.append(group=later.groups + self._pictures if later._numbered else later.groups)
             self._numbered, self._pictures = later._numbered, self._pictures + later._pictures
         self.total.join(later.total)
@@ -323,8 +321,6 @@ class _Batch:
             steps = maps.new_ones(maps.shape[:2], dtype=torch.bool)
         self._steps = None if steps is None else steps.to(maps.device)  # (B,T)
         self.rows = None if self._steps is None else self._steps.nonzero()[:, 0]  # (N,)
-        if evidence.shape != maps.shape:
-            raise ShapeError("evidence", f"{tuple(maps.shape)} as the maps", evidence.shape)
         self.maps = self.counted(maps)  # (N,H,W)
         self.size: Size = (self.maps.shape[-2], self.maps.shape[-1])
         self.target = Region(self.counted(evidence.to(maps.device)))
@@ -333,8 +329,6 @@ class _Batch:
         self.region: Region | None = None
         """Objects round each map."""
         if objects is not None:
-            if objects.shape != (len(maps), *self.size):
-                raise ShapeError("objects", f"{(len(maps), *self.size)}, one mask for each picture", objects.shape)
             self.objects = objects.to(maps.device)
             self.region = Region(self.of_rows(self.objects) | self.target.mask)
         self.clicks = clicks

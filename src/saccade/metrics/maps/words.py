@@ -47,8 +47,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.metrics.labels import correct
 from saccade.metrics.maps.faithfulness import pixel_ranks
-from saccade.metrics.maps.interventions import causal_follow
 from saccade.metrics.maps.localisation import total_variation
 
 
@@ -121,7 +121,7 @@ class WordFollow(NamedTuple):
     """Every other word is as before, and the caption as long, right or wrong."""
 
 
-def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tensor, old_word: Tensor) -> WordFollow:
+def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tensor) -> WordFollow:
     """Compare the captions of scenes with those of the same scenes after one object was recoloured.
 
     Args:
@@ -129,13 +129,12 @@ def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tenso
         after: ids (B,T') said of the changed scenes.
         place: (B,) where in the caption the changed word stands; it tells two objects of one colour apart.
         new_word: (B,) the word that is true there now.
-        old_word: (B,) the word that was true there; must differ everywhere, or there is nothing to follow.
     """
     place = place.to(before.device)
     reach = int(place.max()) + 1 if len(place) else 0  # a caption may end before the place
     before, after = _spoken(before, after, at_least=reach)  # (B,W) each
     at = place.unsqueeze(1)  # (B,1)
-    followed = causal_follow(after.gather(1, at).squeeze(1), new_word, old_word)  # (B,)
+    followed = correct(after.gather(1, at).squeeze(1), new_word)  # (B,)
     same = (before == after).scatter(1, at, torch.ones_like(at, dtype=torch.bool))  # (B,W): the place itself may differ
     held = same.all(1).float()  # (B,)
     return WordFollow(followed * held, followed, held)

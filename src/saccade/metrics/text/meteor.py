@@ -296,16 +296,7 @@ def meteor_jar(
         for file, captions in zip(files, ([picture.said for picture in pictures], padded)):
             file.write_text("".join(f"{' '.join(words)}\n" for words in captions), encoding="utf-8", newline="\n")
         command = [java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(jar), *map(str, files)]
-        command += [
-            "-l",
-            "en",
-            "-norm",
-            "-a",
-            str(paraphrases),
-            "-q",
-            "-r",
-            str(most),
-        ]
+        command += ["-l", "en", "-norm", "-a", str(paraphrases), "-q", "-r", str(most)]
         try:
             done = subprocess.run(  # noqa: S603 - a fixed program on files of our own
                 command, capture_output=True, text=True, errors="replace", timeout=timeout_seconds, check=False

@@ -104,11 +104,17 @@ def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str
     A reference without a word is left out; a hypothesis without one is kept, and every score of it is 0.
 
     Raises:
-        DataError: not one hypothesis and at least one reference with words for each picture; the message names it.
+        DataError: a picture has no reference with a word; the message names it.
     """
-    if isinstance(hypotheses, str) or len(hypotheses) != len(references):
-        raise DataError(f"captions: expected a list with one hypothesis for each of {len(references)} pictures")
-    return [_judged(index, said, known) for index, (said, known) in enumerate(zip(hypotheses, references))]
+    pictures = []
+    for index, (said, known) in enumerate(zip(hypotheses, references, strict=True)):
+        if isinstance(known, str):
+            raise DataError(f"references of picture {index}: found one string, expected several: wrap it in a tuple")
+        with_words = [words for words in map(ptb_tokens, known) if words]
+        if not with_words:
+            raise DataError(f"picture {index} has no reference with a word in it; leave the picture out")
+        pictures.append(Judged(ptb_tokens(said), with_words))
+    return pictures
 
 
 def ngrams(words: Words, length: int) -> Counter[NGram]:
@@ -118,15 +124,6 @@ def ngrams(words: Words, length: int) -> Counter[NGram]:
     2
     """
     return Counter(zip(*(words[start:] for start in range(length))))
-
-
-def _judged(index: int, said: str, references: Sequence[str]) -> Judged:
-    if isinstance(references, str):
-        raise DataError(f"references of picture {index}: found one string, expected several: wrap it in a tuple")
-    known = [words for words in map(ptb_tokens, references) if words]
-    if not known:
-        raise DataError(f"picture {index} has no reference with a word in it; leave the picture out")
-    return Judged(ptb_tokens(said), known)
 
 
 ORDERS = 4

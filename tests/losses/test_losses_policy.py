@@ -1,4 +1,5 @@
-"""REINFORCE against the exact gradient of its own objective, the bound Σ_s p(s) log p(y|s), on a grid of four cells.
+"""Policy gradients: REINFORCE against the exact gradient of its own objective, the bound Σ_s p(s) log p(y|s), on a grid
+of four cells; with a baseline, and self-critical, by hand.
 
 The expectation over draws is taken exactly, by enumerating them, wherever that is possible; by drawing once.
 """
@@ -13,7 +14,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, log_marginal, log_prob_of
-from saccade.losses.policy import reinforce
+from saccade.losses.policy import policy_gradient, reinforce, rewards_to_go, self_critical_loss
 
 Near = Callable[..., None]
 Gradients = tuple[Tensor, ...]
@@ -104,3 +105,39 @@ def test_value_and_gradient_by_hand(assert_near: Near) -> None:
     loss.backward()
     assert_near(log_likelihood.grad, [[-0.5, -0.5]])
     assert_near(log_prob.grad, [[-1.0, 1.0]])
+
+
+COUNTS = torch.tensor([[True, True], [True, False]])
+
+
+def test_a_baseline_by_hand(assert_near: Near) -> None:
+    log_prob, value = torch.tensor([[-1.0, -2.0], [-0.5, -9.0]]), torch.tensor([[0.5, 0.0], [1.0, 7.0]])
+    reward = torch.tensor([[1.0, -1.0], [1.0, 1.0]])
+    policy, baseline = policy_gradient(log_prob, reward, value, COUNTS)
+    assert_near(policy, (-1.0 * -0.5 + -2.0 * 1.0 + -0.5 * 0.0) / 2)  # log p · (V − R), over two examples
+    assert_near(baseline, (0.25 + 1.0 + 0.0) / 3)  # over three actions
+
+
+def test_rewards_do_not_learn_and_the_baseline_learns_by_its_error_alone() -> None:
+    log_prob, reward, value = (torch.randn(2, 2, requires_grad=True) for _ in range(3))
+    loss = policy_gradient(log_prob, reward, value, COUNTS)
+    assert torch.autograd.grad(loss.policy, (reward, value), retain_graph=True, allow_unused=True) == (None, None)
+    assert torch.autograd.grad(loss.value, (log_prob, reward), allow_unused=True, retain_graph=True) == (None, None)
+    (gradient,) = torch.autograd.grad(loss.value, (value,))
+    assert gradient[1, 1] == 0
+    assert (gradient[COUNTS] != 0).all()
+
+
+def test_rewards_to_go_by_hand() -> None:
+    reward = torch.tensor([[1.0, 2.0, 4.0], [1.0, 2.0, 4.0]])
+    counts = torch.tensor([[True, True, True], [True, True, False]])
+    assert rewards_to_go(reward, counts).tolist() == [[7.0, 6.0, 4.0], [3.0, 2.0, 0.0]]
+
+
+def test_self_critical_by_hand() -> None:
+    """Rewards 0.7, 0.1 and 0.1 against 0.1, 0.4 and 0.4 of the others, on log p of −3, −2 and −1."""
+    log_prob = torch.tensor([[[-1.0, -2.0], [-2.0, 0.0], [-1.0, 0.0]]], requires_grad=True)
+    loss = self_critical_loss(log_prob, torch.tensor([[0.7, 0.1, 0.1]]))
+    assert float(loss.detach()) == pytest.approx((0.6 * 3 - 0.3 * 2 - 0.3 * 1) / 3)
+    loss.backward()
+    torch.testing.assert_close(log_prob.grad, torch.tensor([[[-0.2, -0.2], [0.1, 0.1], [0.1, 0.1]]]))

@@ -1,14 +1,15 @@
-"""Saliency, priority and inhibition of return, on maps of a few cells."""
+"""Saliency, priority, inhibition of return, and Gaussian mixture attention against its formula, cell by cell."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 
 import pytest
 import torch
 from torch import Tensor
 
-from saccade.attention import InhibitionOfReturn, SaliencyMap, register_saliency
+from saccade.attention import GaussianMixtureAttention, InhibitionOfReturn, SaliencyMap, register_saliency
 from saccade.attention.glimpse import SALIENCY, min_max, priority_map
 from saccade.errors import ConfigError
 
@@ -72,3 +73,51 @@ def test_inhibition_by_hand(assert_near: Near) -> None:
 def test_what_is_left_is_cut_from_the_graph() -> None:
     tensors: list[Tensor] = [torch.rand(1, 2, 2, requires_grad=True) for _ in range(2)]
     assert not InhibitionOfReturn()(*tensors, torch.tensor([[0]])).requires_grad
+
+
+def told(numbers: list[float], **options: object) -> GaussianMixtureAttention:
+    """An attention that makes the given 4K numbers (α, β, κ1, κ2) of any state."""
+    attention = GaussianMixtureAttention(1, components=len(numbers) // 4, **options).double()  # type: ignore[arg-type]
+    with torch.no_grad():
+        attention.parameters_of.weight.zero_()
+        attention.parameters_of.bias.copy_(torch.tensor(numbers, dtype=torch.float64))
+    return attention
+
+
+STATE = torch.zeros(1, 1, dtype=torch.float64)
+
+
+def naive_mask(attention: GaussianMixtureAttention, state: Tensor, grid: tuple[int, int]) -> Tensor:
+    """Section 3 of the paper, in loops."""
+    m, n = grid
+    masks = []
+    for numbers in attention.parameters_of(state).tolist():
+        k = attention.components
+        alphas = [math.exp(a) for a in numbers[:k]]
+        mask = torch.zeros(m, n, dtype=torch.float64)
+        for i in range(1, m + 1):
+            for j in range(1, n + 1):
+                for c in range(k):
+                    sigma = [1 / (1 + math.exp(-numbers[group * k + c])) for group in (1, 2, 3)]
+                    beta, kappa1, kappa2 = 1.5 + 0.5 * sigma[0], sigma[1] * m, sigma[2] * n
+                    spot = math.exp(-beta * ((kappa1 - i) ** 2 + (kappa2 - j) ** 2))
+                    mask[i - 1, j - 1] += alphas[c] / sum(alphas) * spot
+        masks.append(mask)
+    return torch.stack(masks)
+
+
+def test_one_spotlight_by_hand(assert_near: Near) -> None:
+    """σ(0) = ½: β = 1.75 and the centre of 4×6 cells lies at row 2, column 3."""
+    mask = told([0.0, 0.0, 0.0, 0.0]).mask(STATE, (4, 6))[0]
+    assert_near(mask[1, 2], 1.0)
+    assert_near(mask[1, 3], math.exp(-1.75))
+    assert_near(mask[0, 2], math.exp(-1.75))
+    assert_near(mask[2, 3], math.exp(-3.5))
+    assert mask.argmax() == 1 * 6 + 2
+
+
+@pytest.mark.parametrize("grid", [(7, 7), (3, 5), (1, 1)])
+def test_the_formula_in_loops(grid: tuple[int, int], assert_near: Near) -> None:
+    attention = GaussianMixtureAttention(6, components=3).double()
+    state = torch.randn(4, 6, dtype=torch.float64) * 3
+    assert_near(attention.mask(state, grid), naive_mask(attention, state, grid))
