@@ -37,19 +37,6 @@ def test_padding_is_tensorflows_where_the_stride_divides(
     assert_near(layer(features), tensorflow_same(features, layer.weight, stride, groups=2))
 
 
-def test_a_row_of_six_by_hand() -> None:
-    """Windows of 3 begin at 0, 2, 4 and of 5 at −1, 1, 3: both are centred at pixels 1, 3, 5; zeros lie behind."""
-    row = torch.arange(1.0, 7.0).view(1, 1, 1, 6).expand(1, 1, 2, 6)
-    sums = {}
-    for kernel in (3, 5):
-        layer = EvenSameConv2d(1, 1, kernel, 2)
-        nn.init.zeros_(layer.weight)
-        nn.init.ones_(layer.weight[:, :, (kernel - 1) // 2 - 1])  # the first of the two rows
-        sums[kernel] = layer(row).flatten().tolist()
-        assert geometry.frame_through(layer).tolist() == [[2.0, 0.0, 0.5], [0.0, 2.0, 0.5]]
-    assert sums == {3: [1 + 2 + 3, 3 + 4 + 5, 5 + 6], 5: [1 + 2 + 3 + 4, 2 + 3 + 4 + 5 + 6, 4 + 5 + 6]}
-
-
 STRIDED = ((1, 3, 5, 11), *[(1, 4, 7, 15)] * 2)
 """The blocks that halve the grid in Lite0, Lite1 and Lite2, as their publisher counts, from nought."""
 

@@ -108,22 +108,7 @@ def test_a_model_without_captions_draws_its_own() -> None:
     assert len(set(map(tuple, words.tolist()))) > 3
 
 
-def test_a_drawn_caption_is_as_likely_as_when_it_is_given() -> None:
-    model, images = build().eval(), pictures()
-    raw = model.forward_raw(images, None)
-    words = raw.acts["word"].emits
-    given = model.forward_raw(images, words)
-    active = raw.acts["word"].active
-    torch.testing.assert_close(raw.logits[active], given.logits[active])
-    torch.testing.assert_close(raw.acts["word"].weights[active], given.acts["word"].weights[active])
-    logits = given.logits.clone()
-    logits[..., 1] = logits[:, 0, 0] = -torch.inf  # what is never said
-    expected = logits.log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)
-    torch.testing.assert_close(raw.log_prob[active], expected[active])
-    model.wrap(raw, (31, 34)).trace.validate()
-
-
-def test_captions_of_a_picture_are_drawn_side_by_side_each_for_itself() -> None:
+def test_captions_of_a_picture_are_drawn_side_by_side_each_as_likely_as_when_it_is_given() -> None:
     model, images = build().eval(), pictures()
     raw = model.forward_raw(images, None, draws=3)
     words = raw.acts["word"].emits
@@ -132,7 +117,13 @@ def test_captions_of_a_picture_are_drawn_side_by_side_each_for_itself() -> None:
     active = raw.acts["word"].active
     torch.testing.assert_close(raw.logits[active], given.logits[active])
     torch.testing.assert_close(raw.acts["word"].values, given.acts["word"].values)
+    torch.testing.assert_close(raw.acts["word"].weights[active], given.acts["word"].weights[active])
+    logits = given.logits.clone()
+    logits[..., 1] = logits[:, 0, 0] = -torch.inf  # what is never said
+    expected = logits.log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)
+    torch.testing.assert_close(raw.log_prob[active], expected[active])
     assert any(len(set(map(tuple, of_one))) > 1 for of_one in words.view(6, 3, 4).tolist())
+    model.wrap(raw, (31, 34)).trace.validate()
 
 
 def test_captions_are_drawn_as_by_a_model_at_rest() -> None:

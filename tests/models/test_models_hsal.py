@@ -237,21 +237,6 @@ def test_paper_sizes() -> None:
     assert (shapes["controller.classify.weight"], shapes["controller.value.weight"]) == ((11, 512), (1, 512))
 
 
-@pytest.mark.parametrize(
-    ("settings", "grid"),
-    [
-        ({}, (7, 7)),
-        ({"backbone": "compact-fine"}, (13, 13)),
-        ({"backbone": "compact-fine", "input_size": (112, 112)}, (14, 14)),
-        ({"backbone": "resnet34", "input_size": (224, 224), "through": "layer3"}, (14, 14)),
-    ],
-)
-def test_grids(settings: dict[str, Any], grid: tuple[int, int]) -> None:
-    with torch.device("meta"):
-        model: Any = model_spec("hsal").build(settings)
-    assert model.grid == grid
-
-
 def test_finer_activations_lie_under_their_cell() -> None:
     """A picture that is its own x coordinate: under each coarse cell the finer cells tell where they are."""
     model = tiny(fine_stage="stage1")

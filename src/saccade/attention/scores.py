@@ -19,8 +19,8 @@ Deviations from the paper: none. It leaves g_att open; here features and query a
 **added**, rectified and read out by one linear unit, as in the released code; other papers take another ``activation``
 than the rectifier.
 
-Several queries of one feature map share what does not depend on them. Call :meth:`AdditiveScorer.project_features` once
-and ``from_query`` with all queries; :meth:`AdditiveScorer.score_all` takes both.
+Several queries of one feature map share what does not depend on them. Call ``from_features`` once and
+``from_query`` with all queries; :meth:`AdditiveScorer.score_all` takes both.
 
 Axes: B examples, K queries of each, C channels, D hidden, H and W cells.
 """
@@ -153,11 +153,6 @@ class AdditiveScorer(nn.Module):
         asked = self.from_query(query)[:, :, None, None]  # (B,D,1,1)
         scores: Tensor = self.to_score(self.activation(seen + asked))  # (B,1,H,W)
         return scores.squeeze(1)  # (B,H,W)
-
-    def project_features(self, features: Tensor) -> Tensor:
-        """What of the scores does not depend on the query: (B,C,H,W) → (B,H,W,D)."""
-        seen: Tensor = self.from_features(features)
-        return seen.permute(0, 2, 3, 1)
 
     def score_all(self, seen: Tensor, asked: Tensor) -> Tensor:
         """The scores of what was seen (B,H,W,D) for several queries that were asked (B,K,D): (B,K,H,W)."""

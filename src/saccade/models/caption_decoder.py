@@ -209,7 +209,8 @@ class CaptionDecoder(nn.Module):
         memory = LstmState(self.first_hidden(mean), self.first_cell(mean))
         # a view, channels last
         features = annotations.transpose(1, 2).reshape(annotations.shape[0], annotations.shape[2], *grid)  # (B,D,h,w)
-        return EncodedImage(features, None if self.scorer is None else self.scorer.project_features(features)), memory
+        seen = None if self.scorer is None else self.scorer.from_features(features).permute(0, 2, 3, 1)  # (B,h,w,A)
+        return EncodedImage(features, seen), memory
 
     def embed_words(self, words: Tensor) -> Tensor:
         """E y of the words (…), of which -1 is nothing: (…,m)."""
