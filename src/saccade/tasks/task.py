@@ -234,9 +234,12 @@ class Task(ABC):
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """The settings of the model with those that the data decides, once data and table are read."""
 
-    def make_split(self, name: str) -> Any:
-        """A split of the data on the device; training examples without end are drawn anew for each seed of a run."""
-        config = self.data_config
+    def make_split(self, name: str, /, **changes: Any) -> Any:
+        """A split of the data on the device, perhaps with ``changes`` of its settings.
+
+        Training examples without end are drawn anew for each seed of a run.
+        """
+        config = replace(self.data_config, **changes)
         if name == "train" and config.is_generated and getattr(config, "protocol", "unlimited") == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
         return self.open(config, cast(Split, name), self.device, Opening(self.table))
