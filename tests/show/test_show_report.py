@@ -12,7 +12,8 @@ from PIL import Image
 
 from saccade.show import report
 from saccade.show.overlay import png_bytes
-from saccade.show.report import Cell, Code, Gallery, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.report import Code, Gallery, KeyFigures, Picture, Report, Section
+from saccade.show.tables import Cell, Table, percent
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 VOID = {"meta", "img", "source", "br", "rect", "line"}

@@ -32,7 +32,7 @@ class RowMaps(Maps):
     def __init__(self, out: str, files: Sequence[Path] | None = None) -> None:
         self.files, self._short = row_files(out) if files is None else list(files), False
         names = [_called(row) for file in self.files for row in rows_in(file, ["name", "question"])]
-        super().__init__(out, names, lambda path: torch.zeros(0))
+        super().__init__(out, names)
 
     def name(self, short: bool) -> None:
         """Call maps by the last part of their names, or by all of it."""

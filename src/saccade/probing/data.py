@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -71,13 +71,12 @@ class Questions:
     """(N,) number of each question."""
     picture: Tensor
     """(N,) number of the picture it is about."""
-    _order: Tensor = field(init=False, repr=False)
-    _starts: Tensor = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def _by_picture(self) -> tuple[Tensor, Tensor]:
+        """The examples (N,) picture by picture, and where those of each begin (P+1,)."""
         counts = torch.bincount(self.picture)  # (P,)
-        object.__setattr__(self, "_order", self.picture.argsort(stable=True))  # examples, picture by picture
-        object.__setattr__(self, "_starts", torch.cat([counts.new_zeros(1), counts.cumsum(0)]))  # (P+1,)
+        return self.picture.argsort(stable=True), torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
     @classmethod
     def none(cls, pictures: int) -> Questions:
@@ -93,11 +92,12 @@ class Questions:
         """All examples about the pictures (B,): their numbers (R,), and what they ask."""
         if not self.are_asked:
             return pictures, None
-        first, behind = self._starts[pictures], self._starts[pictures + 1]  # (B,) each
+        order, starts = self._by_picture
+        first, behind = starts[pictures], starts[pictures + 1]  # (B,) each
         counts = behind - first
         place = torch.arange(len(pictures)).repeat_interleave(counts)  # (R,)
         within = torch.arange(int(counts.sum())) - (counts.cumsum(0) - counts)[place]  # (R,) 0, 1, … of each picture
-        examples = self._order[first[place] + within]
+        examples = order[first[place] + within]
         return examples, ExampleQueries(self.query[examples], place)
 
     def parts(self, examples: Tensor, size: int) -> Iterator[Part]:

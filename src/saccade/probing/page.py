@@ -14,9 +14,9 @@ from saccade.probing.features import Features
 from saccade.probing.probe import ProbeResult
 from saccade.probing.trials import title_of
 from saccade.show.overlay import fit_panel, overlay
-from saccade.show.report import Cell, Picture, Report, Section, Table, percent
+from saccade.show.report import Picture, Report, Section
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
-from saccade.show.tables import Row
+from saccade.show.tables import Cell, Row, Table, percent
 
 _PANEL = 320  # pixels of a mistake's longer side
 _BINS = 10  # of confidence

@@ -33,7 +33,7 @@ from saccade.data.causal.reading import CausalPicture, CausalScene, read_causal_
 from saccade.data.causal.truth import SCENE, TWINS, picture_name
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.intervals import ColumnBuffer, Values
+from saccade.metrics.intervals import ByName, ColumnBuffer, Values
 from saccade.metrics.maps.interventions import map_hold
 from saccade.metrics.maps.localisation import where_defined
 from saccade.metrics.maps.twins import (
@@ -133,7 +133,7 @@ class TwinPool:
 
     def __init__(self, truth: CausalTruth, policies: Policies) -> None:
         self._truth, self._policies = truth, policies
-        self._own, self._rivals, self._groups = Values(), dict[str, Values](), ColumnBuffer()
+        self._own, self._rivals, self._groups = Values(), ByName(), ColumnBuffer()
         self._open: dict[int, dict[str, Tensor]] = {}
         self._closed: set[int] = set()
         self._ready: dict[_Key, list[tuple[int, dict[str, Tensor]]]] = {}  # a scene, and its maps (H,W) by role
@@ -176,7 +176,7 @@ class TwinPool:
         order = groups.argsort()
         return SceneScores(
             scores=self._own.intervals(groups),
-            baselines={name: values.means() for name, values in self._rivals.items()},
+            baselines=self._rivals.means(),
             names=tuple(self._truth.scenes[number].id for number in groups[order].tolist()),
             values={name: values[order] for name, values in self._own.values().items()},
             facts=asdict(self._truth.facts),
@@ -219,7 +219,7 @@ class TwinPool:
         for name, others in rivals(of_twins, truth, groups, bright=bright, grids=grids).items():
             scores = about_scene(others, truth).items()
             beside = {score: where_defined(own, ~values[score].isnan()) for score, own in scores}
-            self._rivals.setdefault(name, Values()).add_values(beside)
+            self._rivals.add_values(name, beside)
 
 
 def _twin_maps(of: Callable[[str], Tensor]) -> TwinMaps:

@@ -73,7 +73,7 @@ class MethodMaps(Maps):
         self._make, self._truths, self._separator, self._questions = make, truths, separator, questions
         files = find_files([folder], SUFFIXES, "picture")
         self._files = {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}
-        super().__init__(where, self._files, lambda path: torch.zeros(0))
+        super().__init__(where, self._files)
 
     def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
         """A map for each truth whose question, if it has one, can be asked."""

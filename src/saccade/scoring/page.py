@@ -17,7 +17,8 @@ from saccade.scoring.results import TITLES, WORDS, ScoreResult
 from saccade.scoring.sources import Maps, Truths
 from saccade.show import overlay as marks
 from saccade.show.overlay import overlay
-from saccade.show.report import Gallery, Picture, Report, Section, Table
+from saccade.show.report import Gallery, Picture, Report, Section
+from saccade.show.tables import Table
 
 _EACH = 4  # maps of a kind that are drawn
 _PANEL = 320  # pixels of a drawing's longer side

@@ -7,7 +7,8 @@ question about it.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -40,31 +41,26 @@ Convert = Callable[[Any, str], Tensor]
 TABLES = (".csv", ".json", ".jsonl")
 
 
+@dataclass
 class Maps:
     """Maps or masks by name, read one by one.
 
     Args:
         where: what messages call them.
         paths: what they are called before they are named, see :mod:`saccade.data.maps.arrays`; none of a stream.
-        read: path → map (h,w), or mask (H,W) bool.
+        read_path: path → map (h,w), or mask (H,W) bool.
         ignored: files that hold no map by their suffix.
         is_fixed: whether they have their names already.
         is_stacked: whether they are one array (N,H,W).
     """
 
-    def __init__(
-        self,
-        where: str,
-        paths: Iterable[str],
-        read: Callable[[str], Tensor],
-        *,
-        ignored: int = 0,
-        is_fixed: bool = False,
-        is_stacked: bool = False,
-    ) -> None:
-        self.where, self.paths, self.ignored = where, list(paths), ignored
-        self.is_fixed, self.is_stacked, self._read = is_fixed, is_stacked, read
-        self.names: dict[str, str] = {}
+    where: str
+    paths: Collection[str]
+    read_path: Callable[[str], Tensor] = lambda path: torch.zeros(0)
+    ignored: int = 0
+    is_fixed: bool = False
+    is_stacked: bool = False
+    names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, short: bool) -> None:
         """Call maps by the last part of their path, or by all of it."""
@@ -77,14 +73,14 @@ class Maps:
 
     def read(self, name: str) -> Any:
         """One map (h,w), now or again; None where it is gone."""
-        return self._read(self.names[name]) if name in self.names else None
+        return self.read_path(self.names[name]) if name in self.names else None
 
 
 class StreamMaps(Maps):
     """Maps that come once, one after the other: pairs of a name and a map (h,w), or maps alone, which are numbered."""
 
     def __init__(self, maps: Iterable[Any]) -> None:
-        super().__init__("maps in memory", (), lambda path: torch.zeros(0), is_fixed=True)
+        super().__init__("maps in memory", (), is_fixed=True)
         self._maps = maps
 
     def each(self, first: Iterable[str] = ()) -> Iterator[Named]:
@@ -225,7 +221,7 @@ class Truths:
 
     where: str
     kind: Literal["masks", "boxes", "points"] = "masks"
-    paths: list[str]
+    paths: Collection[str]
     """What they are called before they are named, see :mod:`saccade.data.maps.arrays`."""
     names: Mapping[str, Any]
     """All that a map can be compared with."""

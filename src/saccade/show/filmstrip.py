@@ -27,7 +27,6 @@ from saccade.show.colours import (
     legend_bar,
 )
 from saccade.show.overlay import (
-    MIN_SIDE,
     Mark,
     PictureLike,
     Polygon,
@@ -179,7 +178,6 @@ def nested_crops(
     said: Mapping[str, str] | None = None,
     opacity: float = 0.55,
     outline: Mark | Sequence[Mark] = (),
-    least_side: int = MIN_SIDE,
 ) -> Image.Image:
     """``picture`` with a frame round each crop of ``trace``; what lies in fewer crops is darker.
 
@@ -189,9 +187,8 @@ def nested_crops(
         said: what stands at a frame, by the name of its look.
         opacity: how much is hidden of what no crop shows, 0 to 1.
         outline: evidence to draw on top, in pixels of ``picture``.
-        least_side: small pictures are enlarged by a whole factor until their longer side has this many pixels.
     """
-    drawing = Drawing(picture, trace, lambda original: enlarge(original, least_side), outline)
+    drawing = Drawing(picture, trace, enlarge, outline)
     inside = np.stack([drawing.map(act) for act in drawing.acts]).mean(0).astype(np.float32)  # (H,W)
     frames = [mark for act in drawing.acts for mark in drawing.marks(act)]
     image = drawing.outlined(let_through(drawing.shown, 1 - opacity * (1 - inside)))

@@ -32,12 +32,7 @@ from saccade import __version__
 from saccade.files import write_text
 from saccade.show.overlay import data_url, png_bytes
 from saccade.show.slot_table import NEEDED, SlotHeat, heat_rules
-from saccade.show.tables import Cell, Table, percent
-
-__all__ = [
-    "Block", "Cell", "Code", "Gallery", "KeyFigures", "Live", "Picture", "Report", "Section", "SlotHeat",
-    "Table", "live_page", "percent", "policy", "render",
-]  # fmt: skip
+from saccade.show.tables import Cell, Table
 
 _UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 _CODE = re.compile("`([^`]+)`")

@@ -17,10 +17,10 @@ from saccade.files import parse_json, read_regular
 from saccade.record import Record
 from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
 from saccade.show.filmstrip import filmstrip
-from saccade.show.report import Block, Cell, Code, KeyFigures, Picture, Report, Section, Table, percent
+from saccade.show.report import Block, Code, KeyFigures, Picture, Report, Section
 from saccade.show.slot_table import SlotHeat, slot_grid
 from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
-from saccade.show.tables import DASH
+from saccade.show.tables import DASH, Cell, Table, percent
 
 _LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
 """Parts of names."""

@@ -11,8 +11,8 @@ from importlib.resources import files
 from typing import Any
 
 from saccade.config import quick_yaml
-from saccade.show.report import Block, Cell, Gallery, Picture, Section, Table, percent
-from saccade.show.tables import Row
+from saccade.show.report import Block, Gallery, Picture, Section
+from saccade.show.tables import Cell, Row, Table, percent
 
 Scores = Mapping[str, Any]
 

@@ -58,9 +58,8 @@ LEVEL = 0.95
 ON = 0.1
 """Share of what a cell stands for that must lie on an object, for the cell to be on it."""
 NECESSITY = {"model": "zero_target", "random_cells": "zero_random", "heaviest_cells": "zero_heaviest"}
-"""Which edit stands for whom in ``edit_necessity``."""
 SUFFICIENCY = {"model": "keep_target", "random_cells": "keep_random"}
-"""The same in ``edit_sufficiency``."""
+"""Which edit stands for whom in ``edit_necessity`` and in ``edit_sufficiency``."""
 REMOVED, ALONE = "target_removed", "target_alone"
 """Pictures that are changed in place of weights: what can be had."""
 

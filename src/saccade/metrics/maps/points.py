@@ -48,7 +48,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.intervals import ColumnBuffer, Interval, Values
+from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, Values
 from saccade.metrics.maps import localisation
 from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, derangement
 from saccade.metrics.maps.localisation import TIE, scale_to_peak, where_defined
@@ -173,7 +173,7 @@ class PointScorer:
     def __init__(self) -> None:
         self.total = Values()
         """Scores of the maps themselves."""
-        self.baselines: dict[str, Values] = {}
+        self.baselines = ByName()
         """By name: uniform, centre_gaussian, shuffled, points_exact."""
         self._groups = ColumnBuffer()
 
@@ -232,7 +232,7 @@ class PointScorer:
         best = _Ranked(counted / (counted + others).clamp(min=1), pool).scores(everyone, points, own)
         found["points_exact"] = {**exact, "auc_shuffled": best["auc_shuffled"]}
         for name, scores in found.items():
-            self.baselines.setdefault(name, Values()).add_values(scores)
+            self.baselines.add_values(name, scores)
 
 
 class _Ranked:
