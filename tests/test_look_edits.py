@@ -15,31 +15,24 @@ def words() -> Look:
     return Look("word", "soft", "multiplier", weights, norm="softmax")
 
 
-def test_one_word_loses_a_cell_and_the_other_word_stays() -> None:
-    """.75 is taken away, .25 is left and scaled up to the sum 1."""
-    edited = words().edit(torch.tensor([[False, True]]), step=0)
-    assert edited.weights.tolist() == [[[[1.0, 0.0]], [[0.5, 0.5]]]]
+def slots(norm: str, *weights: float) -> Look:
+    return Look("hop", "slots", "multiplier", torch.tensor([weights]), norm=norm)
+
+
+@pytest.mark.parametrize(
+    ("edited", "weights"),
+    [
+        (words().edit(torch.tensor([[False, True]]), step=0), [[[[1.0, 0.0]], [[0.5, 0.5]]]]),  # what is left sums to 1
+        (words().edit(torch.tensor([[False, True]]), onto=torch.tensor([[True, False]]), step=1),
+         [[[[0.25, 0.75]], [[1.0, 0.0]]]]),
+        (words().edit(torch.tensor([[True, False]])), [[[[0.0, 1.0]], [[0.0, 1.0]]]]),
+        (slots("softmax", 0.5, 0.3, 0.2).edit(torch.tensor([True, False, False])), [[0.0, 0.6, 0.4]]),
+        (slots("sigmoid", 0.5, 0.25).edit(torch.tensor([True, False])), [[0.0, 0.25]]),  # a gate is not scaled
+    ],
+)  # fmt: skip
+def test_weights_that_are_taken_away_or_moved(edited: Look, weights: list) -> None:
+    torch.testing.assert_close(edited.weights, torch.tensor(weights))
     assert edited.norm == "none"
-
-
-def test_the_weight_of_one_word_is_moved() -> None:
-    second = torch.tensor([[False, True]])
-    assert words().edit(second, onto=~second, step=1).weights.tolist() == [[[[0.25, 0.75]], [[1.0, 0.0]]]]
-
-
-def test_all_words_without_a_step() -> None:
-    assert words().edit(torch.tensor([[True, False]])).weights.tolist() == [[[[0.0, 1.0]], [[0.0, 1.0]]]]
-
-
-def test_a_hop_loses_a_sentence_and_keeps_its_sum() -> None:
-    """Of .5, .3, .2 without the first: .3 / .5 and .2 / .5."""
-    hop = Look("hop1", "slots", "multiplier", torch.tensor([[0.5, 0.3, 0.2]]), norm="softmax")
-    torch.testing.assert_close(hop.edit(torch.tensor([True, False, False])).weights, torch.tensor([[0.0, 0.6, 0.4]]))
-
-
-def test_a_gate_is_not_scaled() -> None:
-    gate = Look("pass1", "slots", "multiplier", torch.tensor([[0.5, 0.25]]), norm="sigmoid")
-    assert gate.edit(torch.tensor([True, False])).weights.tolist() == [[0.0, 0.25]]
 
 
 def test_another_cell_is_glimpsed() -> None:

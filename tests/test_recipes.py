@@ -12,7 +12,6 @@ import pytest
 from saccade.commands.train import build_task, resolve
 from saccade.config import from_dict
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes, read_recipe
-from saccade.errors import ConfigError
 from saccade.families import data_entries, family, models
 from saccade.families.question.scenes import SCENES, SceneDataConfig
 from saccade.models.facts import read_facts
@@ -180,18 +179,6 @@ def test_counts_see_what_hsal_sees(data: str) -> None:
 def _data_meant(recipe: Recipe) -> Any:
     """The settings of generated scenes with their defaults; of pictures, as they are."""
     return from_dict(SceneDataConfig, recipe.data) if recipe.data.get("name") in SCENES else recipe.data
-
-
-def test_soft_mref_by_protocol() -> None:
-    fresh, authors = (load_recipe("soft-mref", protocol=protocol) for protocol in ("unlimited", "authors"))
-    assert (fresh.batch_size, fresh.phases[0].steps, fresh.phases[0].epochs) == (1024, 6_000, None)
-    assert (authors.batch_size, authors.phases[0].steps, authors.phases[0].epochs) == (200, None, 54)
-    assert fresh.phases[0].optimizer.lr == 4e-3
-    assert authors.phases[0].optimizer.lr == 5e-3
-    assert load_recipe("soft-mref") == fresh  # what it does when nothing is said
-    assert authors.data == {**fresh.data, "drawing": "authors"}
-    with pytest.raises(ConfigError, match="unknown protocol 'author': did you mean 'authors'"):
-        load_recipe("soft-mref", protocol="author")
 
 
 def last_training(command: str) -> Recipe:

@@ -120,10 +120,8 @@ def test_a_damaged_or_missing_tensor_file_is_named(written: Path, damage: Callab
 
 @pytest.mark.parametrize(
     "content",
-    [None, b"", b"{", b"\xff\xfe\x00", b"[]", b'{"format": "other"}', b'{"format": "saccade-record"}',
-     b'{"format": "saccade-record", "schema_version": 99}', b'{"format": "saccade-record", "schema_version": 0}',
-     b'{"format": "saccade-record", "schema_version": 1}'],
-)  # fmt: skip
+    [None, b"{", b'{"format": "other"}', b'{"format": "saccade-record", "schema_version": 99}'],
+)
 def test_a_missing_or_foreign_json_file_is_named(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:
         (tmp_path / "r.json").write_bytes(content)
@@ -151,33 +149,13 @@ def test_a_tampered_json_file_is_refused(written: Path, change: Callable[[dict[s
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "../one.safetensors", "/etc/passwd", "sub/one.safetensors", "..", ".", "", "one.json", "a\0.safetensors",
-        "x" * 400 + ".safetensors",
-    ],
-)  # fmt: skip
+    ["../one.safetensors", "/etc/passwd", "", "one.json", "a\0.safetensors", "x" * 400 + ".safetensors"],
+)
 def test_tensors_are_read_from_beside_the_record_only(written: Path, name: str) -> None:
     outside = written.parent.parent / "one.safetensors"
     outside.write_bytes(written.with_suffix(".safetensors").read_bytes())  # the right digest does not help
     with pytest.raises(CheckpointError):
         read_record(rewrite(written, lambda document: document["tensors"].update(file=name)))
-
-
-@pytest.mark.parametrize(
-    "tensors",
-    [
-        {},  # no weights
-        {"looks.0.weights": torch.full((2, 3, 4), 9.0)},  # not a softmax
-        {"looks.0.evil": torch.zeros(1)},
-        {"picture": torch.zeros(4, 4, 3)},
-        {"picture": torch.zeros(4, 4, dtype=torch.uint8)},
-    ],
-)
-def test_tensors_that_do_not_fit_are_refused(written: Path, tensors: dict[str, Tensor]) -> None:
-    good = load(written.with_suffix(".safetensors").read_bytes())
-    read_record(with_tensors(written, good))
-    with pytest.raises(CheckpointError):
-        read_record(with_tensors(written, good | tensors if tensors else tensors))
 
 
 @pytest.mark.parametrize("failing_call", [1, 2])
@@ -200,6 +178,8 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("name", "tensor"),
     [
+        ("looks.0.weights", torch.full((2, 3, 4), 9.0)),  # not a softmax
+        ("looks.0.evil", torch.zeros(1)),
         ("looks.0.weights", torch.zeros(2, 0, 4)),
         ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.int64)),
         ("looks.1.choice", torch.zeros(2, 5)),
@@ -209,7 +189,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         ("image_size", torch.tensor([[2**40, 2**40], [1, 1]])),
     ],
 )
-def test_tensors_that_lie_nowhere_are_refused(written: Path, name: str, tensor: Tensor) -> None:
+def test_tensors_that_do_not_fit_are_refused(written: Path, name: str, tensor: Tensor) -> None:
     with_tensors(written, load(written.with_suffix(".safetensors").read_bytes()) | {name: tensor})
     with pytest.raises(CheckpointError):
         read_record(written)

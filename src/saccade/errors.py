@@ -7,8 +7,7 @@ with code 2; the Python API raises it. Anything else that escapes is a bug in sa
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 
 DISTRIBUTION = "saccade-attention"
 """What pip calls this package; ``saccade`` on the package index is another project."""
@@ -60,23 +59,6 @@ class ShapeError(SaccadeError):
     def __init__(self, name: str, expected: str, actual: Iterable[int]) -> None:
         self.name, self.expected, self.actual = name, expected, tuple(actual)
         super().__init__(f"{name}: expected shape {expected}, got {self.actual}")
-
-
-@contextmanager
-def prefix_errors(name: str) -> Iterator[None]:
-    """Put ``name`` before the message of an error that is raised inside, unless the message has it already.
-
-    >>> with prefix_errors("soft-mref"):
-    ...     raise ConfigError("batch_size: must be above 0")
-    Traceback (most recent call last):
-    saccade.errors.ConfigError: soft-mref: batch_size: must be above 0
-    """
-    try:
-        yield
-    except SaccadeError as error:
-        if name not in str(error):
-            error.args = (f"{name}: {error}",)
-        raise
 
 
 def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:

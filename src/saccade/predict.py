@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils._pytree import tree_map
@@ -47,7 +47,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
 
         if is_published(name_or_path):
             traced, told, reads, responder = published_parts(name_or_path, device)
-            return Predictor(traced, told, reads=reads, responder=responder)
+            return Predictor(cast(AttentionModel, traced), told, reads=reads, responder=responder)
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/

@@ -75,15 +75,6 @@ def test_the_grid_is_told_without_running(build: Callable[[], Stages], size: geo
         assert tuple(at_stage.shape) == (1, backbone.channels[name], *told[name])
 
 
-@every_backbone
-def test_stages_in_parts_are_the_whole(build: Callable[[], Stages], size: geometry.Size) -> None:
-    backbone = build().eval()
-    images = torch.rand(2, backbone.in_channels, *size)
-    first = backbone.names[0]
-    in_parts = backbone.between(backbone.between(images, to=first), after=first)
-    assert torch.equal(in_parts, backbone(images))
-
-
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])
 def test_pooling_for_inference_is_the_same_to_the_last_bit(size: geometry.Size) -> None:
     """Whether channels lie together or not; an odd border is dropped, and NaN stays NaN."""

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import torch
 from PIL import Image
@@ -17,7 +17,7 @@ from saccade.data.files import find_files
 from saccade.data.pictures.decoding import SUFFIXES
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, SaccadeError
-from saccade.models.facts import ModelFacts
+from saccade.models.facts import ModelFacts, Preprocessing
 
 
 class Item(Protocol):
@@ -171,19 +171,16 @@ class Pictures(InputReader):
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
         """Noisy pictures (B,3,H,W), bright ones and dark ones."""
-        if facts.preprocessing is None:
-            raise CheckpointError(f"'{facts.architecture}' has no preprocessing, so its input size is unknown")
         generator = torch.Generator().manual_seed(seed)
-        images = torch.rand(count, 3, *facts.preprocessing.size, generator=generator)
+        images = torch.rand(count, 3, *cast(Preprocessing, facts.preprocessing).size, generator=generator)
         return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
 
     def input_spec(self, facts: ModelFacts) -> dict[str, object]:
         """Size, border and colours of the network input."""
-        if facts.preprocessing is None:
-            return {}
+        wanted = cast(Preprocessing, facts.preprocessing)
         return {
-            "size": list(facts.preprocessing.size),
-            "fill": facts.preprocessing.fill,
+            "size": list(wanted.size),
+            "fill": wanted.fill,
             "colours": "RGB",
             "range": [0.0, 1.0],
             "fit": "resized undistorted to fit inside (bilinear, antialiased), centred, the border filled",

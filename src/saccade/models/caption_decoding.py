@@ -90,8 +90,6 @@ def decode(
             mean of the words.
         weights: (B,t,h,w) given for each of the first t words, in place of the model's own.
     """
-    if not 1 <= captions <= width:
-        raise ConfigError(f"captions: 1 or more and no more than the beam follows, found {captions} of {width}")
     if not math.isfinite(length_penalty):
         raise ConfigError(f"length_penalty: a number, found {length_penalty}")
     scene, memory = model.init_state(encoding)

@@ -33,7 +33,7 @@ from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import Stages, build_backbone
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 from saccade.models.base import Given, ImageModel
 from saccade.models.caption_decoder import (
     CaptionDecoder,
@@ -138,7 +138,6 @@ class SatModel(ImageModel):
 
         Hard attention in training draws cells, but for the pictures of which all cells count, and moves the baseline.
         """
-        self._check(features)
         weights = self.given_steps(attention, WORD, (*words.shape, *self.grid))  # (B,t,h,w)
         noise, expected = self._chances(features, words.shape[-1])
         pick: Pick = "drawn" if noise is not None else self.config.pick
@@ -171,7 +170,6 @@ class SatModel(ImageModel):
 
     def init_state(self, encoding: Tensor) -> tuple[EncodedImage, LstmState]:
         """What is computed once of encoded pictures (B,L,D), and the memory before the first word."""
-        self._check(encoding)
         return self.decoder.init_state(encoding, self.grid)
 
     def next_word(
@@ -239,11 +237,6 @@ class SatModel(ImageModel):
         return AttentionTrace(
             looks=self.looks(CaptionOutput(acts={WORD: act})), answer=words, image_size=size, total=self.total
         )
-
-    def _check(self, features: Tensor) -> None:
-        cells = self.grid[0] * self.grid[1]
-        if features.dim() != 3 or features.shape[1:] != (cells, self.channels):
-            raise ShapeError("features", f"(B,{cells},{self.channels}), as encode makes them", features.shape)
 
 
 def _act(looked: LookStep, scene: EncodedImage, words: Tensor) -> Act:

@@ -23,7 +23,7 @@ from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.references import read_reference
 from saccade.data.tables.splits import Split, checked_split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError, nearest, prefix_errors
+from saccade.errors import ConfigError, DataError, SaccadeError, nearest
 from saccade.families import family, model_spec
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel
@@ -234,9 +234,12 @@ class Task(ABC):
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """The settings of the model with those that the data decides, once data and table are read."""
 
-    def make_split(self, name: str) -> Any:
-        """A split of the data on the device; training examples without end are drawn anew for each seed of a run."""
-        config = self.data_config
+    def make_split(self, name: str, /, **changes: Any) -> Any:
+        """A split of the data on the device, perhaps with ``changes`` of its settings.
+
+        Training examples without end are drawn anew for each seed of a run.
+        """
+        config = replace(self.data_config, **changes)
         if name == "train" and config.is_generated and getattr(config, "protocol", "unlimited") == "unlimited":
             config = replace(config, seed=config.seed + self.seed)
         return self.open(config, cast(Split, name), self.device, Opening(self.table))
@@ -346,12 +349,15 @@ class Task(ABC):
             phase: what a recipe says of it.
             learning: names of the parameters that it trains.
         """
-        with prefix_errors(f"phase '{phase.name}'"):
+        try:
             if phase.data not in self.data_choices:
                 raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.data_choices)}")
             if phase.features == "kept" and (why := self.why_not_kept(phase.data, learning)):
                 raise ConfigError(f"features 'kept': {why}")
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
+        except SaccadeError as error:
+            error.args = (f"phase '{phase.name}': {error}",)
+            raise
 
     def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
         """Why the features of a frozen encoder cannot be kept: a step needs more than these. Empty: they can be."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -121,24 +120,6 @@ def test_an_error_of_any_kind_in_a_decoder_is_a_data_error(monkeypatch: pytest.M
         monkeypatch.setattr("PIL.PngImagePlugin.PngImageFile.load", fails)
         with pytest.raises(DataError, match="damaged or cut short"):
             read_picture(encoded(noise()))
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> list[Path]:
-    """Eight pictures, of which one would take minutes and one has another format."""
-    for number in range(8):
-        noise(size=(10 + number, 9)).save(tmp_path / f"{number}.png")
-    (tmp_path / "3.png").write_bytes(ppm_of_comments(1_500_000))
-    (tmp_path / "5.png").write_bytes(b"PyP 2 2 255\n" + bytes(4))
-    return sorted(tmp_path.iterdir())
-
-
-def test_a_folder_goes_on_in_order_past_what_is_hostile(folder: list[Path]) -> None:
-    told: list[str] = []
-    batches = list(stream_pictures(folder, 2, lambda source, error: told.append(Path(source).stem)))
-    assert [[picture.stem for picture in batch] for batch in batches] == [["0", "1"], ["2", "4"], ["6", "7"]]
-    assert [picture.size for batch in batches for picture in batch] == [(9, 10 + n) for n in (0, 1, 2, 4, 6, 7)]
-    assert told == ["3", "5"]
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:

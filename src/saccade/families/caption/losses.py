@@ -25,8 +25,7 @@ import torch
 from torch import Tensor
 
 from saccade.config import Weight
-from saccade.errors import ConfigError
-from saccade.families.caption.data import CaptionFiles, CaptionSplit
+from saccade.families.caption.data import CaptionFiles
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.losses.captions import ENTROPY_WEIGHT
 from saccade.metrics.text.meteor import MeteorWords, meteor_of_words
@@ -96,12 +95,6 @@ LOSSES: dict[str, type] = {
 }
 
 
-ONE_TRUTH = (
-    "loss 'self_critical': a generated scene has one true sentence and no others to agree with; "
-    "take pictures of files, or the loss 'soft' or 'hard'"
-)
-
-
 class JudgedPictures:
     """The pictures of one split by the numbers of their captions, so that an epoch is as long as any other.
 
@@ -111,9 +104,7 @@ class JudgedPictures:
 
     lengths = None  # the captions of a batch are not said side by side, so they need not be of one length
 
-    def __init__(self, data: CaptionSplit) -> None:
-        if not isinstance(data, CaptionFiles):
-            raise ConfigError(ONE_TRUTH)
+    def __init__(self, data: CaptionFiles) -> None:
         self.data, self.split, self.device = data, data.split, data.device
         self.size = data.size
         self._references = _in_words([row.labels for row in data.rows], data.vocabulary)  # (P,R,T)

@@ -37,7 +37,7 @@ from saccade.families.caption.data import (
     bucketed_order,
     vocabulary_of,
 )
-from saccade.families.caption.losses import LOSSES, ONE_TRUTH, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
+from saccade.families.caption.losses import LOSSES, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
 from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import scene_vocabulary
 from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
@@ -117,7 +117,7 @@ class CaptionTask(PictureTask):
         words = words or vocabulary_of(table, config)
         return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
 
-    def make_split(self, name: str) -> CaptionSplit:
+    def make_split(self, name: str, /, **changes: Any) -> CaptionSplit:
         """A split of the data, in the words that this task found."""
         if self.table is None:
             return cast(CaptionScenes, super().make_split(name))
@@ -186,7 +186,7 @@ class CaptionTask(PictureTask):
             name = loss_name(loss, LOSSES)
             raise ConfigError(f"loss '{name}': this model draws no cells; take model 'sat-hard', or loss 'soft'")
         if isinstance(loss, SelfCritical) and self.data_config.is_generated:
-            raise ConfigError(ONE_TRUTH)
+            raise ConfigError("loss 'self_critical': a generated scene has one true sentence; take pictures of files")
         return loss
 
     def loss(self, output: CaptionOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
 import torch
@@ -212,13 +212,10 @@ class MultisetTask(PictureTask):
         known = {} if how.facts is None else {"answers": how.facts.answers, "most": how.facts.model.get("most")}
         return MultisetFiles(config, table, split, device=device, progress=how.progress, **known)
 
-    def make_split(self, name: str) -> MultisetSplit:
+    def make_split(self, name: str, /, **changes: Any) -> MultisetSplit:
         """A split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
         split, _, other = name.partition("/")
-        config = replace(self.data_config, name=other or self.data_config.name)
-        if split == "train" and config.is_generated and config.protocol == "unlimited":
-            config = replace(config, seed=config.seed + self.seed)
-        return self.open(config, cast(Split, split), self.device, Opening(self.table))
+        return cast("MultisetSplit", super().make_split(split, **({"name": other} if other else {})))
 
     def training_split(self, data: str = "default", features: str = "auto") -> MultisetSplit:
         """The pictures themselves; for ``objects`` what teaches objects, perhaps other scenes."""

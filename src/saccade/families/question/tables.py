@@ -66,7 +66,7 @@ class TableDataConfig:
     """Which questions, and how their pictures are prepared."""
 
     name: str
-    """READER:PATH, see ``question_readers.py``."""
+    """READER:PATH, see ``readers.py``."""
     size: Annotated[Size, Within(1, SIDE_LIMIT)] = (224, 224)
     """(height, width) of the network input."""
     augment: Augmentation | None = field(default_factory=Augmentation)

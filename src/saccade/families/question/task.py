@@ -167,7 +167,7 @@ class QuestionTask(PictureTask):
         """What a table asks and answers; the words of scenes are always the same."""
         return {} if self.table is None else {"query": self.queries, "answer": self.answers}
 
-    def make_split(self, name: str) -> SceneData | TableData:
+    def make_split(self, name: str, /, **changes: Any) -> SceneData | TableData:
         """One split of the data, on the device; or SPLIT/kept: with the features of its pictures."""
         if name.endswith(KEPT):
             return cast(TableData, self.split(name.removesuffix(KEPT)).with_features(self.model, self.on_progress))

@@ -116,7 +116,7 @@ class StoryTask(Task):
             return words
         return {"questions": [entry for split in LEARNED for entry in question_entries(self.source, split)], **words}
 
-    def make_split(self, name: str) -> StoryTensors:
+    def make_split(self, name: str, /, **changes: Any) -> StoryTensors:
         """One split of the questions, on the device."""
         asked = self.source.questions(name)
         return StoryTensors(asked, self.answers, self.sizes, device=self.device, by_word=self.by_word)
