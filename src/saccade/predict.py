@@ -14,7 +14,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch.utils._pytree import tree_map
@@ -41,15 +41,17 @@ NEARLY_EVEN = 0.05
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
     """A trained model, from a zoo name, a model folder, a run folder or ``hf://USER/NAME`` of the hub.
 
+    It is made to be asked: norms are fused into the convolutions before them. To train on, take
+    ``saccade.models.load_model``, which gives the weights as they were trained.
+
     ``timm:NAME`` and ``hf:NAME`` are published vision transformers of other libraries, whose attention is traced.
-    Norms behind convolutions are fused into them; to train on, take ``saccade.models.load_model``.
     """
     if isinstance(name_or_path, str) and ":" in name_or_path:
         from saccade.tracing.published import is_published, published_parts
 
         if is_published(name_or_path):
             traced, told, reads, responder = published_parts(name_or_path, device)
-            return Predictor(traced, told, reads=reads, responder=responder)
+            return Predictor(cast(AttentionModel, traced), told, reads=reads, responder=responder)
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
     fuse_norms(model)

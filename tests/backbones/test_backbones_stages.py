@@ -85,15 +85,6 @@ def test_the_grid_is_told_without_running(build: Callable[[], Stages], size: geo
 
 
 @every_backbone
-def test_stages_in_parts_are_the_whole(build: Callable[[], Stages], size: geometry.Size) -> None:
-    backbone = build().eval()
-    images = torch.rand(2, backbone.in_channels, *size)
-    first = backbone.names[0]
-    in_parts = backbone.between(backbone.between(images, to=first), after=first)
-    assert torch.equal(in_parts, backbone(images))
-
-
-@every_backbone
 def test_fused_norms_change_the_last_bits_alone(build: Callable[[], Stages], size: geometry.Size) -> None:
     torch.manual_seed(0)
     network = build().eval()

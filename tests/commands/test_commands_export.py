@@ -61,26 +61,49 @@ def context(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
     return SimpleNamespace(model=model, out=home / "out", sidecar=export(model, home / "out"))
 
 
+@torch.no_grad()
+def uneven_masks(model: Any) -> None:
+    """Untrained masks are nearly flat: make them differ from cell to cell."""
+    for module in model.attention.values():
+        for layer in module.mask.modules():
+            if isinstance(layer, torch.nn.Conv2d):
+                layer.weight.mul_(1.5)
+
+
+def proposals_that_move(model: Any) -> None:
+    """Untrained proposals are in the middle of every picture: make them follow what is seen."""
+    for proposal in model.proposals.values():
+        torch.nn.init.normal_(proposal.propose.weight, std=2)
+
+
+UNITS = {"widths": (8, 8, 8, 8), "modules": (1, 0, 0), "pools": (1, 1, 1)}
+ZOOMS = [f"{scale}.{part}" for scale in ("scale2", "scale3") for part in ("emits", "frame")]
+
+
 @pytest.mark.parametrize(
-    ("name", "looks"),
+    ("name", "options", "looks"),
     [
-        ("soft", ["stage2.weights"]),
-        ("hard", ["stage2.weights"]),
-        ("stn", ["crop.frame"]),
-        ("stn-tuned", ["crop.frame"]),
+        ("soft", {}, ["stage2.weights"]),
+        ("hard", {}, ["stage2.weights"]),
+        ("hattnet-ctx", {}, ["stage1.weights", "stage2.weights", "stage3.weights"]),
+        ("stn", {}, ["crop.frame"]),
+        ("stn-tuned", {}, ["crop.frame"]),
+        ("ran", {"prepare": uneven_masks, **UNITS}, ["stage1.weights"]),
+        ("racnn", {"prepare": proposals_that_move, "through": "layer1"}, ZOOMS),
     ],
 )
-def test_answer_and_looks_are_torchs(name: str, looks: list[str], tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", name)
+def test_answer_and_looks_are_torchs(name: str, options: dict[str, Any], looks: list[str], tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", name, **options)
     sidecar = export(folder, tmp_path / "out")
     assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", *looks]
     assert sidecar["check"]["largest_difference"] <= 1e-4
-    assert_same_as_torch(folder, tmp_path / "out")
-
-
-def test_gates_with_context_are_torchs(context: SimpleNamespace) -> None:
-    assert list(context.sidecar["outputs"])[3:] == ["stage1.weights", "stage2.weights", "stage3.weights"]
-    assert_same_as_torch(context.model, context.out)
+    expected = assert_same_as_torch(folder, tmp_path / "out")
+    for look, told in zip(expected.trace.looks, sidecar["looks"], strict=True):
+        assert (told["kind"], told["role"], told.get("base", 0.0)) == (look.kind, look.role, look.base)
+        if name == "ran":  # equal masks would hide a difference of places
+            assert look.weights.flatten(1).std(1).min() > 1e-2
+        if name == "racnn":  # pixels: crops of six pictures lie apart
+            assert look.frame.flatten(1).std(0).max() > 0.1
 
 
 @pytest.mark.slow
@@ -100,43 +123,6 @@ def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Pat
     torch.testing.assert_close(
         torch.from_numpy(named["covert.weights"]), expected.trace.look("covert").weights, atol=1e-4, rtol=0
     )
-
-
-def test_masks_of_a_classifier_are_torchs(tmp_path: Path) -> None:
-    small = {"widths": (8, 8, 8, 8), "modules": (1, 0, 0), "pools": (1, 1, 1)}
-    folder = saved(tmp_path / "model", "ran", prepare=uneven_masks, **small)
-    sidecar = export(folder, tmp_path / "out")
-    assert list(sidecar["inputs"]) == ["images"]
-    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", "stage1.weights"]
-    (told,) = sidecar["looks"]
-    assert (told["kind"], told["role"], told["base"]) == ("gate", "multiplier", 1.0)  # the multiplier is 1 + M
-    (look,) = assert_same_as_torch(folder, tmp_path / "out").trace.looks
-    assert look.weights.flatten(1).std(1).min() > 1e-2  # equal masks would hide a difference of places
-
-
-def uneven_masks(model: Any) -> None:
-    """Untrained masks are nearly flat: make them differ from cell to cell."""
-    for module in model.attention.values():
-        for layer in module.mask.modules():
-            if isinstance(layer, torch.nn.Conv2d):
-                layer.weight.mul_(1.5)
-
-
-def test_crops_of_a_classifier_that_zooms_are_torchs(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", "racnn", prepare=proposals_that_move, through="layer1")
-    sidecar = export(folder, tmp_path / "out")
-    looks = [f"{scale}.{part}" for scale in ("scale2", "scale3") for part in ("emits", "frame")]
-    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", *looks]
-    assert sidecar["outputs"]["scale2.frame"]["shape"] == ["batch", 2, 3]
-    expected = assert_same_as_torch(folder, tmp_path / "out")
-    for look in expected.trace.looks:
-        assert look.frame.flatten(1).std(0).max() > 0.1  # pixels: crops of six pictures lie apart
-
-
-def proposals_that_move(model: Any) -> None:
-    """Untrained proposals are in the middle of every picture: make them follow what is seen."""
-    for proposal in model.proposals.values():
-        torch.nn.init.normal_(proposal.propose.weight, std=2)
 
 
 def assert_same_as_torch(folder: Path, out: Path) -> Output:

@@ -10,16 +10,14 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from typer.testing import CliRunner
 
 import saccade
-from saccade.commands.door import app
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.errors import CheckpointError, ConfigError
 from saccade.families.question.task import QuestionTask
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
-from tiny_runs import FRESH, STEPS, TINY, train_tiny
+from tiny_runs import STEPS, train_tiny
 
 
 def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
@@ -153,30 +151,3 @@ def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_we
     assert whole.model is not None
     first, second = ((folder / "model.safetensors").read_bytes() for folder in (whole.model, again.model))
     assert first == second
-
-
-@pytest.mark.parametrize(
-    ("args", "named"),
-    [
-        (["--set", "phases.0.stesp=3"], "'steps'"),
-        (["--set", "model.config.chanels=4"], "'channels'"),
-        (["--set", "model.name=sfot"], "'soft'"),
-        (["--set", "family=qestion"], "'question'"),
-        (["--set", "data.glyphs=pakc"], "'pack'"),
-        (["--set", "phases.0.loss=hinge"], "'hinge'"),
-        (["--data", "mreff"], "'mref'"),
-        (["--backbone", "resnet"], "'resnet50'"),
-        (["--protocol", "author"], "'authors'"),
-        (["--seed", "99999999999"], "seed"),
-        (["--device", "gpu"], "'gpu'"),
-    ],
-)
-def test_a_mistake_is_one_line_and_exit_code_2(tmp_path: Path, args: list[str], named: str) -> None:
-    tiny = [part for override in (*TINY, *FRESH) for part in ("--set", override)]
-    out = tmp_path / "run"
-    result = CliRunner().invoke(
-        app, ["train", "soft-mref", "--quiet", "--out", str(out), "--device", "cpu", *tiny, *args]
-    )
-    assert result.exit_code == 2, result.output
-    assert len(result.stderr.strip().splitlines()) == 1
-    assert named in result.stderr

@@ -55,13 +55,24 @@ def test_the_usual_numbers_have_names() -> None:
         (["hsal-mnist-multiset", "--steps", "5"], "phases"),
         (["soft-mref", "--phase", "mian"], "main"),
         (["hard-mreff"], "'hard-mref'"),
+        (["soft-mref", "--set", "phases.0.stesp=3"], "'steps'"),
+        (["soft-mref", "--set", "model.config.chanels=4"], "'channels'"),
+        (["soft-mref", "--set", "model.name=sfot"], "'soft'"),
+        (["soft-mref", "--set", "family=qestion"], "'question'"),
+        (["soft-mref", "--set", "data.glyphs=pakc"], "'pack'"),
+        (["soft-mref", "--set", "phases.0.loss=hinge", "--set", "data.glyphs=pack"], "'hinge'"),
+        (["soft-mref", "--data", "mreff"], "'mref'"),
+        (["soft-mref", "--backbone", "resnet"], "'resnet50'"),
+        (["soft-mref", "--protocol", "author"], "'authors'"),
+        (["soft-mref", "--seed", "99999999999"], "seed"),
+        (["soft-mref", "--device", "gpu", "--set", "data.glyphs=pack"], "'gpu'"),
         (["--resume", "--lr", "0.1"], "lr"),
         (["--resume", "--seeds", "2"], "recipe"),
         ([], "recipe"),
     ],
 )
 def test_wrong_options_are_one_line(tmp_path: Path, words: list[str], named: str) -> None:
-    result = run(*words, "--out", tmp_path / "run")
+    result = run(*words, "--out", tmp_path / "run", "--quiet")
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert named in result.stderr
     assert run("soft-mref").exit_code == 2  # no --out

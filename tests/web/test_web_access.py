@@ -71,6 +71,11 @@ def test_other_sites_are_refused_token_or_not(remote: LiveServer) -> None:
     assert remote.get("/api/models", Origin="http://evil.example", **sent).code == "wrong_origin"
 
 
+def test_addresses_and_own_names_are_let_in_and_no_other_name(remote: LiveServer) -> None:
+    for host, status in {"192.168.1.7:80": 200, "lab-machine": 200, "[fe80::1]": 200, "evil.example": 421}.items():
+        assert remote.get("/api/models", Host=host, Authorization=f"Bearer {TOKEN}").status == status
+
+
 def test_it_is_compared_in_constant_time(remote: LiveServer, monkeypatch: pytest.MonkeyPatch) -> None:
     compared, original = [], hmac.compare_digest
     monkeypatch.setattr(guard.hmac, "compare_digest", lambda *both: (compared.append(both), original(*both))[1])

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from other_families import Tales, lines
 
+from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.models.facts import Preprocessing, read_facts
 from saccade.web.family_page import page_entry
@@ -30,10 +31,9 @@ def test_models_that_ship_say_how_they_are_asked() -> None:
     assert told["soft-mref"].prompt == "What colour is the …"
 
 
-def test_a_family_that_is_not_installed_is_listed_all_the_same() -> None:
-    entry = page_entry(tiny_facts(family="gone", architecture="gone-1"))
-    assert (entry.family, entry.reads, entry.asks, entry.scenes) == ("gone", "picture", "choice", None)
-    assert page_entry(tiny_facts(family="gone", preprocessing=None, queries=())).asks == "none"
+def test_a_family_that_is_not_installed_is_named() -> None:
+    with pytest.raises(ConfigError, match="no family 'gone'"):
+        page_entry(tiny_facts(family="gone", architecture="gone-1"))
 
 
 @pytest.fixture

@@ -6,8 +6,9 @@ costs no import of torch.
 
 ==============  ==================================================================================================
 required        ``name, title, folder, models, data, headline``, and the method ``task``
-with a default  ``reads`` (pictures), ``decode`` (one label), ``responder`` (one pass to an answer), ``page`` (none)
-optional        ``options, columns, probing, featured, live, panel, runtime``
+with a default  ``reads`` (pictures), ``decode`` (one label), ``responder`` (one pass to an answer), ``premise`` and
+                ``page`` (none)
+optional        ``options, columns, asks_text, probing, featured, live, panel, runtime``
 ==============  ==================================================================================================
 
 How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be

@@ -25,9 +25,8 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.reading import PICTURES, Pictures
 from saccade.families.responder import Question, Responder, Response, ranked
 from saccade.geometry import Size
-from saccade.models.base import AttentionModel, Given
+from saccade.models.base import Given
 from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.trace import ABSENT, Act, Look, ModelOutput
 from saccade.tracing.model_facts import colours, input_size
 from saccade.tracing.trace_of import trace_with_output
 
@@ -133,10 +132,9 @@ def is_published(name: object) -> bool:
     return isinstance(name, str) and name.partition(":")[0] in SOURCES and ":" in name and "://" not in name
 
 
-class TracedTransformer(AttentionModel):
-    """A transformer of another library, watched while it runs; its attention cannot be given."""
+class TracedTransformer(nn.Module):
+    """A transformer of another library, with what turns pictures into its input."""
 
-    total = "mean"
     mean: Tensor
     std: Tensor
 
@@ -150,23 +148,12 @@ class TracedTransformer(AttentionModel):
         """Pictures (B,3,H,W) in 0..1, scaled as the network takes them."""
         return (images - self.mean) / self.std
 
-    def respond(self, encoding: Tensor, query: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
-        """Logits where it has a head, and the weights of the last layer's heads."""
-        self.given(attention, "", ())
-        found = trace_with_output(self.network, encoding, layers="last")
-        acts = {look.name: Act(weights=look.weights) for look in found.trace.looks if look.weights is not None}
-        return ModelOutput(ABSENT if found.logits is None else found.logits, acts)
-
-    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
-        """The looks of a result; where their cells lie is told by :func:`trace_with_output` alone."""
-        return tuple(Look(name, "soft", "multiplier", act.weights) for name, act in output.acts.items())
-
 
 class TracedResponder(Responder):
-    """Answers for a :class:`TracedTransformer`: it takes no question, only options of ``trace_with_output``."""
+    """Answers for a transformer of another library: it takes no question, only options of ``trace_with_output``."""
 
-    def __init__(self, model: TracedTransformer, facts: ModelFacts, name: str, classes: Sequence[str]) -> None:
-        self.model, self.facts, self.name, self._classes = model, facts, name, tuple(classes)
+    def __init__(self, network: nn.Module, facts: ModelFacts, name: str, classes: Sequence[str]) -> None:
+        self.network, self.facts, self.name, self._classes = network, facts, name, tuple(classes)
 
     def query(self, ask: Question | None) -> None:
         """Nothing can be asked."""
@@ -187,8 +174,7 @@ class TracedResponder(Responder):
         """One response: what the head says, and the looks that are wanted, by default the last layer's."""
         if attention is not None:
             raise ConfigError(f"attention: that of '{self.name}' can be seen, not given; leave it out")
-        model: Any = self.model
-        found = trace_with_output(model.network, encoding, **{"layers": "last", **options})
+        found = trace_with_output(self.network, encoding, **{"layers": "last", **options})
         return [Response(self._answers(found.logits, len(encoding)), found.trace)]
 
     def _answers(self, logits: Tensor | None, count: int) -> list[Answer]:
@@ -214,4 +200,4 @@ def published_parts(name: str, device: str | torch.device) -> tuple[TracedTransf
         name=name,
         parameters=sum(each.numel() for each in published.network.parameters()),
     )
-    return model, facts, PICTURES, TracedResponder(model, facts, name, published.classes)
+    return model, facts, PICTURES, TracedResponder(published.network, facts, name, published.classes)

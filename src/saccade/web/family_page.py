@@ -23,7 +23,7 @@ from urllib.parse import quote
 
 from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
-from saccade.families import Family, families
+from saccade.families import Family, family
 from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 
@@ -88,32 +88,25 @@ class PageEntry:
 
 def page_entry(facts: ModelFacts) -> PageEntry:
     """What the page is told of the model with these facts, without loading the model."""
-    known: dict[str, Any] = {
-        "family": facts.family,
-        "architecture": facts.architecture,
-        "queries": facts.queries,
-        "answers": () if facts.sentences else facts.answers,
-        "sentences": facts.sentences,
-        "size": None if facts.preprocessing is None else facts.preprocessing.size,
-        "parameters": facts.parameters,
-    }
-    asks: Literal["choice", "none"] = "choice" if facts.queries else "none"
-    takes: Takes = "picture" if facts.preprocessing else None
-    family = families().get(facts.family)
-    if family is None:  # not installed: that is said when the model is loaded
-        return PageEntry(**known, summary=facts.architecture, reads=takes or "input", takes=takes, asks=asks)
-    page, reader = family.page(), family.reads()
-    data, spec = family.data.get(str(facts.data.get("name"))), family.models.get(facts.architecture)
-    told = {key: getattr(page, name)(facts) for key, name in _TOLD.items() if hasattr(page, name)}
+    known = family(facts.family)
+    page, reader = known.page(), known.reads()
+    data, spec = known.data.get(str(facts.data.get("name"))), known.models.get(facts.architecture)
+    takes: Takes = "json" if reader.takes_json else None
     return PageEntry(
-        **known,
-        **told,
+        family=facts.family,
+        architecture=facts.architecture,
         summary=facts.architecture if spec is None else spec.summary,
         reads=reader.thing,
-        takes=takes or ("json" if reader.takes_json else None),
-        asks="text" if family.asks_text else asks,
+        takes="picture" if facts.preprocessing else takes,
+        asks="text" if known.asks_text else "choice" if facts.queries else "none",
+        queries=facts.queries,
+        answers=() if facts.sentences else facts.answers,
+        sentences=facts.sentences,
+        size=None if facts.preprocessing is None else facts.preprocessing.size,
+        parameters=facts.parameters,
         example=(data.example or None) if data else None,
-        panel=address_of(family, "panel") if family_modules(family, "panel") else None,
+        panel=address_of(known, "panel") if family_modules(known, "panel") else None,
+        **{key: getattr(page, name)(facts) for key, name in _TOLD.items() if hasattr(page, name)},
     )
 
 

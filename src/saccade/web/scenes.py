@@ -65,8 +65,12 @@ def backgrounds() -> list[str]:
 def compose(scene: Scene) -> Composed:
     """Render ``scene``; a DataError says what of it cannot be drawn."""
     background = _background(scene.background)
-    layout = _drawn(scene, background) if scene.digits is None else _placed(scene.digits, scene.seed, background)
-    digits = _digits(layout) if scene.digits is None else scene.digits
+    if scene.digits is None:  # the generator's own scene for the seed
+        spec = SceneSpec(CANVAS, background=background)
+        layout = sample_layout(spec, load_pack(), scene.seed, torch.zeros(1, dtype=torch.int64))
+        digits = _digits(layout)
+    else:
+        layout, digits = _placed(scene.digits, scene.seed, background), scene.digits
     pixels = render(layout)[0].permute(1, 2, 0)  # (H,W,3)
     picture = Picture(Image.fromarray(np.ascontiguousarray(pixels.numpy())), "scene")
     masks = layout.masks()[0][: len(digits)]  # (N,H,W)
@@ -103,11 +107,6 @@ def _placed(digits: list[Digit], seed: int, background: Background) -> SceneLayo
         present=torch.ones(1, len(digits), dtype=torch.bool),
         may_overlap=True,
     )
-
-
-def _drawn(scene: Scene, background: Background) -> SceneLayout:
-    """The generator's own scene for the seed."""
-    return sample_layout(SceneSpec(CANVAS, background=background), load_pack(), scene.seed, torch.zeros(1).long())
 
 
 def _digits(layout: SceneLayout) -> list[Digit]:
