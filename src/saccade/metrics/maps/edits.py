@@ -302,12 +302,7 @@ def covers_evidence(crops: Tensor, masks: Tensor) -> Tensor:
     return torch.where(total > 0, found, torch.nan)
 
 
-def overlap(crops: Tensor, boxes: Tensor) -> Tensor:
-    """Intersection over union (…) of boxes (…,4) and (…,4)."""
-    return _on_boxes(crops, boxes)["overlap"]
-
-
-def _on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+def on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
     """``overlap`` and ``inside_evidence`` (…) of boxes (…,4) and (…,4)."""
     low, high = torch.maximum(crops[..., :2], boxes[..., :2]), torch.minimum(crops[..., 2:], boxes[..., 2:])
     sides = (high - low, crops[..., 2:] - crops[..., :2], boxes[..., 2:] - boxes[..., :2])  # (…,2) each
@@ -317,7 +312,7 @@ def _on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
 
 def crop_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     """All three scores (B,) of crops (B,4) against masks (B,H,W)."""
-    return {"covers_evidence": covers_evidence(crops, masks), **_on_boxes(crops.double(), mask_boxes(masks))}
+    return {"covers_evidence": covers_evidence(crops, masks), **on_boxes(crops.double(), mask_boxes(masks))}
 
 
 def centred(crops: Tensor, picture: Size) -> Tensor:
@@ -341,7 +336,7 @@ def anywhere_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     mean = torch.einsum("bkh,bhw,blw->b", tall, masks.double(), wide) / (_ANYWHERE**2 * total.clamp(min=1))
     corner = torch.stack([x0[:, :, None].expand(-1, -1, _ANYWHERE), y0[:, None].expand(-1, _ANYWHERE, -1)], dim=-1)
     placed = torch.cat([corner, corner + side[:, None, None]], dim=-1)  # (B,K,K,4)
-    on_boxes = _on_boxes(placed, mask_boxes(masks)[:, None, None])  # (B,K,K) each
+    on_boxes = on_boxes(placed, mask_boxes(masks)[:, None, None])  # (B,K,K) each
     return {
         "covers_evidence": torch.where(total > 0, mean, torch.nan),
         **{name: values.flatten(1).mean(1) for name, values in on_boxes.items()},

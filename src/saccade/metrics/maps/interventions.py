@@ -67,8 +67,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from saccade.errors import DataError
 from saccade.metrics.labels import correct
 from saccade.metrics.maps.localisation import mass_on, shares, total_variation, where_defined
+
+
+def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor:
+    """1 where the answer to the re-rendered target is its new truth (B,).
+
+    Args:
+        after: answer ids after the target was re-rendered, (B,).
+        new_truth: what the target now is, (B,).
+        old_truth: what it was, (B,); must differ everywhere, or there is nothing to follow.
+    """
+    if bool((new_truth == old_truth).any()):
+        raise DataError("new_truth: a re-rendered target has its old answer; give it another")
+    return correct(after, new_truth)
 
 
 def scores_of_answers(
@@ -96,7 +110,7 @@ def scores_of_answers(
     """
     scores = {"accuracy": correct(before, truth)}
     if target_changed is not None and new_truth is not None:
-        scores["causal_follow"] = correct(target_changed, new_truth)
+        scores["causal_follow"] = causal_follow(target_changed, new_truth, truth)
     if others_changed:
         held = {f"causal_hold_{way}": correct(after, before) for way, after in others_changed.items()}
         scores |= {**held, "causal_hold": torch.stack(list(held.values())).mean(0)}  # (B,)
