@@ -14,7 +14,16 @@ from saccade import geometry
 from saccade.backbones import Stages, build_backbone, small_stack
 from saccade.backbones.mobile import InvertedResidual, efficientnet_lite, mobilenet_v2
 from saccade.backbones.resnet import compact, resnet
-from saccade.backbones.stages import HalvingPool, Normalise, finer_stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.stages import (
+    HalvingPool,
+    Normalise,
+    finer_stages,
+    folded,
+    folded_channels,
+    fuse_norms,
+    levels_of,
+    unfolded,
+)
 from saccade.backbones.vgg import vgg
 from saccade.errors import ConfigError, DataError
 
@@ -76,12 +85,20 @@ def test_the_grid_is_told_without_running(build: Callable[[], Stages], size: geo
 
 
 @every_backbone
-def test_stages_in_parts_are_the_whole(build: Callable[[], Stages], size: geometry.Size) -> None:
-    backbone = build().eval()
-    images = torch.rand(2, backbone.in_channels, *size)
-    first = backbone.names[0]
-    in_parts = backbone.between(backbone.between(images, to=first), after=first)
-    assert torch.equal(in_parts, backbone(images))
+def test_fused_norms_change_the_last_bits_alone(build: Callable[[], Stages], size: geometry.Size) -> None:
+    torch.manual_seed(0)
+    network = build().eval()
+    for norm in (module for module in network.modules() if isinstance(module, nn.BatchNorm2d)):
+        for tensor in (norm.weight.data, norm.running_var):
+            tensor.uniform_(0.5, 1.5)
+        for tensor in (norm.bias.data, norm.running_mean):
+            tensor.normal_(0, 0.1)
+    images = torch.rand(2, network.in_channels, *size)
+    with torch.no_grad():
+        before = network(images)
+        fuse_norms(network)
+        torch.testing.assert_close(network(images), before, rtol=1e-4, atol=1e-4 * float(before.abs().max()))
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
 
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])

@@ -11,7 +11,6 @@ from saccade.metrics.intervals import (
     ColumnBuffer,
     Values,
     jackknife_interval,
-    mean_defined,
     mean_interval,
     resplit_interval,
     t_quantile,
@@ -23,11 +22,6 @@ NAN = float("nan")
 
 def coin(n, share, seed=0):
     return (torch.rand(n, generator=torch.Generator().manual_seed(seed)) < share).float()
-
-
-def test_a_mean_is_of_what_is_defined():
-    assert mean_defined(torch.tensor([1.0, NAN, 0.0, 0.5])) == 0.5
-    assert math.isnan(mean_defined(torch.tensor([NAN, NAN])))
 
 
 def test_questions_about_one_image_are_not_independent():

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
-from saccade.probing.data import Examples, Questions, Split, deal, splits_of
+from saccade.probing.data import Examples, Questions, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features, View
 from saccade.probing.probe import ProbeResult, checked_heads, probe, sentence
-from saccade.probing.trials import Material, Plan, habit_trial, head_trial, neighbour_trial
+from saccade.probing.trials import Material, Plan, head_trial
 
 N, CHANNELS, SIDE = 120, 6, 4
 PLAN = Plan(
@@ -119,17 +119,6 @@ def test_test_pictures_choose_nothing() -> None:
     torch.testing.assert_close(first.heads[0].state_dict(), second.heads[0].state_dict())
     assert first.val == second.val
     assert first.test[0][0] == pytest.approx(1 - second.test[0][0])
-
-
-def test_simple_rivals_by_hand() -> None:
-    """Six pictures on a line, two far apart classes; the commonest class of train is right for its own."""
-    pooled = torch.tensor([[1.0, 0.1], [1.0, 0.2], [0.1, 1.0], [0.2, 1.0], [1.0, 0.0], [0.0, 1.0]])
-    labels = torch.tensor([0, 0, 1, 1, 0, 1])
-    held = Features(lambda numbers: pooled[numbers][:, :, None, None], 6)
-    split = Split(torch.tensor([0, 1, 2]), torch.tensor([3]), torch.tensor([4, 5]))
-    assert habit_trial("majority", labels, [split], torch.zeros_like(labels)).test == [[0.5]]
-    near = neighbour_trial(Material(held, examples_of(labels), PLAN), [split])
-    assert near.test == [[1.0]]
 
 
 def test_the_class_token_is_a_rival_of_its_own() -> None:

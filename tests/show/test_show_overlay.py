@@ -49,12 +49,6 @@ def test_a_coarse_map_lights_the_middle_of_its_cell():
     assert brightest(image) == (10, 24)
 
 
-def test_the_frame_of_a_trace_is_respected(soft_trace, grey_picture):
-    """Row 2, column 1 of SOFT's map is centred on (39, 55), a corner of four pixels, not on (37.5, 62.5)."""
-    image = overlay(grey_picture, soft_trace.image_map("soft")[0], least_side=1)
-    assert brightest(image) == (54.5, 38.5)
-
-
 def test_canvas_and_crop_land_on_the_original():
     """A 6×6 look on a 12×12 crop taken from (30, 10) of a 61×47 picture; cell (4,2) is centred on (35, 19)."""
     weights = torch.zeros(1, 6, 6)

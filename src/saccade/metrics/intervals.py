@@ -281,6 +281,21 @@ class ColumnBuffer:
         return parts[0]
 
 
+class Grouped:
+    """What is measured of examples, with the picture of each."""
+
+    def __init__(self) -> None:
+        self._kept = ColumnBuffer()
+
+    def __len__(self) -> int:
+        return len(self.groups)
+
+    @property
+    def groups(self) -> Tensor:
+        """The picture of each example, (N,), in the order in which they came."""
+        return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
+
+
 class Values(ColumnBuffer):
     """Columns of scores (N,) in float64, NaN where a score is undefined."""
 

@@ -41,7 +41,7 @@ from collections.abc import Callable, Iterable, Mapping
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import ColumnBuffer, Values, mean_defined, mean_interval, paired_difference
+from saccade.metrics.intervals import Grouped, Values, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Part, without_nan
@@ -100,16 +100,13 @@ def changed(images: Tensor, others: Tensor, evidence: Tensor) -> dict[str, Tenso
     }
 
 
-class EvidenceReliance:
+class EvidenceReliance(Grouped):
     """Collects what became of the answers, batch by batch."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.values = Values()
         """``unchanged``, the four ways, and ``guess``: 1 where the answer is right, (N,) each."""
-        self._kept = ColumnBuffer()
-
-    def __len__(self) -> int:
-        return len(self._kept["picture"]) if "picture" in self._kept else 0
 
     def add(
         self,
@@ -144,7 +141,7 @@ class EvidenceReliance:
         ways = changed(images[rows], images[lender[rows]], evidence[rows])
         found = {WITH: right(images[rows], rows)} | {name: right(some, rows) for name, some in ways.items()}
         self.values.add_values({**found, "guess": guessed[rows.to(guessed.device)]})
-        self._kept.append(picture=pictures[rows.to(pictures.device)])
+        self._kept.append(group=pictures[rows.to(pictures.device)])
 
     def sentence(self) -> str:
         """What is to be said of a model that answers without the evidence; "" where there is nothing, or no telling.
@@ -153,7 +150,7 @@ class EvidenceReliance:
         """
         if len(self) < 2:
             return ""
-        values, means, pictures = self.values.values(), self.values.means(), self._kept["picture"]
+        values, means, pictures = self.values.values(), self.values.means(), self.groups
         without = min(EVIDENCE_GONE, key=lambda name: means[name])  # the way that the model answers worse
         own, gone, guess = values[WITH], values[without], values["guess"]  # (N,) each
         knows = paired_difference(own, guess, pictures)
@@ -170,10 +167,10 @@ class EvidenceReliance:
         """Plain values; nothing where no example counted."""
         if not len(self):
             return {}
-        intervals = self.values.intervals(self._kept["picture"])
+        intervals = self.values.intervals(self.groups)
         return {
             "n": len(self),
-            "pictures": len(torch.unique(self._kept["picture"])),
+            "pictures": len(torch.unique(self.groups)),
             "accuracy": {name: each.mean for name, each in intervals.items()},
             "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
             "says": self.sentence(),

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar
 
@@ -41,6 +41,7 @@ from torch import Tensor, nn
 
 from saccade.attention.scores import check_given, check_not_negative
 from saccade.backbones import Stages, pretrained
+from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError, ShapeError, nearest
 from saccade.geometry import Size
@@ -171,6 +172,22 @@ class AskedModel(AttentionModel):
         if query is None:
             raise ShapeError("query", "(B,…) ids of what is asked", ())
         return self.ask(encoding, query, **attention_kwargs(attention))
+
+
+@dataclass(frozen=True)
+class BackboneConfig:
+    """Settings of models with a backbone by name."""
+
+    backbone: str = "small"
+    """Which network sees the picture: small, resnet34, vgg16, mobilenetv2, timm:NAME …"""
+    pretrained: bool = False
+    """Whether training starts from the backbone's ImageNet weights."""
+    through: str | None = None
+    """The last stage of the backbone that is kept; None: all stages."""
+
+    def __post_init__(self) -> None:
+        if self.pretrained:
+            check_pretrained(self.backbone)
 
 
 class ImageModel(AttentionModel):

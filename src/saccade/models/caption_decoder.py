@@ -40,10 +40,9 @@ from torch import Tensor, nn
 from saccade.attention.hard import at_cells, gumbel_max, log_weights
 from saccade.attention.scores import AdditiveScorer
 from saccade.attention.soft import attend_with_scores
-from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
 from saccade.geometry import Size
-from saccade.models.base import MAX_WORDS, Pixels, Steps, Units
+from saccade.models.base import MAX_WORDS, BackboneConfig, Pixels, Steps, Units
 
 BLOCK = 2**20
 """Numbers that are bent in one go where no gradient is needed: 4 MiB, which stay in a cache between one operation and
@@ -60,15 +59,13 @@ FIRST_WORD = 2  # id of the first word proper: 0 ends a caption, 1 is any unknow
 
 
 @dataclass(frozen=True)
-class SatConfig:
+class SatConfig(BackboneConfig):
     """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
 
     vocabulary: Annotated[int, Within(FIRST_WORD + 1, MAX_WORDS)] = 10_000
     """How many ids there are, the end (0) and the unknown word (1) among them."""
     backbone: str = "vgg19"
     """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
-    pretrained: bool = False
-    """Whether training starts from the backbone's ImageNet weights."""
     through: str | None = "conv5"
     """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
     input_size: Pixels = (224, 224)
@@ -95,10 +92,9 @@ class SatConfig:
     """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.pick != "expected" and self.attention_kind != "hard":
             raise ValueError(f"pick: '{self.attention_kind}' attention has no one cell to pick; leave it 'expected'")
-        if self.pretrained:
-            check_pretrained(self.backbone)
 
 
 class EncodedImage(NamedTuple):

@@ -32,8 +32,8 @@ from saccade import geometry
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.backbones import build_backbone
-from saccade.backbones.catalog import check_pretrained
 from saccade.models.base import (
+    BackboneConfig,
     Given,
     ImageOnlyModel,
     Pixels,
@@ -48,7 +48,7 @@ MIN_BOX_CELLS = 1e-6  # cells; a box that covers less than this covers nothing
 
 
 @dataclass(frozen=True)
-class MultisetConfig:
+class MultisetConfig(BackboneConfig):
     """Settings that all of them have; the defaults are those of the compact models."""
 
     classes: Words = 10
@@ -57,16 +57,8 @@ class MultisetConfig:
     """Labels in the fullest picture; a model says at most one more."""
     backbone: str = "compact"
     """Which network sees the picture: compact, compact-fine, compact-deep, resnet34, vgg16, timm:NAME …"""
-    pretrained: bool = False
-    """Whether training starts from the backbone's ImageNet weights."""
-    through: str | None = None
-    """The last stage of the backbone that is kept; None: all stages."""
     input_size: Pixels = (100, 100)
     """(height, width) of every picture."""
-
-    def __post_init__(self) -> None:
-        if self.pretrained:
-            check_pretrained(self.backbone)
 
 
 class LabelReader(ImageOnlyModel):

@@ -24,26 +24,19 @@ from torch import Tensor, nn
 
 from saccade.attention.scores import grid_of
 from saccade.backbones import Stages, build_backbone
-from saccade.backbones.catalog import check_pretrained
 from saccade.config import Portion, Share, Within
-from saccade.models.base import Depth, Given, QueryModel, Units, Words
+from saccade.models.base import BackboneConfig, Depth, Given, QueryModel, Units, Words
 from saccade.trace import SOFT, Act, QuestionOutput
 
 
 @dataclass(frozen=True)
-class PictureQueryConfig:
+class PictureQueryConfig(BackboneConfig):
     """Settings that all of them have; the defaults are the paper's, the dropout is that of its released code."""
 
     queries: Words = 10
     """How many different queries there are."""
     answers: Words = 5
     """How many different answers there are."""
-    backbone: str = "small"
-    """Which network sees the picture: small, resnet34, vgg16, mobilenetv2, timm:NAME …"""
-    pretrained: bool = False
-    """Whether training starts from the backbone's ImageNet weights."""
-    through: str | None = None
-    """The last stage of the backbone that is kept, on which the last attention lies; None: all stages."""
     channels: Units = 32
     """Channels of every convolution of the small stack."""
     depth: Depth = 4
@@ -58,10 +51,6 @@ class PictureQueryConfig:
     """ε of the BatchNorms behind gates and before the classifier."""
     norm_momentum: Share = 0.1
     """Share of the newest batch in their running statistics."""
-
-    def __post_init__(self) -> None:
-        if self.pretrained:
-            check_pretrained(self.backbone)
 
 
 @dataclass(frozen=True)

@@ -13,25 +13,20 @@ from torch import Tensor
 
 from saccade.attention.scores import grid_of
 from saccade.backbones import build_backbone
-from saccade.backbones.catalog import check_pretrained
 from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
-from saccade.models.base import Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
+from saccade.models.base import BackboneConfig, Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.trace import ModelOutput
 
 
 @dataclass(frozen=True)
-class ProbeConfig:
+class ProbeConfig(BackboneConfig):
     """Settings of a probe."""
 
     answers: Words = 10
     """How many labels there are."""
     backbone: str = "mobilenetv2"
     """Which network sees the picture: mobilenetv2, efficientnet-lite0, compact, timm:NAME, hf:NAME …"""
-    pretrained: bool = False
-    """Whether training starts from the backbone's ImageNet weights."""
-    through: str | None = None
-    """The last stage of the backbone that is kept; None: all stages."""
     head: HeadName = "soft"
     """How the cells of the last map are pooled."""
     hidden: Units = 32
@@ -42,8 +37,7 @@ class ProbeConfig:
     """The stages that ``pyramid`` attends to, beside the last; the finest first."""
 
     def __post_init__(self) -> None:
-        if self.pretrained:
-            check_pretrained(self.backbone)
+        super().__post_init__()
         if (self.head == PYRAMID) != bool(self.pyramid):
             raise ValueError("pyramid: names the finer stages of head: pyramid, and of no other head")
 

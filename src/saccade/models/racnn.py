@@ -56,11 +56,10 @@ from saccade import geometry
 from saccade.attention import zoom
 from saccade.attention.spatial_transformer import given_window
 from saccade.backbones import Stages, build_backbone, pretrained
-from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import Given, ImageOnlyModel, Pixels, Units, Words
+from saccade.models.base import BackboneConfig, Given, ImageOnlyModel, Pixels, Units, Words
 from saccade.trace import Act, LabelOutput, crop_spec
 
 SCALES = ("scale1", "scale2", "scale3")
@@ -71,17 +70,13 @@ _STRIDE = 7  # every seventh pixel each way draws the place of a random crop
 
 
 @dataclass(frozen=True)
-class RacnnConfig:
+class RacnnConfig(BackboneConfig):
     """Sizes of RA-CNN; the paper has VGG-19, 448 and 224 pixels, and 1024 hidden units."""
 
     answers: Words = 12
     """How many labels there are."""
     backbone: str = "compact"
     """Which network sees each scale: compact, mobilenetv2, vgg19, timm:NAME …"""
-    pretrained: bool = False
-    """Whether training starts from the backbone's ImageNet weights."""
-    through: str | None = None
-    """The last stage of the backbone that is kept; None: all stages."""
     input_size: Pixels = (224, 224)
     """(height, width) of the network input, from which crops are read."""
     coarse: Pixels = (112, 112)
@@ -103,10 +98,9 @@ class RacnnConfig:
     cells, which say better where something is."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if max(self.coarse[0] / self.input_size[0], self.coarse[1] / self.input_size[1]) > 1:
             raise ValueError(f"coarse: at most as large as the picture {self.input_size}, found {self.coarse}")
-        if self.pretrained:
-            check_pretrained(self.backbone)
 
 
 class RacnnModel(ImageOnlyModel):

@@ -10,7 +10,7 @@ from torch import Tensor
 from saccade.data.scenes import host
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import GlyphLayout, SceneSpec
+from saccade.data.scenes.layout import GlyphLayout, SceneSpec, join_layouts
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
@@ -66,6 +66,16 @@ PINNED = {
 @pytest.mark.parametrize("kind", PINNED)
 def test_layouts_and_pictures_are_pinned(kind):
     assert digest(*stream(kind).scenes(NUMBERS)) == PINNED[kind]
+
+
+@pytest.mark.parametrize("kind", PINNED)
+def test_scenes_depend_on_neither_batch_nor_order(kind):
+    whole, pictures = stream(kind).scenes(torch.arange(300))
+    for batch, count in ((1, 10), (7, 70), (128, 300)):
+        order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
+        parts = [stream(kind)._draw(part) for part in order.split(batch)]
+        made = join_layouts([layout for layout, _ in parts]), torch.cat([images for _, images in parts])
+        assert digest(*made) == digest(whole[order], pictures[order])
 
 
 @pytest.mark.parametrize("first", [1, 3, 400])

@@ -6,7 +6,7 @@ import torch
 from saccade.data.scenes.backgrounds import strewn
 from saccade.data.scenes.drawing import resized
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import GlyphLayout, join_layouts
+from saccade.data.scenes.layout import GlyphLayout
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
 from scene_digests import layout_digest
 
@@ -21,15 +21,6 @@ def sample(numbers: torch.Tensor, spec: MultisetSpec = SPEC, seed: int = 0) -> G
 @pytest.fixture(scope="module")
 def thousand() -> GlyphLayout:
     return sample(torch.arange(1000))
-
-
-@pytest.mark.parametrize("batch", [1, 7, 256])
-def test_scenes_do_not_depend_on_the_batch(thousand, batch):
-    stop = {1: 12, 7: 70, 256: 1000}[batch]
-    parts = [sample(torch.arange(start, min(start + batch, stop))) for start in range(0, stop, batch)]
-    assert layout_digest(join_layouts(parts)) == layout_digest(thousand[:stop])
-    pictures = torch.cat([paint(part, SPEC) for part in parts])
-    assert torch.equal(pictures, paint(thousand[:stop], SPEC))
 
 
 def test_counts_sizes_and_digits_are_spread_as_in_the_paper():

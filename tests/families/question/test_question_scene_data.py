@@ -1,14 +1,23 @@
 """Attribute triples: protocols and their borders, truth, counterfactuals, and the cache behind them."""
 
+import dataclasses
+from pathlib import Path
+
 import pytest
 import torch
 
+from saccade.config import to_dict
 from saccade.data.scenes import stream as stream_module
+from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.scenes import NOT_THERE, SceneBatch, SceneData, SceneDataConfig
+from saccade.families.question.task import QuestionTask
+from saccade.models.facts import read_facts
+from saccade.models.soft import SoftModel
+from tiny_models import tiny_config
 
 UNLIMITED = SceneDataConfig(glyphs="pack")
 AUTHORS = SceneDataConfig(glyphs="pack", protocol="authors")
@@ -195,3 +204,43 @@ def test_what_is_asked_together_shares_a_picture():
     for name in ("query", "label", "object", "scene"):
         assert torch.equal(getattr(together, name), getattr(alone, name))
     assert torch.equal(together.layout.rgb, alone.layout.rgb)
+
+
+CONFIG = SceneDataConfig(glyphs="pack", absent=0.3, asks=4)
+
+
+def small(**changes: object) -> dict[str, object]:
+    config = to_dict(tiny_config(SoftModel, queries=10, answers=6))
+    return {**config, **changes}
+
+
+@pytest.mark.parametrize("split", ["train", "val"])
+def test_a_share_of_the_questions_is_for_a_digit_that_is_not_in_the_scene(split: str) -> None:
+    batch = SceneData(CONFIG, split).take(torch.arange(800))  # type: ignore[arg-type]
+    is_absent = batch.label == len(COLOURS)
+    there = ((batch.layout.classes == batch.query[:, None]) & batch.layout.present).any(1)
+    assert torch.equal(is_absent, ~there)
+    assert 0.24 < float(is_absent.float().mean()) < 0.36
+    assert len(batch.query[is_absent].unique()) == 10  # any digit may be missing
+    plain = SceneData(dataclasses.replace(CONFIG, absent=0.0), split).take(torch.arange(800))  # type: ignore[arg-type]
+    assert torch.equal(batch.images, plain.images)
+    assert torch.equal(batch.label[there], plain.label[there])
+
+
+def test_which_they_are_depends_on_the_number_alone() -> None:
+    data = SceneData(CONFIG, "val")
+    whole, part = data.take(torch.arange(60)), data.take(torch.tensor([41, 7]))
+    assert part.query.tolist() == [int(whole.query[41]), int(whole.query[7])]
+    assert part.label.tolist() == [int(whole.label[41]), int(whole.label[7])]
+
+
+def test_the_model_has_one_answer_more_and_is_scored_on_both_kinds(tmp_path: Path) -> None:
+    task = QuestionTask(model="soft", model_config=small(), data=to_dict(CONFIG))
+    assert task.answers == (*COLOURS, NOT_THERE)
+    with torch.no_grad():
+        task.model.head.classify.bias.copy_(torch.tensor([0, 0, 0, 0, 0, 1e4]))  # it always says "not there"
+    task.save_model(task.model, tmp_path / "model", {})
+    assert read_facts(tmp_path / "model").answers[-1] == NOT_THERE
+    found = QuestionTask.evaluate(task.model.eval(), to_dict(CONFIG), "val", limit=40, sweeps=0)
+    assert found["metrics"]["accuracy_absent"] == 1
+    assert found["metrics"]["accuracy"] == 0  # of questions for digits that are there

@@ -10,7 +10,7 @@ from torch import nn
 
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.losses import Default, sampled_loss
+from saccade.families.question.losses import Default, binary_cross_entropy, log_likelihood_of_set, sampled_loss
 from saccade.families.question.task import QuestionTask
 from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
@@ -176,3 +176,17 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
         batches(new_task(table), 1, batch_size=TRAIN + 1)
     with pytest.raises(DataError, match="batch_size=32"):
         new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
+
+
+def test_a_set_of_answers_by_hand(assert_near):
+    """Odds 3:1 for the first, 1:1 for the second. {first}: p = 3/4 · 1/2; {second}: p = 1/4 · 1/2."""
+    logits = torch.tensor([[math.log(3), 0.0]]).expand(2, 2)
+    labels = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
+    assert_near(log_likelihood_of_set(logits, labels), [math.log(3 / 8), math.log(1 / 8)])
+    assert_near(binary_cross_entropy(logits, labels), (math.log(8 / 3) + math.log(8)) / 2)
+
+
+def test_the_gradient_of_a_set_is_probability_minus_truth(assert_near):
+    logits = torch.zeros(2, 2, requires_grad=True)
+    binary_cross_entropy(logits, torch.eye(2)).backward()
+    assert_near(logits.grad, [[-0.25, 0.25], [0.25, -0.25]])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -22,7 +21,6 @@ from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS
 from saccade.geometry import Size
-from saccade.models.base import ImageModel
 from saccade.tasks.cached_features import RowFeatures
 
 
@@ -165,14 +163,6 @@ class TableData(ImageSplit):
     def training_batch(self, indices: Tensor, seed: int, *, masks: bool = False) -> TableBatch:
         """The questions ``indices`` (B,) with pictures varied by ``seed``, and ``masks`` with them where asked for."""
         return self.take(indices, seed, masks=masks)
-
-    def with_features(
-        self, model: ImageModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
-    ) -> TableData:
-        """The same questions with what the encoder of ``model``, as it is now, makes of their pictures."""
-        found = copy(self)
-        found.features = RowFeatures(self, model, limit_mb=self.config.features_mb, on_progress=on_progress)
-        return found
 
     def shown(self, count: int) -> list[Example]:
         """The first ``count`` pictures, each with its first question."""

@@ -49,7 +49,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.geometry import Size
 from saccade.looks import Look
-from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, jackknife_interval, t_quantile
+from saccade.metrics.intervals import ByName, Grouped, Interval, jackknife_interval, t_quantile
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.result import Part
 
@@ -187,18 +187,15 @@ def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     return Interval(float(score), *ends, len(one), len(found), undefined)
 
 
-class EditScores:
+class EditScores(Grouped):
     """What edits did to answers, added batch by batch."""
 
     def __init__(self) -> None:
+        super().__init__()
         self._changed = ByName()
         """By which looks were edited: of each edit whether the answer changed."""
         self._right = ByName()
         """The same: whether it was right after."""
-        self._kept = ColumnBuffer()
-
-    def __len__(self) -> int:
-        return len(self._kept["group"]) if "group" in self._kept else 0
 
     def add(
         self,
@@ -244,7 +241,7 @@ class EditScores:
         """``edit_necessity`` and ``edit_sufficiency``, by whose they are: the model's, and other cells in its place."""
         if not len(self) or "all" not in self._changed:
             return {}
-        changed, groups = self._changed["all"], self._kept["group"]
+        changed, groups = self._changed["all"], self.groups
         found: dict[str, dict[str, Interval]] = {"edit_necessity": {}, "edit_sufficiency": {}}
         for who, edit in NECESSITY.items():
             if edit in changed and REMOVED in changed:

@@ -48,7 +48,7 @@ from torch import Tensor
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, Values
+from saccade.metrics.intervals import ByName, Grouped, Interval, Values
 from saccade.metrics.maps import localisation
 from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, derangement
 from saccade.metrics.maps.localisation import TIE, scale_to_peak, where_defined
@@ -162,7 +162,7 @@ def drawn(points: Tensor, size: tuple[int, int]) -> Tensor:
     return canvas.index_put_((picture, row, column), torch.ones_like(column, dtype=canvas.dtype), accumulate=True)
 
 
-class PointScorer:
+class PointScorer(Grouped):
     """NSS and AUC of maps beside baselines, added up batch by batch.
 
     ``points_exact`` knows the points: a bound for all three scores on this truth. For NSS and Judd's AUC it is how many
@@ -171,16 +171,11 @@ class PointScorer:
     """
 
     def __init__(self) -> None:
+        super().__init__()
         self.total = Values()
         """Scores of the maps themselves."""
         self.baselines = ByName()
         """By name: uniform, centre_gaussian, shuffled, points_exact."""
-        self._groups = ColumnBuffer()
-
-    @property
-    def groups(self) -> Tensor:
-        """The picture of each map, (N,)."""
-        return self._groups["group"] if "group" in self._groups else torch.zeros(0, dtype=torch.int64)
 
     def intervals(self) -> dict[str, Interval]:
         """Every mean of ``total`` with its interval, with the picture as the unit."""
@@ -211,7 +206,7 @@ class PointScorer:
         maps = _finite(maps)
         count, size = len(maps), (maps.shape[-2], maps.shape[-1])
         points, pool, own = (each.to(maps.device) for each in (points, pool, own))
-        self._groups.append(group=groups.cpu())
+        self._kept.append(group=groups.cpu())
         mine = _Ranked(maps, pool)
         everyone = torch.arange(count, device=maps.device)  # (B,)
         self.total.add_values(mine.scores(everyone, points, own))

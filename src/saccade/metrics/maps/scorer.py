@@ -18,7 +18,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size
-from saccade.metrics.intervals import ColumnBuffer, Interval, Values
+from saccade.metrics.intervals import ColumnBuffer, Grouped, Interval, Values
 from saccade.metrics.maps import baselines
 from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exchange, grids_of
 from saccade.metrics.maps.localisation import CheckedMaps, MeasuredMaps, PrCounts, Region
@@ -130,7 +130,7 @@ def at_places(
     return maps
 
 
-class MapScorer:
+class MapScorer(Grouped):
     """Scores of maps beside those of baselines and bounds on the same evidence, added up batch by batch.
 
     Args:
@@ -152,6 +152,7 @@ class MapScorer:
         baselines: Sequence[str] = BASELINES,
         baseline_scores: Sequence[str] | None = None,
     ) -> None:
+        super().__init__()
         self._wanted = _known(baselines, BASELINES, "baseline")
         self._scores, self._baseline_scores = scores, scores if baseline_scores is None else baseline_scores
         self.total = MapScores(scores)
@@ -160,14 +161,8 @@ class MapScorer:
         """Scores of single looks; None if none were ever given, not even an empty list."""
         self.baselines: dict[str, MapScores] = {}
         """By name; only those that could be made."""
-        self._kept = ColumnBuffer()
         self._numbered: bool | None = None
         self._pictures = 0
-
-    @property
-    def groups(self) -> Tensor:
-        """The picture of each map that was scored, (N,), in the order in which they came."""
-        return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
 
     def intervals(self) -> dict[str, Interval]:
         """Every mean of ``total`` with its interval, with the picture as the unit."""

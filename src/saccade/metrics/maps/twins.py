@@ -41,7 +41,7 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import ByName, ColumnBuffer, Values
+from saccade.metrics.intervals import ByName, Grouped, Values
 from saccade.metrics.maps import interventions
 from saccade.metrics.maps.baselines import BLIND_MAPS, Grids, can_exchange, derangement
 from saccade.metrics.maps.edits import EditScores
@@ -144,25 +144,17 @@ def about_model(maps: Tensor, objects: Tensor, effects: Tensor) -> dict[str, Ten
     }
 
 
-class TwinScores:
+class TwinScores(Grouped):
     """Scores of maps and of their rivals, added batch by batch."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.own: dict[str, Values] = {group: Values() for group in GROUPS}
         """Scores of the maps, by group."""
         self.rivals = {group: ByName() for group in GROUPS}
         """By group and by the name of the rival."""
         self.edits = EditScores()
         """Scores of answers to edited attention, if the model takes any; from fewer questions."""
-        self._kept = ColumnBuffer()
-
-    def __len__(self) -> int:
-        return len(self.groups)
-
-    @property
-    def groups(self) -> Tensor:
-        """The picture of each question that was scored (B,)."""
-        return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
 
     def add(
         self,
