@@ -19,6 +19,7 @@ from typing import Any, cast
 import torch
 from torch.utils._pytree import tree_map
 
+from saccade.backbones.stages import fuse_norms
 from saccade.data.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import Family, families, family
@@ -40,6 +41,9 @@ NEARLY_EVEN = 0.05
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
     """A trained model, from a zoo name, a model folder, a run folder or ``hf://USER/NAME`` of the hub.
 
+    It is made to be asked: norms are fused into the convolutions before them. To train on, take
+    ``saccade.models.load_model``, which gives the weights as they were trained.
+
     ``timm:NAME`` and ``hf:NAME`` are published vision transformers of other libraries, whose attention is traced.
     """
     if isinstance(name_or_path, str) and ":" in name_or_path:
@@ -50,6 +54,7 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
             return Predictor(cast(AttentionModel, traced), told, reads=reads, responder=responder)
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
+    fuse_norms(model)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
     return Predictor(model, facts, name=facts.name or own_name, likeness=load_likeness(folder, facts))
 

@@ -14,7 +14,16 @@ from saccade import geometry
 from saccade.backbones import Stages, build_backbone, small_stack
 from saccade.backbones.mobile import InvertedResidual, efficientnet_lite, mobilenet_v2
 from saccade.backbones.resnet import compact, resnet
-from saccade.backbones.stages import HalvingPool, Normalise, finer_stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.stages import (
+    HalvingPool,
+    Normalise,
+    finer_stages,
+    folded,
+    folded_channels,
+    fuse_norms,
+    levels_of,
+    unfolded,
+)
 from saccade.backbones.vgg import vgg
 from saccade.errors import ConfigError, DataError
 
@@ -73,6 +82,23 @@ def test_the_grid_is_told_without_running(build: Callable[[], Stages], size: geo
     for name in backbone.names:
         at_stage = backbone.between(features, to=name)
         assert tuple(at_stage.shape) == (1, backbone.channels[name], *told[name])
+
+
+@every_backbone
+def test_fused_norms_change_the_last_bits_alone(build: Callable[[], Stages], size: geometry.Size) -> None:
+    torch.manual_seed(0)
+    network = build().eval()
+    for norm in (module for module in network.modules() if isinstance(module, nn.BatchNorm2d)):
+        for tensor in (norm.weight.data, norm.running_var):
+            tensor.uniform_(0.5, 1.5)
+        for tensor in (norm.bias.data, norm.running_mean):
+            tensor.normal_(0, 0.1)
+    images = torch.rand(2, network.in_channels, *size)
+    with torch.no_grad():
+        before = network(images)
+        fuse_norms(network)
+        torch.testing.assert_close(network(images), before, rtol=1e-4, atol=1e-4 * float(before.abs().max()))
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
 
 
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])

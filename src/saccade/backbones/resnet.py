@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import OrderedDict
-from typing import Literal
+from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
@@ -43,6 +43,8 @@ class ResidualBlock(nn.Module, ABC):
 
     expansion = 1
     """Channels that come out, for each channel inside."""
+    norm_of: ClassVar[dict[str, str]] = {"conv1": "bn1", "conv2": "bn2"}
+    """Which norm follows which convolution."""
 
     def __init__(self, channels: int, inside: int, stride: int) -> None:
         super().__init__()
@@ -89,6 +91,7 @@ class Bottleneck(ResidualBlock):
     """1×1 down, 3×3, 1×1 up: ResNet-50."""
 
     expansion = 4
+    norm_of: ClassVar[dict[str, str]] = {"conv1": "bn1", "conv2": "bn2", "conv3": "bn3"}
 
     def __init__(self, channels: int, inside: int, stride: int) -> None:
         super().__init__(channels, inside, stride)
@@ -194,6 +197,8 @@ BOTTLENECK = 4
 
 class PreActivationUnit(nn.Module):
     """One residual unit: (B,C,h,w) → (B,C',h/stride,w/stride)."""
+
+    norm_of: ClassVar[dict[str, str]] = {"conv1": "norm2", "conv2": "norm3"}
 
     def __init__(self, channels: int, out: int, stride: int = 1) -> None:
         super().__init__()

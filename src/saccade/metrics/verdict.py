@@ -150,9 +150,7 @@ class EvidenceReliance(Grouped):
         if len(self) < 2:
             return ""
         values, means, pictures = self.values.values(), self.values.means(), self.groups
-        without = min(
-            ("evidence_blurred", "evidence_swapped"), key=lambda name: means[name]
-        )  # the way that the model answers worse
+        without = min("evidence_blurred", "evidence_swapped", key=means.__getitem__)  # the way that is answered worse
         own, gone, guess = values[WITH], values[without], values["guess"]  # (N,) each
         knows = paired_difference(own, guess, pictures)
         keeps = mean_interval(gone - guess - KEPT * (own - guess), pictures, ends=(-1.0 - KEPT, 1.0 + KEPT))
