@@ -144,7 +144,7 @@ class TableData(ImageSplit):
                 them; masks are left out, unless they are asked for.
             masks: whether masks follow varied pictures, too.
         """
-        numbers = self.numbers(indices)
+        numbers = indices.to(self.device)
         query, label, picture = self.questions(numbers)
         how = None if vary is None else self.config.augment
         images, frames = self.images(numbers, how, vary or 0)
@@ -152,11 +152,11 @@ class TableData(ImageSplit):
 
     def evidence(self, indices: Tensor) -> Tensor:
         """The evidence (B,H,W) bool of the questions ``indices`` (B,), on pictures that are not varied."""
-        return self.marks(self.numbers(indices)).evidence()
+        return self.marks(indices.to(self.device)).evidence()
 
     def questions(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The questions ``indices`` (B,) alone: query (B,), label (B,) or (B,K), number of the picture (B,)."""
-        numbers = self.numbers(indices)
+        numbers = indices.to(self.device)
         label = self._label[numbers]
         return self._query[numbers], label.float() if self.multi_label else label, self.picture[numbers]
 
