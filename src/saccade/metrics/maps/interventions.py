@@ -67,7 +67,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
+from saccade.errors import DataError, check_alike
 from saccade.metrics.labels import correct
 from saccade.metrics.maps.localisation import mass_on, shares, total_variation, where_defined
 
@@ -220,6 +220,7 @@ def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     Returns:
         where k objects share the most mass, the share of them that have the largest effect.
     """
+    check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
     known = torch.where(present, effects, -1.0)  # (B,N)
     most = torch.where(present, mass, -1.0)  # (B,N)
@@ -234,6 +235,7 @@ def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:
 
     NaN for a picture that has no such pair. Arguments are those of :func:`cause_top`.
     """
+    check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
     by = effects[:, :, None] - effects[:, None, :]  # (B,N,N): e_n − e_m; NaN where either is not there
     counts = by >= APART  # each pair once, the larger effect first; False where it is NaN
@@ -253,6 +255,7 @@ def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
         effects: of :func:`object_effects` (B,N), NaN where no object is present.
     """
     mass = mass_on(maps, masks)  # (B,N)
+    check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
     idle = present & (effects < APART)  # (B,N)
     on_objects = torch.where(present, mass, 0.0).sum(1)  # (B,)
