@@ -60,7 +60,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
+from saccade.errors import DataError, check_alike
 
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
@@ -168,6 +168,7 @@ def paired_difference(first: Tensor, second: Tensor, images: Tensor | None = Non
 
     Pairs of which either value is NaN are undefined.
     """
+    check_alike("second", second, first)
     return mean_interval(_wide(first) - _wide(second), images, ends=(-1.0, 1.0))
 
 
