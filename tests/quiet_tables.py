@@ -15,6 +15,13 @@ def read_quietly(reference: str, family: str = "classify", **options: object) ->
         return read_table(reference, family, **options)
 
 
+def pretend_pictures(folder: Path) -> Path:
+    """The folder with three files that stand for pictures; a reader decodes none of them."""
+    for name in ("a.png", "b.png", "c.png"):
+        (folder / name).write_bytes(f"not decoded: {name}".encode())
+    return folder
+
+
 def table_of(file: Path, text: str, family: str, **options: object) -> Table:
     """The table that a file with this ``text`` holds; its suffix names the reader."""
     file.write_text(text, encoding="utf-8")

@@ -131,3 +131,11 @@ def test_the_old_folder_comes_back_if_the_new_one_is_gone(tmp_path: Path) -> Non
     files.sweep(tmp_path)
     assert (tmp_path / "m" / "x").read_text() == "old"
     assert _names(tmp_path) == {"m"}
+
+
+def test_the_old_folder_of_a_longer_name_is_left_where_it_is(tmp_path: Path) -> None:
+    _folder(tmp_path / ".m.v2.abc.saccade-old", "old")
+    files.recover(tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+    files.recover(tmp_path / "m.v2")
+    assert (tmp_path / "m.v2" / "x").read_text() == "old"

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 DISTRIBUTION = "saccade-attention"
 """What pip calls this package; ``saccade`` on the package index is another project."""
@@ -59,6 +63,12 @@ class ShapeError(SaccadeError):
     def __init__(self, name: str, expected: str, actual: Iterable[int]) -> None:
         self.name, self.expected, self.actual = name, expected, tuple(actual)
         super().__init__(f"{name}: expected shape {expected}, got {self.actual}")
+
+
+def check_alike(name: str, value: Tensor, like: Tensor) -> None:
+    """Refuse a ``value`` of another shape than ``like``: shapes that broadcast give a score of the wrong thing."""
+    if value.shape != like.shape:
+        raise ShapeError(name, str(tuple(like.shape)), value.shape)
 
 
 def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:

@@ -167,6 +167,8 @@ def recover(path: Path) -> None:
     with suppress(OSError, ValueError):  # a name that no folder can have
         if not os.path.lexists(path):
             for old in path.parent.glob(f".{glob.escape(path.name)}.*{_OLD}"):
+                if _place(old).name != path.name:
+                    continue  # of "a.b", where "a" is looked for
                 new = old.with_suffix(_PART)
                 os.replace(new if new.is_dir() else old, path)
                 shutil.rmtree(old, ignore_errors=True)
@@ -178,11 +180,18 @@ def sweep(folder: Path, *, everything: bool = False) -> None:
     A folder that a killed writer left between two renames is put in place.
     """
     for draft in [*folder.glob(f".*{_OLD}"), *folder.glob(f".*{_PART}")]:
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             if draft.suffix == _OLD:
-                recover(draft.with_name(draft.name[1:].rsplit(".", 2)[0]))
+                recover(_place(draft))
+                if not os.path.lexists(_place(draft)):
+                    continue  # it may be the only copy
             if everything or time.time() - draft.lstat().st_mtime > _WEEK:
                 shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
+
+
+def _place(draft: Path) -> Path:
+    """Where a draft is to stand in the end."""
+    return draft.with_name(draft.name[1:].rsplit(".", 2)[0])
 
 
 def is_draft(name: str) -> bool:

@@ -7,6 +7,7 @@ import math
 import pytest
 import torch
 
+from saccade.errors import DataError
 from saccade.metrics.intervals import (
     ColumnBuffer,
     Values,
@@ -200,3 +201,11 @@ def test_values_have_means_and_intervals_over_what_is_defined():
     pictures = torch.tensor([7, 7, 8, 9])
     assert kept.intervals(pictures)["all"] == mean_interval(kept["all"], pictures)
     assert kept.intervals(pictures)["none"].n == 0
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-1.0, 0.5)])
+def test_values_beyond_their_ends_are_no_interval(ends):
+    values = torch.tensor([0.2, 0.9, 30.0])
+    with pytest.raises(DataError, match="ends"):
+        mean_interval(values, ends=ends)
+    assert mean_interval(values, ends=None).n == 3

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from saccade.metrics.maps.baselines import Grids as Grids
     from saccade.metrics.maps.faithfulness import deletion_and_insertion as deletion_and_insertion
     from saccade.metrics.maps.interventions import Moved as Moved
+    from saccade.metrics.maps.interventions import causal_follow as causal_follow
     from saccade.metrics.maps.interventions import cause_pairs as cause_pairs
     from saccade.metrics.maps.interventions import cause_top as cause_top
     from saccade.metrics.maps.interventions import map_follow as map_follow

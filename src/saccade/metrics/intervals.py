@@ -60,6 +60,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from saccade.errors import DataError, check_alike
+
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
 SHARE: Ends = (0.0, 1.0)
@@ -123,6 +125,12 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
     # From the mean on, not from 0: sums of equal values then differ by nothing, not by their rounding.
     apart = torch.zeros(len(found), dtype=torch.float64).index_add_(0, image, kept - mean)  # (G,)
     without = mean + (apart.sum() - apart) / (counts.sum() - counts)  # (G,)
+    if ends is not None:
+        slack = 1e-4 * (ends[1] - ends[0])  # how far rounding may lead beyond an end
+        if float(kept.min()) < ends[0] - slack or float(kept.max()) > ends[1] + slack:
+            raise DataError(
+                f"values: found some outside {ends[0]:g} … {ends[1]:g}; give the ends of this score, or None"
+            )
     low, high = jackknife_interval(mean, without, ends=ends)
     return Interval(float(mean), float(low), float(high), len(kept), len(found), undefined)
 
@@ -160,6 +168,7 @@ def paired_difference(first: Tensor, second: Tensor, images: Tensor | None = Non
 
     Pairs of which either value is NaN are undefined.
     """
+    check_alike("second", second, first)
     return mean_interval(_wide(first) - _wide(second), images, ends=(-1.0, 1.0))
 
 

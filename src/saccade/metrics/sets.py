@@ -47,7 +47,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from saccade.errors import DataError
+from saccade.errors import DataError, check_alike
 from saccade.metrics.intervals import Interval, jackknife_interval
 from saccade.metrics.maps.localisation import where_defined
 
@@ -60,6 +60,7 @@ def average_precisions(scores: Tensor, truth: Tensor, interpolation: Interpolati
     >>> average_precisions(torch.tensor([[0.9], [0.8], [0.7]]), torch.tensor([[1], [0], [1]]), "all-point").tolist()
     [0.8333333333333333]
     """
+    check_alike("truth", truth, scores)
     scores, truth = scores.detach().double(), truth.to(scores.device) > 0
     if bool(scores.isnan().any()):
         row, column = scores.isnan().nonzero()[0].tolist()
@@ -121,6 +122,7 @@ def multiset_counts(labels: Tensor, classes: int) -> Tensor:
 
 def exact_match(said: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the counts (B,K) that were said are the true ones, else 0.0: (B,)."""
+    check_alike("true counts", truth, said)
     return (said == truth).all(-1).float()
 
 
@@ -171,6 +173,7 @@ def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHO
 
 def _tallies(said: Tensor, truth: Tensor) -> Tensor:
     """For each picture and class what was said rightly, and what was said or true in all: (B,2,K)."""
+    check_alike("true counts", truth, said)
     return torch.stack([torch.minimum(said, truth), said + truth], dim=1).cpu().double()
 
 

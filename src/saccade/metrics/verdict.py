@@ -52,7 +52,6 @@ KEPT = 0.5
 """The share in (1)."""
 MOST = 400
 """Examples that are changed: each costs five forward passes."""
-EVIDENCE_GONE = ("evidence_blurred", "evidence_swapped")
 WITH = "unchanged"
 
 Right = Callable[[Tensor, Tensor], Tensor]
@@ -151,7 +150,7 @@ class EvidenceReliance(Grouped):
         if len(self) < 2:
             return ""
         values, means, pictures = self.values.values(), self.values.means(), self.groups
-        without = min(EVIDENCE_GONE, key=lambda name: means[name])  # the way that the model answers worse
+        without = min("evidence_blurred", "evidence_swapped", key=means.__getitem__)  # the way that is answered worse
         own, gone, guess = values[WITH], values[without], values["guess"]  # (N,) each
         knows = paired_difference(own, guess, pictures)
         keeps = mean_interval(gone - guess - KEPT * (own - guess), pictures, ends=(-1.0 - KEPT, 1.0 + KEPT))

@@ -7,8 +7,9 @@ epoch.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +19,12 @@ from torch.nn.modules.dropout import _DropoutNd
 from saccade.backbones import Stages
 from saccade.data.pictures.content_digest import files_digest
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
-from saccade.data.pictures.image_split import ImageSplit
 from saccade.errors import ConfigError
 from saccade.files import cache_home
 from saccade.models.base import ImageModel
 from saccade.tasks.forward_passes import at_once, encoded
 
+Split = TypeVar("Split")
 FOLDER = "features"
 """Where in the cache folder they are."""
 
@@ -88,34 +89,36 @@ class CachedFeatures:
         return self._cache.take(numbers).to(self._device).float()
 
 
-class RowFeatures:
+class RowFeatures(CachedFeatures):
     """The features of the pictures of a split, by the number of the row; several rows of a picture share them.
 
     Args:
-        split: the rows.
-        model, limit_mb, on_progress: as in :class:`CachedFeatures`.
+        split: the rows; its settings say what may be kept on disk.
+        model, on_progress: as in :class:`CachedFeatures`.
     """
 
-    def __init__(
-        self,
-        split: ImageSplit,
-        model: ImageModel,
-        *,
-        limit_mb: int,
-        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-    ) -> None:
+    def __init__(self, split: Any, model: ImageModel, on_progress: Callable[[str, int, int], None]) -> None:
         pictures, self._which = torch.unique(split.picture, return_inverse=True)  # (P,), (N,)
-        self._features = CachedFeatures(
+        super().__init__(
             [split.pictures.paths[number] for number in pictures.tolist()],
             lambda numbers: split.pictures.take(pictures[numbers.to(pictures.device)]),
             model,
-            limit_mb=limit_mb,
+            limit_mb=split.config.features_mb,
             on_progress=on_progress,
         )
 
-    def take(self, rows: Tensor) -> Tensor:
-        """The features (B,…) of the pictures of ``rows`` (B,), repeats allowed, where the pictures are."""
-        return self._features.take(self._which[rows.to(self._which.device)])
+    def take(self, numbers: Tensor) -> Tensor:
+        """The features (B,…) of the pictures of rows (B,), repeats allowed, where the pictures are."""
+        return super().take(self._which[numbers.to(self._which.device)])
+
+
+def with_features(
+    split: Split, model: ImageModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
+) -> Split:
+    """The same rows with what the encoder of ``model``, as it is now, makes of their pictures, as ``features``."""
+    kept: Any = copy(split)
+    kept.features = RowFeatures(split, model, on_progress)
+    return cast(Split, kept)
 
 
 def _own_place() -> float:

@@ -88,13 +88,11 @@ class Scoring(ABC):
     """Batches that are measured side by side."""
     numbers: Tensor
     """(N,) of the examples to score."""
+    kept: type[Kept] = Kept
+    """Makes what nothing was measured of yet."""
 
     tell: Callable[[int], None] = staticmethod(lambda done: None)
     """Called with the examples done within a batch that takes long; :func:`evaluate` sets it."""
-
-    def kept(self) -> Kept:
-        """What nothing was measured of yet."""
-        return Kept()
 
     @abstractmethod
     def measure(self, numbers: Tensor, before: int) -> Kept:

@@ -59,10 +59,6 @@ class PictureTask(Task):
         """Pictures are laid inside the network input."""
         return Preprocessing(size=self.size)
 
-    def summary(self) -> str:
-        """What the table holds, in one line, and what looks wrong with it; nothing of pictures that are made."""
-        return "" if self.table is None else self.table.summary()
-
     def extra_data_parts(self) -> dict[str, Entries]:
         """The rows of train and val with their pictures, or the glyphs of scenes; then the words of a table."""
         if self.table is not None:

@@ -277,7 +277,7 @@ class Task(ABC):
 
         Nothing is said of scenes that are made.
         """
-        return ""
+        return self.summary_of(self.table, None)
 
     def training_notes(self) -> dict[str, str]:
         """What a model's card and record say of its training data beside the settings, by name."""

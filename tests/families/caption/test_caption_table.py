@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from quiet_tables import table_of
+from quiet_tables import pretend_pictures, table_of
 from saccade.config import from_dict
 from saccade.data import Table
 from saccade.errors import ConfigError, DataError
@@ -16,10 +16,7 @@ from saccade.families.caption.vocabulary import Vocabulary
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files that stand for pictures; a reader decodes none of them."""
-    for name in ("a.png", "b.png", "c.png"):
-        (tmp_path / name).write_bytes(f"not decoded: {name}".encode())
-    return tmp_path
+    return pretend_pictures(tmp_path)
 
 
 def csv(folder: Path, text: str, **options: object) -> Table:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quiet_tables import table_of
+from quiet_tables import pretend_pictures, table_of
 from saccade.data import Row, Table
 from saccade.errors import DataError
 from saccade.families.multiset.readers import COLUMNS, Kind, _boxes, _labels, commonest_multiset
@@ -15,10 +15,7 @@ from saccade.families.multiset.readers import COLUMNS, Kind, _boxes, _labels, co
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Files that stand for pictures; a reader decodes none of them."""
-    for name in ("a.png", "b.png", "c.png"):
-        (tmp_path / name).write_bytes(f"not decoded: {name}".encode())
-    return tmp_path
+    return pretend_pictures(tmp_path)
 
 
 def csv(folder: Path, text: str, **options: object) -> Table:

@@ -20,6 +20,7 @@ from saccade.families.question.readers import COLUMNS
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import QuestionTask
 from saccade.models.base import ImageModel
+from saccade.tasks.cached_features import with_features
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
 FROZEN = ["backbone.*"]
@@ -128,7 +129,7 @@ def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:
     with pytest.warns(UserWarning, match="unreadable picture"):
         data = TableData(config, "train", table=made)
     model = new_task(table).model.eval()
-    features = data.with_features(model).features
+    features = with_features(data, model).features
     assert features is not None
     whole = data.take(torch.tensor([1, 0]))
     torch.testing.assert_close(features.take(torch.tensor([1, 0])), model.encode(whole.images), rtol=1e-3, atol=1e-4)

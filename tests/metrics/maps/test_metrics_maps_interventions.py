@@ -6,6 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from saccade.errors import ShapeError
+from saccade.metrics.intervals import paired_difference
+from saccade.metrics.labels import correct
 from saccade.metrics.maps.interventions import (
     Moved,
     cause_pairs,
@@ -21,6 +24,7 @@ from saccade.metrics.maps.interventions import (
     scores_of_answers,
 )
 from saccade.metrics.maps.localisation import mass_on, total_variation
+from saccade.metrics.sets import average_precisions, exact_match, macro_f1
 
 
 @pytest.mark.parametrize(
@@ -173,3 +177,25 @@ def test_misplaced_by_hand():
     assert misplaced(maps, masks, torch.tensor([[0.6, torch.nan, 0.04]])).item() == pytest.approx(1 / 6)
     assert misplaced(maps, masks, torch.tensor([[0.04, 0.0, 0.0]])).isnan().all()
     assert misplaced(torch.tensor([[[0.0, 0.0, 0.0, 1.0]]]), masks, effects).isnan().all()
+
+
+MASKS = torch.zeros(3, 2, 4, 4, dtype=torch.bool)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda: total_variation(torch.rand(3, 4, 4), torch.rand(1, 4, 4)),
+        lambda: exact_match(torch.zeros(3, 5, dtype=torch.long), torch.zeros(1, 5, dtype=torch.long)),
+        lambda: macro_f1(torch.zeros(3, 5, dtype=torch.long), torch.zeros(3, 1, dtype=torch.long)),
+        lambda: average_precisions(torch.rand(3, 2), torch.ones(1, 2)),
+        lambda: correct(torch.zeros(3), torch.zeros(1)),
+        lambda: paired_difference(torch.rand(3), torch.rand(1)),
+        lambda: cause_top(torch.rand(1, 2), torch.rand(3, 2)),
+        lambda: cause_pairs(torch.rand(3, 1), torch.rand(3, 2)),
+        lambda: misplaced(torch.rand(3, 4, 4), MASKS, torch.rand(1, 2)),
+    ],
+)
+def test_other_shapes_do_not_broadcast(score) -> None:
+    with pytest.raises(ShapeError):
+        score()

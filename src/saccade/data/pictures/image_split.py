@@ -122,10 +122,6 @@ class ImageSplit:
         """Whether any row says where its truth can be seen."""
         return any(row.box is not None or row.point is not None or row.mask is not None for row in self.rows)
 
-    def numbers(self, indices: Tensor) -> Tensor:
-        """Row numbers (B,) on the device, once they are known to be of this split."""
-        return indices.to(self.device)
-
     def images(self, numbers: Tensor, how: Augmentation | None = None, seed: int = 0) -> tuple[Tensor, Tensor | None]:
         """The pictures (B,3,H,W) of rows; and, where they are varied, the frames (B,2,3) that lead back."""
         images = self.pictures.take(self.picture[numbers])

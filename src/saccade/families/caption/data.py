@@ -332,7 +332,7 @@ class CaptionFiles(ImageSplit):
     shown = examples
 
     def _batch(self, words: Tensor, numbers: Tensor, how: Augmentation | None = None, seed: int = 0) -> CaptionBatch:
-        numbers = self.numbers(numbers)
+        numbers = numbers.to(self.device)
         return CaptionBatch(self.images(numbers, how, seed)[0], words.to(self.device), numbers)
 
 

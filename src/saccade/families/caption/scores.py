@@ -74,6 +74,11 @@ class CaptionKept(Kept):
     word, which maps are of its words.
     """
 
+    maps: MapScorer = field(
+        default_factory=lambda: MapScorer(
+            scores=(STRENGTH, "selectivity", "pointing"), baselines=RIVALS, baseline_scores=(STRENGTH,)
+        )
+    )
     sentences: Sentences = field(default_factory=Sentences)
 
 
@@ -91,6 +96,7 @@ class CaptionScoring(Scoring):
     """
 
     together = 100  # a batch of maps is eleven words of each
+    kept = CaptionKept
 
     def __init__(
         self,
@@ -111,14 +117,9 @@ class CaptionScoring(Scoring):
         elif sweeps:
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
 
-    def kept(self) -> CaptionKept:
-        """What nothing was measured of yet."""
-        scores = (STRENGTH, "selectivity", "pointing")
-        return CaptionKept(maps=MapScorer(scores=scores, baselines=RIVALS, baseline_scores=(STRENGTH,)))
-
     def measure(self, numbers: Tensor, before: int) -> CaptionKept:
         """What is said of the pictures ``numbers`` (B,), and what its words rest on."""
-        kept, batch = self.kept(), self.data.of_pictures(numbers)
+        kept, batch = CaptionKept(), self.data.of_pictures(numbers)
         features = encoded(self.model.encode, batch.images)  # (B,L,D)
         words = self._said(features)  # (B,T)
         references = map(self.data.references, numbers.tolist())
@@ -142,7 +143,7 @@ class CaptionScoring(Scoring):
         return [(self._edited, few[places]) for places in numbers_in_batches(len(few), self.together)]
 
     def _edited(self, numbers: Tensor) -> CaptionKept:
-        kept, batch = self.kept(), self.data.of_pictures(numbers)
+        kept, batch = CaptionKept(), self.data.of_pictures(numbers)
         kept.edits = word_edits(self.model, encoded(self.model.encode, batch.images), batch)
         return kept
 

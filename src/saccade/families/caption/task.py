@@ -16,7 +16,6 @@ Deviation: BLEU for choosing is that with the brevity penalty, as without it the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import replace
 from typing import Any, TypeAlias, cast
 
@@ -54,7 +53,7 @@ from saccade.metrics.result import Evaluation
 from saccade.metrics.text.ngrams import bleu
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
-from saccade.tasks.cached_features import RowFeatures
+from saccade.tasks.cached_features import with_features
 from saccade.tasks.forward_passes import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
@@ -128,12 +127,9 @@ class CaptionTask(PictureTask):
         captions: CaptionSplit = self.split("train")
         if data == OWN_WORDS:
             return self._judged()
-        limit = self.data_config.features_mb
-        if features != "kept" or not limit or not isinstance(captions, CaptionFiles):
+        if features != "kept" or not self.data_config.features_mb or not isinstance(captions, CaptionFiles):
             return captions
-        kept, model = copy(captions), cast(SatModel, self.model)  # of the encoder as it is now
-        kept.features = RowFeatures(captions, model, limit_mb=limit, on_progress=self.on_progress)
-        return kept
+        return with_features(captions, self.model, self.on_progress)
 
     def _judged(self) -> JudgedPictures:
         if JUDGED not in self._splits:

@@ -79,7 +79,7 @@ class LabelFiles(ImageSplit):
 
     def take(self, indices: Tensor) -> LabelledBatch:
         """The pictures ``indices`` (B,), with evidence where any picture of the split has some."""
-        numbers = self.numbers(indices)
+        numbers = indices.to(self.device)
         evidence = self.marks(numbers).evidence() if self.has_evidence else None  # (B,H,W)
         return LabelledBatch(self.images(numbers)[0], self._label[numbers], evidence)
 

@@ -68,9 +68,9 @@ from saccade.metrics.maps.edits import (
     crop_boxes,
     crop_scores,
     mask_boxes,
+    on_boxes,
     one_by_one,
     over,
-    overlap,
     round_about,
 )
 from saccade.metrics.verdict import changed
@@ -262,7 +262,7 @@ def causal_values(
     for name, other in again.items():
         then = seen(model, as_float(other.images), other.evidence)
         crop, said = crops_of(model, then)[CROPS[-1]], then.logits.argmax(-1)
-        stayed = overlap(before, crop) >= HALF
+        stayed = on_boxes(before, crop)["overlap"] >= HALF
         if name == "moved" and other.evidence is not None:
             found["moved_follow"] = covers_evidence(crop, other.evidence) >= HALF
             found["moved_hold"] = said == answer

@@ -272,7 +272,7 @@ class MultisetFiles(ImageSplit):
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
         """The pictures ``indices`` (B,); with ``vary``, varied by it if ``config.augment`` says how."""
-        numbers = self.numbers(indices)
+        numbers = indices.to(self.device)
         batch = MultisetBatch(self.images(numbers)[0], self._labels[numbers], numbers, self._boxes[numbers])
         return batch.varied(self.config, vary)
 

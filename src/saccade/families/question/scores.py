@@ -161,6 +161,7 @@ class SceneScoring(QuestionScoring):
     """
 
     data: SceneData
+    kept = SceneKept
 
     def __init__(
         self,
@@ -180,10 +181,6 @@ class SceneScoring(QuestionScoring):
         self.on_cpu = data.device.type == "cpu"
         self.threads, self.swept_at_once = thread_count(data.device), _SWEPT if self.on_cpu else BATCH
         self._taking = Lock()  # scenes are kept by who makes them
-
-    def kept(self) -> SceneKept:
-        """What nothing was measured of yet."""
-        return SceneKept()
 
     def take(self, numbers: Tensor) -> SceneBatch:
         """The triples ``numbers`` (B,), by one thread at a time."""

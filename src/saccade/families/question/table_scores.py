@@ -261,5 +261,5 @@ def _add_maps(kept: Kept, trace: AttentionTrace, batch: TableBatch, prior: Train
     grids = grids_of(trace, size) or Grids.pixels(size)
     centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
     places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, box)})
-    beside = at_places(places, grids, size, exact=True) if clicks.are_there else {}
+    beside = at_places(places, grids, size, exact=True) if not clicks.points.isnan().all() else {}
     kept.maps.add_trace(trace, batch.evidence(), groups=batch.picture, clicks=clicks, beside=beside)

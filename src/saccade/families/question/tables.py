@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -22,7 +21,6 @@ from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS
 from saccade.geometry import Size
-from saccade.models.base import ImageModel
 from saccade.tasks.cached_features import RowFeatures
 
 
@@ -146,7 +144,7 @@ class TableData(ImageSplit):
                 them; masks are left out, unless they are asked for.
             masks: whether masks follow varied pictures, too.
         """
-        numbers = self.numbers(indices)
+        numbers = indices.to(self.device)
         query, label, picture = self.questions(numbers)
         how = None if vary is None else self.config.augment
         images, frames = self.images(numbers, how, vary or 0)
@@ -154,25 +152,17 @@ class TableData(ImageSplit):
 
     def evidence(self, indices: Tensor) -> Tensor:
         """The evidence (B,H,W) bool of the questions ``indices`` (B,), on pictures that are not varied."""
-        return self.marks(self.numbers(indices)).evidence()
+        return self.marks(indices.to(self.device)).evidence()
 
     def questions(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The questions ``indices`` (B,) alone: query (B,), label (B,) or (B,K), number of the picture (B,)."""
-        numbers = self.numbers(indices)
+        numbers = indices.to(self.device)
         label = self._label[numbers]
         return self._query[numbers], label.float() if self.multi_label else label, self.picture[numbers]
 
     def training_batch(self, indices: Tensor, seed: int, *, masks: bool = False) -> TableBatch:
         """The questions ``indices`` (B,) with pictures varied by ``seed``, and ``masks`` with them where asked for."""
         return self.take(indices, seed, masks=masks)
-
-    def with_features(
-        self, model: ImageModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
-    ) -> TableData:
-        """The same questions with what the encoder of ``model``, as it is now, makes of their pictures."""
-        found = copy(self)
-        found.features = RowFeatures(self, model, limit_mb=self.config.features_mb, on_progress=on_progress)
-        return found
 
     def shown(self, count: int) -> list[Example]:
         """The first ``count`` pictures, each with its first question."""

@@ -35,7 +35,7 @@ from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
-from saccade.tasks.cached_features import is_frozen
+from saccade.tasks.cached_features import is_frozen, with_features
 from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
 from saccade.tasks.forward_passes import distinct, in_parts
 from saccade.tasks.picture_task import OverlapTerm, PictureTask, filled_in, with_labels_of
@@ -170,7 +170,7 @@ class QuestionTask(PictureTask):
     def make_split(self, name: str, /, **changes: Any) -> SceneData | TableData:
         """One split of the data, on the device; or SPLIT/kept: with the features of its pictures."""
         if name.endswith(KEPT):
-            return cast(TableData, self.split(name.removesuffix(KEPT)).with_features(self.model, self.on_progress))
+            return cast(TableData, with_features(self.split(name.removesuffix(KEPT)), self.model, self.on_progress))
         return cast("SceneData | TableData", super().make_split(name))
 
     def training_split(self, data: str = "default", features: str = "auto") -> SceneData | TableData:

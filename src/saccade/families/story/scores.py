@@ -81,7 +81,7 @@ class StoryScoring(Scoring):
         seed: of drawing these.
     """
 
-    together = BATCH
+    together, kept = BATCH, StoryKept
     note = ""
     """What must be known of the scores."""
 
@@ -100,10 +100,6 @@ class StoryScoring(Scoring):
         self.tensors = sentence_scores.as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
         self.stories = sentence_scores.story_numbers(self.asked)  # (N,)
-
-    def kept(self) -> StoryKept:
-        """What nothing was measured of yet."""
-        return StoryKept()
 
     def measure(self, numbers: Tensor, before: int) -> StoryKept:
         """Answers to the questions ``numbers`` (B,), and looks at their sentences."""

@@ -53,8 +53,6 @@ from saccade.metrics.intervals import ByName, Grouped, Interval, jackknife_inter
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.result import Part
 
-LEVEL = 0.95
-"""How often an interval holds the truth."""
 ON = 0.1
 """Share of what a cell stands for that must lie on an object, for the cell to be on it."""
 NECESSITY = {"model": "zero_target", "random_cells": "zero_random", "heaviest_cells": "zero_heaviest"}
@@ -180,8 +178,8 @@ def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     without = (one.sum() - sums[0]) / (two.sum() - sums[1])  # (G,); not a number where no bottom is left
     score = one.sum() / two.sum()
     kept = without.where(without.isfinite(), torch.nan)  # (G,)
-    low, high = jackknife_interval(score, kept, ends=None, level=LEVEL)
-    further = t_quantile(LEVEL, len(found) - 1) / (len(found) * two.mean()) if len(found) > 1 else torch.nan
+    low, high = jackknife_interval(score, kept, ends=None)
+    further = t_quantile(0.95, len(found) - 1) / (len(found) * two.mean()) if len(found) > 1 else torch.nan
     half = torch.hypot((high - low) / 2, torch.as_tensor(further, dtype=torch.float64))
     ends = float((score - half).clamp(min=0)), float(score + half)
     return Interval(float(score), *ends, len(one), len(found), undefined)
@@ -302,12 +300,7 @@ def covers_evidence(crops: Tensor, masks: Tensor) -> Tensor:
     return torch.where(total > 0, found, torch.nan)
 
 
-def overlap(crops: Tensor, boxes: Tensor) -> Tensor:
-    """Intersection over union (…) of boxes (…,4) and (…,4)."""
-    return _on_boxes(crops, boxes)["overlap"]
-
-
-def _on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
+def on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
     """``overlap`` and ``inside_evidence`` (…) of boxes (…,4) and (…,4)."""
     low, high = torch.maximum(crops[..., :2], boxes[..., :2]), torch.minimum(crops[..., 2:], boxes[..., 2:])
     sides = (high - low, crops[..., 2:] - crops[..., :2], boxes[..., 2:] - boxes[..., :2])  # (…,2) each
@@ -317,7 +310,7 @@ def _on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
 
 def crop_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     """All three scores (B,) of crops (B,4) against masks (B,H,W)."""
-    return {"covers_evidence": covers_evidence(crops, masks), **_on_boxes(crops.double(), mask_boxes(masks))}
+    return {"covers_evidence": covers_evidence(crops, masks), **on_boxes(crops.double(), mask_boxes(masks))}
 
 
 def centred(crops: Tensor, picture: Size) -> Tensor:
@@ -341,10 +334,10 @@ def anywhere_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     mean = torch.einsum("bkh,bhw,blw->b", tall, masks.double(), wide) / (_ANYWHERE**2 * total.clamp(min=1))
     corner = torch.stack([x0[:, :, None].expand(-1, -1, _ANYWHERE), y0[:, None].expand(-1, _ANYWHERE, -1)], dim=-1)
     placed = torch.cat([corner, corner + side[:, None, None]], dim=-1)  # (B,K,K,4)
-    on_boxes = _on_boxes(placed, mask_boxes(masks)[:, None, None])  # (B,K,K) each
+    each = on_boxes(placed, mask_boxes(masks)[:, None, None])  # (B,K,K) each
     return {
         "covers_evidence": torch.where(total > 0, mean, torch.nan),
-        **{name: values.flatten(1).mean(1) for name, values in on_boxes.items()},
+        **{name: values.flatten(1).mean(1) for name, values in each.items()},
     }
 
 

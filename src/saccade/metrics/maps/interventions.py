@@ -67,8 +67,22 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from saccade.errors import DataError, check_alike
 from saccade.metrics.labels import correct
 from saccade.metrics.maps.localisation import mass_on, shares, total_variation, where_defined
+
+
+def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor:
+    """1 where the answer to the re-rendered target is its new truth (B,).
+
+    Args:
+        after: answer ids after the target was re-rendered, (B,).
+        new_truth: what the target now is, (B,).
+        old_truth: what it was, (B,); must differ everywhere, or there is nothing to follow.
+    """
+    if bool((new_truth == old_truth).any()):
+        raise DataError("new_truth: a re-rendered target has its old answer; give it another")
+    return correct(after, new_truth)
 
 
 def scores_of_answers(
@@ -96,7 +110,7 @@ def scores_of_answers(
     """
     scores = {"accuracy": correct(before, truth)}
     if target_changed is not None and new_truth is not None:
-        scores["causal_follow"] = correct(target_changed, new_truth)
+        scores["causal_follow"] = causal_follow(target_changed, new_truth, truth)
     if others_changed:
         held = {f"causal_hold_{way}": correct(after, before) for way, after in others_changed.items()}
         scores |= {**held, "causal_hold": torch.stack(list(held.values())).mean(0)}  # (B,)
@@ -206,6 +220,7 @@ def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     Returns:
         where k objects share the most mass, the share of them that have the largest effect.
     """
+    check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
     known = torch.where(present, effects, -1.0)  # (B,N)
     most = torch.where(present, mass, -1.0)  # (B,N)
@@ -220,6 +235,7 @@ def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:
 
     NaN for a picture that has no such pair. Arguments are those of :func:`cause_top`.
     """
+    check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
     by = effects[:, :, None] - effects[:, None, :]  # (B,N,N): e_n − e_m; NaN where either is not there
     counts = by >= APART  # each pair once, the larger effect first; False where it is NaN
@@ -239,6 +255,7 @@ def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
         effects: of :func:`object_effects` (B,N), NaN where no object is present.
     """
     mass = mass_on(maps, masks)  # (B,N)
+    check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
     idle = present & (effects < APART)  # (B,N)
     on_objects = torch.where(present, mass, 0.0).sum(1)  # (B,)

@@ -57,7 +57,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError, ShapeError, check_alike
 
 LEVEL_BITS = 10  # thresholds per halving of the value: 2^10
 LEVELS = (127 << LEVEL_BITS) + 1  # codes of 0 … 1: the exponent of a float32 is stored plus 127
@@ -139,6 +139,7 @@ def total_variation(one: Tensor, other: Tensor) -> Tensor:
     >>> total_variation(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[1.0, 3.0]]])).tolist()
     [0.75]
     """
+    check_alike("other", other, one)
     return 0.5 * (shares(one) - shares(other)).abs().sum(dim=(-2, -1))
 
 

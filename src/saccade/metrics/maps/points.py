@@ -89,11 +89,6 @@ class Clicks:
         away = torch.linalg.vector_norm(_from_points(points, size), dim=-1)  # (B,H,W)
         return cls(points, diagonal, disc(points, NEAR * diagonal, size), away.nan_to_num())
 
-    @property
-    def are_there(self) -> bool:
-        """Whether any example has one."""
-        return not bool(self.points.isnan().all())
-
     def scores(self, maps: Tensor) -> dict[str, Tensor]:
         """``pointing_at``, ``attention_near`` and ``distance`` (B,), see the module."""
         maps = localisation.check_maps(maps)
