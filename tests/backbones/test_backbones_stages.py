@@ -101,6 +101,20 @@ def test_fused_norms_change_the_last_bits_alone(build: Callable[[], Stages], siz
     assert not any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
 
 
+def test_a_norm_that_does_more_is_not_fused() -> None:
+    """In timm a norm may rectify too."""
+
+    class Rectified(nn.BatchNorm2d):
+        def forward(self, features: torch.Tensor) -> torch.Tensor:
+            return super().forward(features).relu()
+
+    network = nn.Sequential(nn.Conv2d(3, 4, 1), Rectified(4)).eval()
+    images = torch.randn(2, 3, 5, 5)
+    before = network(images)
+    fuse_norms(network)
+    assert torch.equal(network(images), before)
+
+
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])
 def test_pooling_for_inference_is_the_same_to_the_last_bit(size: geometry.Size) -> None:
     """Whether channels lie together or not; an odd border is dropped, and NaN stays NaN."""

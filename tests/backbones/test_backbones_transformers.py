@@ -120,6 +120,21 @@ def test_without_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
         build_backbone("hf:google/vit-base-patch16-224")
 
 
+def test_with_a_torchvision_that_does_not_fit(library: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """transformers loads its models late, and only then fails."""
+
+    class Late(ModuleType):
+        def __getattr__(self, name: str) -> object:
+            raise RuntimeError("operator torchvision::nms does not exist")
+
+    broken = Late("transformers")
+    broken.AutoConfig = sys.modules["transformers"].AutoConfig
+    monkeypatch.setitem(sys.modules, "transformers", broken)
+    for ask in (build_backbone, imagenet_weights):
+        with pytest.raises(MissingExtraError, match="nms does not exist"):
+            ask("hf:seer")
+
+
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 TINY |= {"image_size": 32, "patch_size": 8}
 STAGED = {"hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1]}

@@ -282,3 +282,8 @@ class Undecided(OneHotModel):
 def test_a_model_that_no_graph_can_hold_says_so() -> None:
     with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
         onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)}, {})
+
+
+def test_a_model_of_pictures_of_no_known_size_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no preprocessing"):
+        export(save_tiny(tmp_path / "m", preprocessing=None), tmp_path / "out")

@@ -89,6 +89,16 @@ def test_a_model_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
     assert _names(out / "model") == {"facts.json", "model.safetensors"}
 
 
+def test_a_checkpoint_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
+    out, task = tmp_path / "run", TinyTask()
+    task.signal_at = 5
+    fit(task, tiny_recipe(keep_checkpoints=1), out, **QUIET)
+    (newest,) = (out / "checkpoints").glob("step-*")
+    os.replace(newest, newest.with_name(f".{newest.name}.abcd.saccade-old"))
+    with RunFolder(out).locked():
+        assert RunFolder(out).checkpoints.load_newest()[0].step == int(newest.name[5:])
+
+
 @pytest.mark.parametrize("resume", [False, True])
 def test_a_second_training_into_the_folder_is_refused(tmp_path, resume):
     out, task = tmp_path / "run", TinyTask()

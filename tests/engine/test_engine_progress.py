@@ -42,8 +42,8 @@ def test_the_bar_shows_numbers(tmp_path, capsys):
         record(written, "train", loss=0.25)
         record(written, "validation", loss=0.5)
         written.advance(10)
-        written.say("[bold] is not markup here")
+        written.say("[bold] is not markup here, folder:cat: is no picture")
     said = capsys.readouterr().err
     assert "10/10" in said
     assert re.search("train: loss 0.25 +val: loss 0.5", " ".join(said.split()))  # two losses, and whose each is
-    assert "[bold] is not markup here" in said
+    assert "[bold] is not markup here, folder:cat: is no picture" in said

@@ -106,6 +106,13 @@ def test_a_model_without_a_head_claims_no_answer(photo: Path, tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("timm")
+@pytest.mark.parametrize("verb", ["evaluate", "export", "serve"])
+def test_only_look_takes_them(verb: str, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "out") if verb == "export" else ()
+    assert "only saccade look supports it" in error_line(run(verb, "timm:plain", *out))
+
+
+@pytest.mark.usefixtures("timm")
 def test_what_is_asked_wrongly_is_one_line(photo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "takes no question" in error_line(run("look", photo, "--model", "timm:plain", "--ask", "3"))
     assert "has no beam" in error_line(run("look", photo, "--model", "timm:plain", "--beam", "3"))

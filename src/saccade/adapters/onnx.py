@@ -32,6 +32,7 @@ from saccade.models.caption_decoder import EncodedImage, LstmState
 from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.predict import Predictor, load
 from saccade.trace import Look
+from saccade.tracing.published import is_published
 
 SCHEMA = "saccade.onnx/1"
 GRAPH, SIDECAR = "model.onnx", "model.json"
@@ -62,6 +63,8 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
     is_export = any((out / name).is_file() for name in (GRAPH, BEGIN))
     if out.exists() and not is_export and not (out.is_dir() and not any(out.iterdir())):
         raise OutputError(f"{out}: holds something that is not an export; choose a new or empty folder")
+    if is_published(model):
+        raise CheckpointError(f"'{model}' comes from another library: only saccade look supports it")
     predictor = load(model, "cpu")
     if predictor.model.answers_in_one_pass:
         graph = AnswerAndLooks(predictor.model)

@@ -57,10 +57,12 @@ def why_no_hub() -> str | None:
     return None if why is None else f"{address.hostname} cannot be reached ({why})"
 
 
-def open_library(name: str, feature: str) -> Any:
-    """The library ``name``, which its own extra brings; ``feature`` is what needs it."""
+def open_library(name: str, feature: str, part: str = "__name__") -> Any:
+    """The library ``name``, which its own extra brings, with a ``part`` that may load late; ``feature`` needs it."""
     try:
-        return importlib.import_module(name)
+        library = importlib.import_module(name)
+        getattr(library, part)
+        return library
     except (ImportError, RuntimeError) as error:
         is_absent = isinstance(error, ModuleNotFoundError) and error.name == name
         found = "it is not installed" if is_absent else f"{name} does not load ({error})"

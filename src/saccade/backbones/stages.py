@@ -131,13 +131,14 @@ def fuse_norms(network: nn.Module) -> None:
     """Put each norm that follows a convolution into that convolution: fewer passes over memory, for inference alone.
 
     Fused are neighbours in a ``Sequential``, and what a block names in ``norm_of``, convolution → norm. Answers differ
-    in their last bits, as sums are taken in another order.
+    in their last bits, as sums are taken in another order. A norm of another library may do more than that, such as
+    rectify, and stays.
     """
     for module in network.modules():
         neighbours = pairwise(module._modules) if isinstance(module, nn.Sequential) else ()
         for first, second in (*neighbours, *getattr(module, "norm_of", {}).items()):
             convolution, norm = getattr(module, first), getattr(module, second)
-            if isinstance(convolution, nn.Conv2d) and isinstance(norm, nn.BatchNorm2d):
+            if isinstance(convolution, nn.Conv2d) and type(norm) is nn.BatchNorm2d:
                 setattr(module, first, fuse_conv_bn_eval(convolution, norm))
                 setattr(module, second, nn.Identity())
 

@@ -100,7 +100,7 @@ def transformers_weights(name: str) -> dict[str, Tensor]:
 
 def open_hf() -> Any:
     """The transformers library, without its progress bars, which would stand between ours."""
-    library = open_library("transformers", "an hf: model")
+    library = open_library("transformers", "an hf: model", "AutoModel")
     importlib.import_module("transformers.utils.logging").disable_progress_bar()
     return library
 

@@ -41,7 +41,7 @@ class Journal:
         self._board: Any = None
         is_quiet = mode == "quiet" or not writes
         has_bar = mode == "rich" or (mode == "auto" and sys.stderr.isatty())
-        self._console = Console(stderr=True, quiet=is_quiet)
+        self._console = Console(stderr=True, quiet=is_quiet, emoji=False)
         self._has_lines = not is_quiet and not has_bar
         self._bar = Progress(
             TextColumn("[bold]{task.description}"),

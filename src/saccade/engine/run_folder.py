@@ -93,7 +93,8 @@ class RunFolder:
         make_folder(self.path)
         try:
             with locked(self.path / LOCK, f"trains into {self.path}"):
-                sweep(self.path, everything=True)
+                for place in (self.path, self.checkpoints.folder):
+                    sweep(place, everything=True)
                 yield
         finally:
             if not (self.path / CONFIG).exists():

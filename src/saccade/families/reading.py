@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import torch
 from PIL import Image
@@ -161,8 +161,7 @@ class Pictures(InputReader):
 
     def prepare(self, items: Sequence[Picture], facts: ModelFacts) -> Prepared:
         """The pictures laid into the network input: one tensor (B,3,H,W)."""
-        if (wanted := facts.preprocessing) is None:
-            raise CheckpointError(f"'{facts.architecture}' has no preprocessing, so its input size is unknown")
+        wanted = _preprocessing_of(facts)
         inputs, canvas, sizes = zip(*(prepare(picture, wanted.size, wanted.fill) for picture in items))
         stacked = torch.stack(inputs)  # (B,3,H,W)
         # With the channels together a CPU's convolutions are twice as fast.
@@ -172,12 +171,12 @@ class Pictures(InputReader):
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
         """Noisy pictures (B,3,H,W), bright ones and dark ones."""
         generator = torch.Generator().manual_seed(seed)
-        images = torch.rand(count, 3, *cast(Preprocessing, facts.preprocessing).size, generator=generator)
+        images = torch.rand(count, 3, *_preprocessing_of(facts).size, generator=generator)
         return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
 
     def input_spec(self, facts: ModelFacts) -> dict[str, object]:
         """Size, border and colours of the network input."""
-        wanted = cast(Preprocessing, facts.preprocessing)
+        wanted = _preprocessing_of(facts)
         return {
             "size": list(wanted.size),
             "fill": wanted.fill,
@@ -185,6 +184,13 @@ class Pictures(InputReader):
             "range": [0.0, 1.0],
             "fit": "resized undistorted to fit inside (bilinear, antialiased), centred, the border filled",
         }
+
+
+def _preprocessing_of(facts: ModelFacts) -> Preprocessing:
+    """How pictures become the input of a model, where its folder says so."""
+    if facts.preprocessing is None:
+        raise CheckpointError(f"'{facts.architecture}' has no preprocessing, so its input size is unknown")
+    return facts.preprocessing
 
 
 PICTURES = Pictures()

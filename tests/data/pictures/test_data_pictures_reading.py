@@ -1,6 +1,7 @@
 """Pictures in: every way in, every colour mode, every way to be damaged."""
 
 import io
+import os
 import struct
 import zlib
 from pathlib import Path
@@ -70,6 +71,18 @@ def test_every_way_in_gives_the_same_pixels(tmp_path: Path) -> None:
     assert read_picture(path).name == str(path)
     assert read_picture(path).stem == "corners"
     assert read_picture(read_picture(path)).name == str(path)
+
+
+def test_an_open_file_is_read_from_where_it_stands_and_can_be_read_again(tmp_path: Path) -> None:
+    file = io.BytesIO(b"before" + encoded(Image.fromarray(CORNERS)))
+    file.seek(6)
+    for _ in range(2):
+        assert np.array_equal(pixels(read_picture(file)), CORNERS)
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as end:
+        end.write(encoded(Image.fromarray(CORNERS)))
+    with os.fdopen(reader, "rb") as pipe:
+        assert np.array_equal(pixels(read_picture(pipe)), CORNERS)
 
 
 def test_grey_arrays_and_tensors_become_rgb() -> None:

@@ -86,6 +86,16 @@ def test_run_lengths_as_numbers_and_as_text(tmp_path: Path, counts: object) -> N
     assert marked.astype(int).tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
 
 
+def test_run_lengths_know_the_size_of_a_picture_that_does_not_say_it(tmp_path: Path) -> None:
+    runs = {"size": [4, 3], "counts": [5, 2, 5]}
+    path = annotated(tmp_path, {"image_id": 1, "category_id": 7, "segmentation": runs}, size=(4, 3))
+    content = json.loads(path.read_text())
+    for image in content["images"]:
+        del image["height"], image["width"]
+    path.write_text(json.dumps(content))
+    assert mask_of(read(path)).sum() == 2
+
+
 def encoded(lengths: list[int]) -> str:
     """COCO's string, written after its definition."""
     text = ""

@@ -152,7 +152,14 @@ def one_pixel(folder):
     Image.fromarray(pixels).save(first_twin(folder))
 
 
+def nameless_object(folder):
+    twins = json.loads((folder / "truth.jsonl").read_text().splitlines()[0])["twins"]
+    del twins["other_moved"]["object"]
+    edited(folder, twins=twins)
+
+
 BROKEN = {
+    "a twin without its object": (nameless_object, "line 1"),
     "broken line": (broken_line, "line 2"),
     "other order": (swapped_lines, "of digest"),
     "leads out": (lambda folder: edited(folder, image="../../secret.png"), "leads out of the folder"),

@@ -196,7 +196,8 @@ def _check(row: Any) -> None:
         "questions": len(asked) == 2
         and tuple(each["object"] for each in asked) == pair
         and all(isinstance(each[key], str) for each in asked for key in ("query", "answer")),
-        "twins": len(row["twins"]) == len(TWINS) and all(len(twin["answers"]) == 2 for twin in shown[1:]),
+        "twins": len(row["twins"]) == len(TWINS)
+        and all(len(twin["answers"]) == 2 and "object" in twin for twin in shown[1:]),
         "image or mask, which leads out of the folder": not any(
             (named := PurePosixPath(each[key])).is_absolute() or ".." in named.parts or "\\" in each[key]
             for each in shown

@@ -91,6 +91,8 @@ def read_picture(source: Source, *, name: str | None = None) -> Picture:
         name, data = name or str(getattr(source, "name", "picture")), source.read(_MOST_BYTES + 1)
         if not isinstance(data, bytes):
             raise DataError(f"{name}: opened as text; open it as a binary file, with mode 'rb'")
+        if getattr(source, "seekable", bool)():
+            source.seek(-len(data), os.SEEK_CUR)  # so that it can be read again; a pipe cannot
         return _from_bytes(data, name)
     raise DataError(f"a picture is a path, bytes, a PIL image, an array or a tensor; found {type(source).__name__}")
 

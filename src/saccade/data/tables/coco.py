@@ -114,9 +114,13 @@ def _box(annotations: Sequence[Mapping[str, Any]]) -> list[float] | None:
 
 def _mask(annotations: Sequence[Mapping[str, Any]], image: Mapping[str, Any]) -> Mask | None:
     """All segmentations of a picture in one (H,W); None where there is none."""
-    parts = [annotation["segmentation"] for annotation in annotations if annotation.get("segmentation")]
-    masks = [segmentation(part, (int(image["height"]), int(image["width"]))) for part in parts]
-    return np.logical_or.reduce(masks) if masks else None
+    drawn: Mask | None = None
+    for part in filter(None, (annotation.get("segmentation") for annotation in annotations)):
+        says_size = isinstance(part, dict) and "height" not in image  # run lengths know it themselves
+        height, width = part["size"] if says_size else (image["height"], image["width"])
+        mask = segmentation(part, (int(height), int(width)))
+        drawn = mask if drawn is None else drawn | mask
+    return drawn
 
 
 def segmentation(parts: Any, size: tuple[int, int]) -> Mask:

@@ -288,9 +288,10 @@ class CaptionFiles(ImageSplit):
                 ids.append(torch.tensor([*encoded, END], dtype=torch.int32))
                 pictures.append(number)
         self.leave_out(strange, len(ids), "caption")
-        self._words = pad_sequence(ids, batch_first=True, padding_value=NO_WORD)  # (N,T)
+        self._words = torch.cat(ids)  # one behind the other: a single long caption must not widen all
         self._picture_of_caption = torch.tensor(pictures, dtype=torch.long)  # (N,)
-        self.lengths = (self._words != NO_WORD).sum(1)  # (N,) steps of each caption: its words and the end
+        self.lengths = torch.tensor([len(each) for each in ids])  # (N,) steps of each caption: its words and the end
+        self._end = self.lengths.cumsum(0)  # (N,)
 
     @property
     def size(self) -> int:
@@ -309,8 +310,9 @@ class CaptionFiles(ImageSplit):
 
     def captions(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """The captions ``numbers`` (B,) alone: their words (B,T), and the number of the picture of each (B,)."""
-        words = self._words[numbers, : int(self.lengths[numbers].max())].long()
-        return words, self._picture_of_caption[numbers]
+        places = zip((self._end - self.lengths)[numbers].tolist(), self._end[numbers].tolist())
+        words = [self._words[start:end].long() for start, end in places]
+        return pad_sequence(words, batch_first=True, padding_value=NO_WORD), self._picture_of_caption[numbers]
 
     def of_pictures(self, indices: Tensor) -> CaptionBatch:
         """The pictures ``indices`` (B,), each with the first of its captions."""

@@ -280,7 +280,7 @@ def _listed(path: Path) -> dict[str, str]:
     split_of: dict[str, str] = {}
     for split, names in FLICKR_LISTS.items():
         file = _first_file(*(path / folder / name for folder in FLICKR_TEXTS for name in names))
-        for line in [] if file is None else file.read_text(encoding="utf-8-sig").split():
+        for line in [] if file is None else file.read_bytes().decode("utf-8-sig", "surrogateescape").split():
             if split_of.setdefault(stem := Path(line).stem, split) != split:
                 raise DataError(f"{file}: {stem} is listed for {split_of[stem]} too; a picture is in one split only")
     if not split_of:
