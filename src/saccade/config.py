@@ -45,9 +45,12 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
             at = f"{where}.{key}" if where else str(key)
             raise ConfigError(f"unknown setting '{at[:LONGEST_SHOWN]}': {nearest(str(key), fields)}")
     built = {key: _convert(hints[key], value, f"{where}.{key}" if where else key) for key, value in values.items()}
+    required = [name for name, field in fields.items() if field.default is field.default_factory is dataclasses.MISSING]
+    if missing := [name for name in required if name not in built]:
+        raise ConfigError(f"{where or cls.__name__}: missing {', '.join(missing)}")
     try:
         return cls(**built)
-    except (ValueError, TypeError, ArithmeticError) as error:  # a setting is missing, or its __post_init__ refused
+    except (ValueError, TypeError, ArithmeticError) as error:  # its __post_init__ refused
         raise ConfigError(f"{where or cls.__name__}: {error}") from error
 
 
