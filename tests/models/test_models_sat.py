@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.errors import ConfigError, DataError
 from saccade.families import model_spec
 from saccade.losses.captions import hard_attention_loss, word_log_likelihood
 from saccade.models.sat import SatModel
@@ -206,12 +206,3 @@ def test_the_bound_of_a_model_is_below_its_marginal(seed: int) -> None:
 def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         model_spec("sat-soft").build(wrong)
-
-
-@pytest.mark.parametrize("shape", [(4, 41, 32), (4, 42, 31), (42, 32), (4, 32, 6, 7)])
-def test_features_of_another_make_are_refused(shape: tuple[int, ...]) -> None:
-    _, words = batch()
-    with pytest.raises(ShapeError, match="features"):
-        build().teacher_force(torch.rand(shape), words)
-    with pytest.raises(ShapeError, match="features"):
-        build().caption(torch.rand(shape))

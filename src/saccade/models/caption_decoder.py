@@ -11,7 +11,7 @@ Eq. (6, 13)  ẑ_t = Σ_i α_ti a_i                                             
 Eq. (8, 9)   s_t ~ Categorical(α_t), ẑ_t = a_s                                      :meth:`CaptionDecoder.look`
 Sec. 4.2.1   ẑ_t scaled by β_t = σ(f_β(h_t-1)); the paper does not number it        :meth:`CaptionDecoder.look`
 Sec. 3.1.2   c_0 = f_init,c(mean_i a_i), h_0 = f_init,h(mean_i a_i)                 :meth:`CaptionDecoder.init_state`
-Eq. (7)      p(y_t) ∝ exp(L_o(E y_t-1 + L_h h_t + L_z ẑ_t))                         :class:`DeepOutput`
+Eq. (7)      p(y_t) ∝ exp(L_o(E y_t-1 + L_h h_t + L_z ẑ_t))                         :class:`WordOutput`
 ===========  =====================================================================  ===============================
 
 What does not depend on the word is computed once: W_a a of Eq. (4) once for a picture, and of a given caption W E y and

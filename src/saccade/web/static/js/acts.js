@@ -5,7 +5,7 @@ import { floatsFromBase64 } from "./floats.js";
 import { IDENTITY } from "./frames.js";
 
 export const TOTAL = "total";
-const SPAN = 0.5; // as in saccade.show.scaling
+const SPAN = 0.5; // as in saccade.show.colours
 
 /** The acts of a view in the order they happened, those that never took place left out, the total last. */
 export function actsOf(view) {
