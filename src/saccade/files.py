@@ -24,7 +24,7 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
@@ -174,8 +174,8 @@ def recover(path: Path) -> None:
                 shutil.rmtree(old, ignore_errors=True)
 
 
-def sweep(folder: Path, *, everything: bool = False) -> None:
-    """Remove drafts from ``folder`` that are a week old, or ``everything`` because the caller holds a lock.
+def sweep(folder: Path, *, everything: bool = False, own: Collection[str] = ()) -> None:
+    """Remove drafts from ``folder`` that are a week old; of what a lock guards all: ``everything``, or ``own`` names.
 
     A folder that a killed writer left between two renames is put in place.
     """
@@ -185,7 +185,7 @@ def sweep(folder: Path, *, everything: bool = False) -> None:
                 recover(_place(draft))
                 if not os.path.lexists(_place(draft)):
                     continue  # it may be the only copy
-            if everything or time.time() - draft.lstat().st_mtime > _WEEK:
+            if everything or _place(draft).name in own or time.time() - draft.lstat().st_mtime > _WEEK:
                 shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 
 

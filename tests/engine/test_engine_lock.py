@@ -12,6 +12,7 @@ from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 from saccade.engine import fit
 from saccade.engine.run_folder import LOCK, RunFolder
 from saccade.errors import CheckpointError, OutputError
+from saccade.files import growing
 
 QUIET = {"device": "cpu", "progress": "quiet"}
 
@@ -87,6 +88,15 @@ def test_a_model_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
     result = fit(TinyTask(), tiny_recipe(), out, resume=True, **QUIET)
     assert result.model == out / "model"
     assert _names(out / "model") == {"facts.json", "model.safetensors"}
+
+
+def test_what_another_process_writes_into_the_run_is_not_swept(tmp_path):
+    fit(TinyTask(), tiny_recipe(), tmp_path / "run", **QUIET)
+    with growing(tmp_path / "run" / "scores.json") as draft:
+        draft.write_text("{}")
+        with RunFolder(tmp_path / "run").locked():
+            pass
+    assert (tmp_path / "run" / "scores.json").read_text() == "{}"
 
 
 def test_a_checkpoint_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):

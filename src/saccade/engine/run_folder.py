@@ -93,8 +93,8 @@ class RunFolder:
         make_folder(self.path)
         try:
             with locked(self.path / LOCK, f"trains into {self.path}"):
-                for place in (self.path, self.checkpoints.folder):
-                    sweep(place, everything=True)
+                sweep(self.path, own=(CONFIG, DATA, METRICS, self.model.name))  # others may write there meanwhile
+                sweep(self.checkpoints.folder, everything=True)
                 yield
         finally:
             if not (self.path / CONFIG).exists():
