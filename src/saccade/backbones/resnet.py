@@ -221,8 +221,7 @@ class PreActivationUnit(nn.Module):
         residual: Tensor = self.conv1(active)
         residual = self.conv2(self.norm2(residual).relu_())
         residual = self.conv3(self.norm3(residual).relu_())
-        residual += features if self.project is None else self.project(active)
-        return residual
+        return residual + (features if self.project is None else self.project(active))
 
 
 def stem(kind: Stem, channels: int) -> nn.Sequential:
