@@ -3,7 +3,7 @@
 Making thousands of scenes at once costs a fraction of making them batch by batch, above all on a GPU, and a finite
 set is asked for the same scenes in every epoch. So scenes are made in aligned chunks, and the chunks last used stay
 on the device as bytes, up to a limit. A batch of neighbours, as training on fresh scenes asks for, is a slice of its
-chunk and costs nothing.
+chunk and costs nothing. On a GPU the next chunk of an endless stream is made while this one is used.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,7 +22,7 @@ from torch import Tensor
 from saccade.data.pictures.export import Written, write_pictures
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.scenes.layout import Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
+from saccade.data.scenes.layout import GlyphLayout, Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.tables.sampling import as_rows, first_numbers
@@ -28,6 +30,7 @@ from saccade.data.tables.splits import SPLITS, Split, checked_split
 
 CACHE_BYTES = 256 << 20  # limit for the pictures kept; at least one chunk always is
 _CHUNK = {"cpu": 512, "cuda": 8192}  # without kernels a GPU needs some 3 GB for a moment to make 8192
+_SETTLED = 16  # batches before work in the background begins: the first steps compile, and both at once may hang
 _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
 
 
@@ -61,6 +64,9 @@ class GlyphStream(ABC, Generic[Layout]):
             self.chunk = max(1, min(self.chunk, length))
         self._kept_at_most = max(1, CACHE_BYTES // (self.chunk * 3 * spec.size**2))
         self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
+        # A CPU has no hands free while it trains, and a finite set is soon made.
+        self._ahead = Prefetcher(self._make, self.device) if length is None and self.device.type == "cuda" else None
+        self._asked = 0
 
     @abstractmethod
     def _draw(self, numbers: Tensor) -> tuple[Layout, Tensor]:
@@ -68,6 +74,7 @@ class GlyphStream(ABC, Generic[Layout]):
 
     def scenes(self, numbers: Tensor) -> tuple[Layout, Tensor]:
         """The scenes ``numbers`` (B,), repeats allowed: layout and pictures (B, 3, H, W) uint8, for reading only."""
+        self._asked += 1
         numbers = numbers.cpu()  # chunk arithmetic is host work
         chunks = torch.unique(numbers // self.chunk).tolist()
         missing = [chunk for chunk in chunks if chunk not in self._chunks]
@@ -76,6 +83,9 @@ class GlyphStream(ABC, Generic[Layout]):
             layout, images = self._draw(wanted.to(self.device))
         else:
             layout, images, row = self._from_chunks(chunks, numbers)
+            well_in = int(numbers.max()) % self.chunk >= self.chunk // 4
+            if self._ahead is not None and self._asked > _SETTLED and well_in:
+                self._ahead.start(chunks[-1] + 1)
         rows = as_rows(row, self.device)
         return layout[rows], images[rows]
 
@@ -115,13 +125,29 @@ class GlyphStream(ABC, Generic[Layout]):
 
     def _chunk(self, number: int) -> tuple[Layout, Tensor]:
         if number not in self._chunks:
-            start = number * self.chunk
-            stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
-            self._chunks[number] = self._draw(torch.arange(start, stop, device=self.device))
+            made = self._make(number) if self._ahead is None else self._ahead.take(number)
+            if self._ahead is not None and self.device.type == "cuda":
+                _belongs_here(*made)
+            self._chunks[number] = made
             while len(self._chunks) > self._kept_at_most:
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(number)
         return self._chunks[number]
+
+    def _make(self, number: int) -> tuple[Layout, Tensor]:
+        start = number * self.chunk
+        stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
+        return self._draw(torch.arange(start, stop, device=self.device))
+
+
+def _belongs_here(layout: GlyphLayout, images: Tensor) -> None:
+    """Memory that another CUDA stream has filled is not given back to it before this one is done with it.
+
+    Batches are slices of it, and may be kept for longer than the chunk is.
+    """
+    stream = torch.cuda.current_stream(images.device)
+    for part in (*layout.tensors().values(), images):
+        part.record_stream(stream)
 
 
 class SplitStream(GlyphStream[Layout]):
@@ -184,3 +210,51 @@ class SceneStream(GlyphStream[SceneLayout]):
     def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
         layout = sample_layout(self.spec, self.glyphs, self.seed, numbers)
         return layout, render(layout)
+
+
+Made = TypeVar("Made")
+
+
+class Prefetcher(Generic[Made]):
+    """Makes one numbered thing in advance; one at a time.
+
+    Args:
+        make: number → the thing; a function of the number alone.
+        device: where it is made.
+    """
+
+    def __init__(self, make: Callable[[int], Made], device: torch.device) -> None:
+        self._make, self._device = make, device
+        self._worker: ThreadPoolExecutor | None = None
+        self._stream: torch.cuda.Stream | None = None
+        self._coming: tuple[int, Future[tuple[Made, torch.cuda.Event | None]]] | None = None
+
+    def start(self, number: int) -> None:
+        """Begin to make ``number``, unless that has begun already."""
+        if self._coming is not None and self._coming[0] == number:
+            return
+        if self._worker is None:
+            self._worker = ThreadPoolExecutor(1, thread_name_prefix="ahead")
+        now = None
+        if self._device.type == "cuda":
+            # torch has no types here
+            self._stream = self._stream or torch.cuda.Stream(self._device)  # type: ignore[no-untyped-call]
+            now = torch.cuda.current_stream(self._device).record_event()
+        self._coming = number, self._worker.submit(self._work, number, now)
+
+    def take(self, number: int) -> Made:
+        """The thing called ``number``: the one begun, once it is ready, or one made now."""
+        coming, self._coming = self._coming, None
+        if coming is None or coming[0] != number:
+            return self._make(number)
+        made, ready = coming[1].result()
+        if ready is not None:
+            torch.cuda.current_stream(self._device).wait_event(ready)
+        return made
+
+    def _work(self, number: int, not_before: torch.cuda.Event | None) -> tuple[Made, torch.cuda.Event | None]:
+        with torch.no_grad(), torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
+            if self._stream is not None and not_before is not None:
+                self._stream.wait_event(not_before)
+            made = self._make(number)
+            return made, None if self._stream is None else self._stream.record_event()
