@@ -9,7 +9,7 @@ PYTEST_OPTIONS = -n 2 --dist loadfile --no-loadscope-reorder
 MINUTES ?= 10
 PARTS   ?= many_machines published_models
 
-.PHONY: run test tests test-extras quick lint docs bench fuzz tables chromium wheel wheel-open release-check install clean
+.PHONY: run test tests test-all test-extras quick lint docs bench fuzz tables chromium wheel wheel-open release-check install clean
 
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
@@ -22,6 +22,9 @@ tests: $(DEV)  ## the same without lint and types
 	COVERAGE_CORE=$$($(BIN)/python -c 'import sys; print("sysmon" if sys.version_info >= (3, 12) else "ctrace")') \
 	  $(BIN)/pytest $(PYTEST_OPTIONS) $(COVER)
 	$(if $(COVER),@$(BIN)/coverage report | awk 'NR <= 12 || /^TOTAL/')
+
+test-all: $(DEV)  ## with the tests that are marked long: exports and graphs of every model, compiled steps, processes
+	$(BIN)/pytest $(PYTEST_OPTIONS) --all
 
 test-extras: $(DEV)  ## what needs timm, transformers or ray, in environments of their own; says why where they cannot be had (PARTS=many_machines for one)
 	tools/test_extras.sh $(PARTS)

@@ -31,7 +31,6 @@ from saccade.models.folder import load_model, save_model
 from saccade.models.sat import SatModel
 from saccade.models.story import StoryModel
 from saccade.trace import (
-    AttentionTrace,
     CaptionOutput,
     LabelOutput,
     Look,
@@ -44,15 +43,20 @@ from tiny_models import STORY_WORDS, example_batch, named, tiny_facts, tiny_mode
 
 Inputs = dict[str, Tensor]
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "labels": {"multi_label": True, "prior": True},
-    "mobilenetv2": {"backbone": "mobilenetv2", "through": "block7"},  # four resolutions up to that stage
-    "plain": {"gate": False, "deep_output": False},
-    "layerwise": {"tying": "layerwise", "encoding": "position", "mask": True},
-    "naive": {"mask_type": "spatial", "residual": False},
-    "choice": {"gate": "softmax", "passes": 3, "answer_words": 2},
+VARIANTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "labels": ({"multi_label": True, "prior": True}, ("soft", "hattnet-ctx", "stn")),
+    "mobilenetv2": (
+        {"backbone": "mobilenetv2", "through": "block7"},  # four resolutions up to that stage
+        ("soft", "hattnet-ctx", "probe", "racnn", "hsal", "sat-soft"),
+    ),
+    "plain": ({"gate": False, "deep_output": False}, ("sat-soft",)),
+    "layerwise": ({"tying": "layerwise", "encoding": "position", "mask": True}, ("memn2n",)),
+    "naive": ({"mask_type": "spatial", "residual": False}, ("ran",)),
+    "choice": ({"gate": "softmax", "passes": 3, "answer_words": 2}, ("dmn",)),
 }
-"""Other settings for every model whose Config has these fields."""
+"""Other settings, and the models that are tested with them too."""
+KINDS = ("soft", "hattnet-ctx", "stn", "ran", "racnn", "hsal", "sat-soft", "memn2n")
+"""A model of each kind; what is slow and the same for all is tested with the others by ``make test-all``."""
 WRONG: dict[str, Any] = {
     "dropout": 1.0,
     "samples": 1,
@@ -63,8 +67,6 @@ WRONG: dict[str, Any] = {
     "side": 2.0,
 }
 """A value that every model with such a field must refuse; whole numbers are in ``test_models_io_hostile``."""
-ONE_BACKBONE = {"stn", "stn-tuned"}
-"""Models that are tied to the small stack."""
 ONE_SIZE = {"stn", "stn-tuned", "hsal", "multiset-counts", "sat-soft", "sat-hard", "racnn"}
 """Models that are built for pictures of one size, and refuse others."""
 OTHER_SIZE = (62, 68)
@@ -74,14 +76,6 @@ OTHER_SIZE = (62, 68)
 def fields_of(name: str) -> set[str]:
     """The settings that a model has."""
     return {field.name for field in dataclasses.fields(models()[name].resolve().Config)}
-
-
-def models_with(*settings: str, leave_out: set[str] = frozenset()) -> list[str]:
-    """The models whose Config has all these fields; an error where there is none, as nothing would be tested."""
-    found = [name for name in sorted(models()) if fields_of(name) >= set(settings) and name not in leave_out]
-    if not found:
-        raise LookupError(f"no model of the catalog has the settings {', '.join(settings)}: mend the table")
-    return found
 
 
 def models_that_are(kind: type) -> list[str]:
@@ -94,15 +88,10 @@ def models_that_are(kind: type) -> list[str]:
 
 every_model = pytest.mark.parametrize("name", sorted(models()))
 every_variant = pytest.mark.parametrize(
-    "name",
-    [
-        *sorted(models()),
-        *(
-            f"{name}/{variant}"
-            for variant, settings in VARIANTS.items()
-            for name in models_with(*settings, leave_out=ONE_BACKBONE if "backbone" in settings else set())
-        ),
-    ],
+    "name", [*sorted(models()), *(f"{name}/{variant}" for variant, (_, names) in VARIANTS.items() for name in names)]
+)
+of_each_kind = pytest.mark.parametrize(
+    "name", [name if name in KINDS else pytest.param(name, marks=pytest.mark.long) for name in sorted(models())]
 )
 
 WITHOUT_LOOKS = {"story-lstm"}
@@ -115,6 +104,7 @@ BLIND = {"blind"}
 SAID = ("<end>", "<unknown>", "red", "green", "blue")
 """The vocabulary of the tiny captioners."""
 OVERFIT_STEPS = 400
+SAME = {"rtol": 0.0, "atol": 0.0}
 BATCH = 16
 
 
@@ -131,7 +121,7 @@ def _built(name: str, seed: int) -> Any:
 def changes(name: str) -> dict[str, Any]:
     """The settings in which NAME/VARIANT differs from ``tiny()``."""
     name, _, variant = name.partition("/")
-    settings = VARIANTS[variant] if variant else {}
+    settings = VARIANTS[variant][0] if variant else {}
     sized = "backbone" in settings and "input_size" in fields_of(name)
     return {**settings, **({"input_size": OTHER_SIZE} if sized else {})}
 
@@ -193,40 +183,28 @@ def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: 
     assert together.logits.shape[0] == 6
 
 
-@every_model
-def test_defaults_of_an_entry_give_way_to_what_is_said(name: str) -> None:
-    spec = models()[name]
-    for key, value in spec.defaults.items():
-        plain = getattr(spec.resolve().Config(), key)
-        assert getattr(spec.build().config, key) == value != plain
-        assert getattr(spec.build({key: plain}).config, key) == plain
+def test_defaults_of_an_entry_give_way_to_what_is_said() -> None:
+    for spec in models().values():
+        for key, value in spec.defaults.items():
+            plain = getattr(spec.resolve().Config(), key)
+            assert getattr(spec.build().config, key) == value != plain
+            assert getattr(spec.build({key: plain}).config, key) == plain
 
 
 @every_variant
-def test_forward_wraps_what_forward_raw_computes(name: str) -> None:
+def test_forward_wraps_what_forward_raw_computes_in_a_valid_trace(name: str) -> None:
     model, (inputs, labels) = build(name).eval(), batch(name)
     raw, output = model.forward_raw(**inputs), model(**inputs)
-    assert isinstance(output, Output)
-    assert all(type(tensor) is Tensor for tensor in named(raw).values())
-    assert_same(raw, output.aux, rtol=0, atol=0)
+    trace = output.trace.validate()
+    assert_same(raw, output.aux, **SAME)
     assert output.logits is output.aux.logits
     assert output.logits.shape == (len(labels), *shape_of_logits(model))
     assert output.logits.isfinite().all()
-    for look in output.trace.looks:
-        if look.weights is not None:
-            assert torch.equal(look.weights, raw.acts[look.name].weights)
-
-
-@every_variant
-def test_traces_are_valid(name: str) -> None:
-    model, (inputs, labels) = build(name).eval(), batch(name)
-    trace = model(**inputs).trace.validate()
-    assert isinstance(trace, AttentionTrace)
-    assert len(trace) == len(labels)
-    assert trace.total == type(model).total
+    assert (len(trace), trace.total) == (len(labels), type(model).total)
     for one in trace:
         one.validate()
     for look in trace.looks:
+        assert look.weights is None or torch.equal(look.weights, raw.acts[look.name].weights)
         for step in steps_of(look):
             step.validate()
     if trace.image_size is not None:
@@ -249,17 +227,23 @@ def test_the_answer_is_the_best_logit(name: str) -> None:
     assert torch.equal(output.trace.answer, best)
 
 
+def doubled(inputs: Inputs) -> Inputs:
+    return {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
+
+
 @every_variant
 def test_examples_do_not_see_each_other(name: str) -> None:
     """One by one is the same as together; in double precision, as in single the order of sums shows in a deep model."""
-    model, (inputs, labels) = build(name).eval().double(), batch(name)
-    inputs = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
+    model, (inputs, labels) = build(name).eval(), batch(name)
     with torch.no_grad():
-        together = model.forward_raw(**inputs)
+        single, model = model.forward_raw(**inputs), model.double()
+        together = model.forward_raw(**doubled(inputs))
         for index in range(len(labels)):
             here = slice(index, index + 1)
-            alone = model.forward_raw(**part(inputs, here))
+            alone = model.forward_raw(**part(doubled(inputs), here))
             assert_same(alone, together[here], rtol=1e-5, atol=1e-5)
+    assert together.logits.dtype == torch.float64
+    torch.testing.assert_close(together.logits, single.logits.double(), rtol=1e-3, atol=1e-4)
 
 
 def steps_of(look: Look) -> list[Look]:
@@ -299,44 +283,21 @@ def test_encoding_once_is_enough(name: str) -> None:
         assert_same(model.ask(encoding, query), model.forward_raw(source(inputs), query), rtol=1e-6, atol=1e-6)
 
 
-@every_variant
-def test_double_precision(name: str) -> None:
+@pytest.mark.parametrize("name", models_that_are(ImageModel))
+def test_pictures_of_other_sizes(name: str) -> None:
+    """Odd and non-square sizes; a model that is built for one size says so."""
     model, (inputs, _) = build(name).eval(), batch(name)
-    single = model(**inputs)
-    wide = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
-    double = model.double()(**wide)
-    double.trace.validate()
-    assert double.logits.dtype == torch.float64
-    torch.testing.assert_close(double.logits, single.logits.double(), rtol=1e-3, atol=1e-4)
+    for more in ((0, 1), (7, 0), (13, 30)):
+        images = F.pad(inputs["images"], (0, more[1], 0, more[0]))
+        if name in ONE_SIZE:
+            with pytest.raises(ShapeError, match="one size"):
+                model(**{**inputs, "images": images})
+        else:
+            output = model(**{**inputs, "images": images})
+            assert output.trace.validate().image_map().shape == (len(output.logits), *images.shape[-2:])
 
 
-other_sizes = pytest.mark.parametrize("more", [(0, 1), (7, 0), (13, 30)])
-
-
-def padded(name: str, more: tuple[int, int]) -> Inputs:
-    """A batch whose pictures are so much higher and wider than the model's own."""
-    inputs, _ = batch(name)
-    return {**inputs, "images": F.pad(inputs["images"], (0, more[1], 0, more[0]))}
-
-
-@pytest.mark.parametrize("name", [name for name in models_that_are(ImageModel) if name not in ONE_SIZE])
-@other_sizes
-def test_pictures_of_other_sizes(name: str, more: tuple[int, int]) -> None:
-    """Odd and non-square sizes."""
-    inputs = padded(name, more)
-    output = build(name).eval()(**inputs)
-    assert output.trace.validate().image_map().shape == (len(output.logits), *inputs["images"].shape[-2:])
-
-
-@pytest.mark.parametrize("name", sorted(ONE_SIZE))
-@other_sizes
-def test_pictures_of_other_sizes_are_refused(name: str, more: tuple[int, int]) -> None:
-    """By a model that is built for one size, in words."""
-    with pytest.raises(ShapeError, match="the one size this model was built for"):
-        build(name).eval()(**padded(name, more))
-
-
-@every_variant
+@every_model
 def test_a_constant_picture_does_no_harm(name: str) -> None:
     model, (inputs, _) = build(name).eval(), batch(name)
     still = {key: torch.zeros_like(tensor) if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
@@ -359,7 +320,7 @@ def test_untrained_attention_prefers_nothing_much(name: str) -> None:
             assert 0.1 < look.weights.mean() < 0.9
 
 
-@every_variant
+@every_model
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_gpu_computes_the_same(name: str) -> None:
@@ -391,14 +352,6 @@ def test_every_parameter_receives_gradient(name: str) -> None:
             assert parameter.grad.abs().sum() > 0, parameter_name
 
 
-@every_variant
-def test_it_can_be_handed_to_another_process(name: str) -> None:
-    """As training on several devices does where it spawns them."""
-    model, (inputs, _) = build(name).eval(), batch(name)
-    other = pickle.loads(pickle.dumps(model))
-    assert_same(model.forward_raw(**inputs), other.forward_raw(**inputs), rtol=0, atol=0)
-
-
 def kept_with(model: Any, inputs: Inputs) -> dict[str, Any]:
     """What a folder says of a model: its words, and how pictures are made ready, if it reads any."""
     if isinstance(model, StoryModel):
@@ -410,9 +363,10 @@ def kept_with(model: Any, inputs: Inputs) -> dict[str, Any]:
 
 @every_variant
 def test_a_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
-    """Settings and weights travel together, whatever the settings."""
+    """Settings and weights travel together, whatever the settings; and to another process, as training may send it."""
     model, (inputs, _) = build(name), batch(name, BATCH)
     model.train()(**inputs)
+    assert_same(pickle.loads(pickle.dumps(model.eval())).forward_raw(**inputs), model.forward_raw(**inputs), **SAME)
     facts = tiny_facts(
         architecture=name.partition("/")[0],
         model=to_dict(model.config),
@@ -420,7 +374,7 @@ def test_a_folder_gives_the_model_back(name: str, tmp_path: Path) -> None:
     )
     save_model(model, tmp_path / "model", facts)
     loaded, _ = load_model(tmp_path / "model")
-    assert_same(loaded.forward_raw(**inputs), model.eval().forward_raw(**inputs), rtol=0, atol=0)
+    assert_same(loaded.forward_raw(**inputs), model.forward_raw(**inputs), **SAME)
 
 
 def loss_of(raw: ModelOutput, labels: Tensor) -> Tensor:
@@ -518,7 +472,7 @@ class _Raw(nn.Module):
         return self.model.forward_raw(**inputs)  # type: ignore[operator]
 
 
-@every_model
+@of_each_kind
 @pytest.mark.no_cover
 def test_export_for_any_batch_size(name: str) -> None:
     model, (inputs, _) = build(name).eval(), batch(name, 3)
@@ -529,7 +483,7 @@ def test_export_for_any_batch_size(name: str) -> None:
         assert_same(program.module()(given), model.forward_raw(**given), rtol=1e-5, atol=1e-5)
 
 
-@every_model
+@of_each_kind
 @pytest.mark.no_cover
 def test_forward_raw_is_one_graph(name: str) -> None:
     """Compiling must not break the graph; the backend that only captures needs no compiler."""
@@ -540,7 +494,10 @@ def test_forward_raw_is_one_graph(name: str) -> None:
         assert_same(captured(**inputs), model.forward_raw(**inputs), rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(("name", "setting"), [(name, setting) for setting in WRONG for name in models_with(setting)])
-def test_sizes_that_cannot_be_are_named(name: str, setting: str) -> None:
-    with pytest.raises(ConfigError, match=rf"^model\.{setting}\b"):
-        model_spec(name).build({setting: WRONG[setting]})
+@pytest.mark.parametrize("setting", WRONG)
+def test_sizes_that_cannot_be_are_named(setting: str) -> None:
+    names = [name for name in models() if setting in fields_of(name)]
+    assert names
+    for name in names:
+        with pytest.raises(ConfigError, match=rf"^model\.{setting}\b"):
+            model_spec(name).build({setting: WRONG[setting]})

@@ -11,16 +11,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from test_models_common import (
-    FED,
-    assert_same,
-    batch,
-    build,
-    every_model,
-    every_variant,
-    shows_looks,
-    source,
-)
+from test_models_common import FED, KINDS, assert_same, batch, build, every_model, every_variant, shows_looks, source
+from test_models_common import doubled as in_double_precision
 from torch import Tensor
 
 from saccade import geometry
@@ -34,7 +26,6 @@ from saccade.trace import Look, Output
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 USED = ("multiplier", "mixture", "crop")
 """Roles in which a look makes a context."""
-KINDS = ("uniform", "one-hot", "random")
 every_model_with_looks = pytest.mark.parametrize("name", [name for name in sorted(models()) if shows_looks(name)])
 
 
@@ -50,8 +41,7 @@ def doubled(name: str, **settings: Any) -> tuple[Any, dict[str, Tensor]]:
         torch.manual_seed(0)
         model = type(model)(dataclasses.replace(model.config, **settings))
     inputs, _ = batch(name)
-    wide = {key: tensor.double() if tensor.is_floating_point() else tensor for key, tensor in inputs.items()}
-    return model.double().eval(), wide
+    return model.double().eval(), in_double_precision(inputs)
 
 
 def other(look: Look, kind: str, inputs: dict[str, Tensor]) -> Tensor:
@@ -134,24 +124,24 @@ def assert_used(output: Output, name: str, given: Tensor) -> None:
 
 
 @every_variant
-@pytest.mark.parametrize("kind", KINDS)
-def test_other_weights_are_used_as_they_are(name: str, kind: str) -> None:
+def test_other_weights_are_used_as_they_are(name: str) -> None:
     """One look at a time, then all of them."""
     model, inputs = doubled(name)
     own = model(**inputs)
-    given = {look.name: other(look, kind, inputs) for look in own.trace.looks}
-    for look, weights in given.items():
-        output = model(**inputs, attention={look: weights})
-        assert_used(output, look, weights)
-        output.trace.validate()
-        if kind == "one-hot":
-            assert (output.logits - own.logits).abs().max() > 1e-6, look
-    together = model(**inputs, attention=given)
-    for look, weights in given.items():
-        assert_used(together, look, weights)
+    for kind in ("uniform", "one-hot", "random"):
+        given = {look.name: other(look, kind, inputs) for look in own.trace.looks}
+        for look, weights in given.items():
+            output = model(**inputs, attention={look: weights})
+            assert_used(output, look, weights)
+            output.trace.validate()
+            if kind == "one-hot":
+                assert (output.logits - own.logits).abs().max() > 1e-6, look
+        together = model(**inputs, attention=given)
+        for look, weights in given.items():
+            assert_used(together, look, weights)
 
 
-@every_variant
+@every_model
 def test_scores_stay_the_models_own(name: str) -> None:
     """Of the first look, and of its first step: what comes later sees what was given before."""
     model, inputs = doubled(name)
@@ -169,7 +159,7 @@ def test_scores_stay_the_models_own(name: str) -> None:
         assert torch.equal(look.scores[here], first.scores[here])
 
 
-@every_variant
+@every_model
 def test_the_answer_has_a_gradient_with_respect_to_given_weights(name: str) -> None:
     """Whatever repeats has one at every step that comes before the last word or label."""
     model, inputs = doubled(name)
@@ -184,26 +174,23 @@ def test_the_answer_has_a_gradient_with_respect_to_given_weights(name: str) -> N
         assert (each.abs().sum(-1) > 0).all(), look.name
 
 
-@every_model
-def test_weights_of_another_shape_are_refused_by_the_name_of_their_look(name: str) -> None:
+@pytest.mark.parametrize("name", KINDS)
+def test_what_fits_no_look_is_refused_by_the_name_of_the_look(name: str) -> None:
+    """Another shape, a number below zero, NaN, and looks that there are not. A frame of a crop may be negative."""
     model, inputs = doubled(name)
-    for look, weights in model(**inputs).trace.as_given().items():
-        expected = ",".join(map(str, weights.shape))
+    trace = model(**inputs).trace
+    for look, weights in trace.as_given().items():
         for wrong in (weights[:1], weights[..., :-1], weights.unsqueeze(1)):
-            with pytest.raises(ShapeError) as caught:
+            expected = rf"'{look}': expected shape \({','.join(map(str, weights.shape))}\), got"
+            with pytest.raises(ShapeError, match=expected):
                 model(**inputs, attention={look: wrong})
-            found = tuple(wrong.shape)
-            assert str(caught.value) == f"attention for look '{look}': expected shape ({expected}), got {found}"
-
-
-@every_model_with_looks
-def test_an_unknown_look_names_the_nearest(name: str) -> None:
-    model, inputs = doubled(name)
-    look, weights = next(iter(model(**inputs).trace.as_given().items()))
-    with pytest.raises(ConfigError, match=f"no look '{look}x': did you mean '{look}'"):
-        model(**inputs, attention={look: weights, f"{look}x": weights})
-    with pytest.raises(ConfigError, match=f"no look 'zzz': choose from .*{look}"):
-        model(**inputs, attention={"zzz": weights})
+        for number in (-0.5, torch.nan) if trace.look(look).kind != "crop" else ():
+            wrong = weights.clone()
+            wrong.view(-1)[0] = number
+            with pytest.raises(DataError, match=look):
+                model(**inputs, attention={look: wrong})
+        with pytest.raises(ConfigError, match=f"no look '{look}x': did you mean '{look}'"):
+            model(**inputs, attention={look: weights, f"{look}x": weights})
 
 
 def test_a_model_without_looks_says_so() -> None:
@@ -359,20 +346,3 @@ def test_the_first_steps_alone_are_used_and_the_later_ones_computed_again(name: 
     assert not torch.allclose(seen.weights[:, told:], before)  # recomputed from what the given steps changed
     frozen = torch.cat([given, before], 1)
     assert torch.equal(model(**inputs, attention={look: frozen}).trace.look(look).weights[:, told:], before)
-
-
-@every_model_with_looks
-def test_weights_below_zero_are_refused(name: str) -> None:
-    """Of frames of crops and of masks that can be negative they are not."""
-    model, inputs = doubled(name)
-    trace = model(**inputs).trace
-    for look in trace.looks:
-        if look.name not in model.look_names or look.kind == "crop":
-            continue
-        given = {key: value.clone() for key, value in look.as_given().items()}
-        given[look.name].view(-1)[0] = -0.5
-        with pytest.raises(DataError, match=f"attention for look '{look.name}': weights are 0 or more, found -0.5"):
-            model(**inputs, attention=given)
-        given[look.name].view(-1)[0] = torch.nan
-        with pytest.raises(DataError, match="found NaN"):
-            model(**inputs, attention=given)
