@@ -84,11 +84,10 @@ ZOOMS = [f"{scale}.{part}" for scale in ("scale2", "scale3") for part in ("emits
     ("name", "options", "looks"),
     [
         ("soft", {}, ["stage2.weights"]),
-        ("hard", {}, ["stage2.weights"]),
-        ("hattnet-ctx", {}, ["stage1.weights", "stage2.weights", "stage3.weights"]),
-        ("stn", {}, ["crop.frame"]),
-        ("stn-tuned", {}, ["crop.frame"]),
-        ("ran", {"prepare": uneven_masks, **UNITS}, ["stage1.weights"]),
+        pytest.param("hard", {}, ["stage2.weights"], marks=pytest.mark.long),
+        pytest.param("stn", {}, ["crop.frame"], marks=pytest.mark.long),
+        pytest.param("stn-tuned", {}, ["crop.frame"], marks=pytest.mark.long),
+        pytest.param("ran", {"prepare": uneven_masks, **UNITS}, ["stage1.weights"], marks=pytest.mark.long),
         ("racnn", {"prepare": proposals_that_move, "through": "layer1"}, ZOOMS),
     ],
 )
@@ -106,7 +105,7 @@ def test_answer_and_looks_are_torchs(name: str, options: dict[str, Any], looks: 
             assert look.frame.flatten(1).std(0).max() > 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Path) -> None:
     folder = saved(tmp_path / "model", "hsal", most=1, glimpses=1)  # two steps: one for a label, one to stop
     sidecar = export(folder, tmp_path / "out")
@@ -170,6 +169,11 @@ def test_the_sidecar_says_what_the_numbers_mean(context: SimpleNamespace) -> Non
     }
     assert told["total"] == "product"
     assert told["scores"][0]["metrics"] == {"accuracy": 0.9}
+
+
+def test_an_export_answers_as_torch(context: SimpleNamespace) -> None:
+    assert list(context.sidecar["outputs"])[3:] == ["stage1.weights", "stage2.weights", "stage3.weights"]
+    assert_same_as_torch(context.model, context.out)
 
 
 def test_no_place_of_this_machine_is_in_the_file(context: SimpleNamespace) -> None:

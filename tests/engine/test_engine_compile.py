@@ -26,8 +26,7 @@ def losses(out: Path, *, compiled: bool) -> list[float]:
     return [entry["values"]["loss"] for entry in read_metrics(out) if entry["kind"] == "train"]
 
 
-@pytest.mark.slow
-@pytest.mark.no_cover
+@pytest.mark.long
 def test_two_compiled_steps_on_a_cpu_have_the_losses_of_plain_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

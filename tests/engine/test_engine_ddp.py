@@ -107,7 +107,7 @@ def test_two_processes_equal_two_micro_batches(tmp_path, accumulated):
     assert_equal_state(tmp_path / "run", accumulated)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_processes_stop_together_and_resume(tmp_path, accumulated):
     said = two_processes(tmp_path, tmp_path / "run", "ddp", signal_at="7")
     assert said.count("stopped signal 16") == 2  # they look at each other's wishes every sixteen steps
@@ -115,7 +115,7 @@ def test_two_processes_stop_together_and_resume(tmp_path, accumulated):
     assert_equal_state(tmp_path / "run", accumulated)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_weights_that_a_loss_does_not_reach_ask_for_another_strategy(tmp_path):
     said = two_processes(tmp_path, tmp_path / "run", "ddp", text=UNTAUGHT)
     assert said.count("phase 'main': its loss gives some weights no gradient") == 2

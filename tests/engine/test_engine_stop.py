@@ -38,7 +38,7 @@ print("stopped", result.stopped, result.step)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_signal_to_a_process_saves_and_says_how_to_go_on(tmp_path, number):
     out = tmp_path / "run"
     process = subprocess.Popen(

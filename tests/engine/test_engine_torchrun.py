@@ -90,7 +90,7 @@ def newest(out: Path) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.extras
-@pytest.mark.skipif("SACCADE_TEST_EXTRAS" not in os.environ, reason="starts 12 processes; make test-extras runs it")
+@pytest.mark.long
 def test_two_nodes_of_two_processes(tmp_path: Path) -> None:
     """One test for all of it, because a start of four processes takes longer than their training."""
     ended = torchrun(tmp_path, tmp_path / "whole")

@@ -227,7 +227,7 @@ FIELDS = st.sampled_from(["model", "encoding", "scene", "question", "picture", "
 ASKED = st.fixed_dictionaries({"model": st.just("words"), "scene": NEARLY, "question": JSON_VALUES | st.just("north")})
 BODIES = st.dictionaries(FIELDS, JSON_VALUES, max_size=6) | JSON_VALUES | NEARLY | ASKED
 ENDPOINTS = st.sampled_from(["/api/ask", "/api/ask_all", "/api/encode", "/api/scene", "/api/models", "/api/records/a"])
-FUZZ = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @FUZZ

@@ -54,7 +54,7 @@ def test_a_memory_network_runs_elsewhere(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("facts", "episode", "memory"),
-    [("words", "gru", 2), ("sentences", "sum", 3)],  # as the paper has it; as dmn-babi, by a second export in a process
+    [("words", "gru", 2), pytest.param("sentences", "sum", 3, marks=pytest.mark.long)],  # as the paper, as dmn-babi
 )
 def test_a_dynamic_memory_network_runs_elsewhere(tmp_path: Path, facts: str, episode: str, memory: int) -> None:
     config = {"size": 8, "embedding": 8, "passes": 2, "gate": "softmax", "stops": True, "answer_words": 2}
