@@ -20,18 +20,16 @@ ODD_VALUES = (None, True, False, [], {}, [[]], [None], {"": None}, {"name": []},
 
 def odd(rng: random.Random) -> Any:
     """A value that nobody expects."""
-    kind = rng.randrange(6)
-    if kind == 0:
-        return rng.choice(ODD_TEXT)
-    if kind == 1:
-        return rng.choice(ODD_NUMBERS)
-    if kind == 2:
-        return copy.deepcopy(rng.choice(ODD_VALUES))
-    if kind == 3:
-        return rng.randrange(-1000, 10**6) if rng.random() < 0.5 else rng.gauss(0, 100)
-    if kind == 4:
-        return nested(rng.choice((3, 60, 70, 200)), rng.random() < 0.5)
-    return [rng.choice(ODD_NUMBERS) for _ in range(rng.randrange(6))]
+    return rng.choice(
+        (
+            rng.choice(ODD_TEXT),
+            rng.choice(ODD_NUMBERS),
+            copy.deepcopy(rng.choice(ODD_VALUES)),
+            rng.gauss(0, 100),
+            nested(rng.choice((3, 60, 70, 200)), rng.random() < 0.5),
+            [rng.choice(ODD_NUMBERS) for _ in range(rng.randrange(6))],
+        )
+    )
 
 
 def nested(depth: int, as_lists: bool = True) -> Any:
@@ -50,20 +48,18 @@ def spoilt_values(rng: random.Random, values: Any, changes: int | None = None) -
         if not places:
             return odd(rng)
         holder, key = rng.choice(places)
-        what = rng.randrange(8)
+        what = rng.randrange(6)
         if what == 0:
             del holder[key]
         elif what == 1 and isinstance(holder, dict):
             holder[str(odd(rng))[:200]] = odd(rng)
-        elif what == 2 and isinstance(holder, list):
-            holder += holder[key : key + 1] * rng.choice((1, 2, 50))
-        elif what == 3 and len(places) > 1:
+        elif what == 1:
+            holder += holder[key : key + 1] * 50
+        elif what == 2:
             other, where = rng.choice(places)
             holder[key] = copy.deepcopy(other[where])
-        elif what == 4 and isinstance(holder[key], (int, float)) and not isinstance(holder[key], bool):
-            holder[key] = rng.choice((holder[key] + 1, -holder[key], str(holder[key]), rng.choice(ODD_NUMBERS)))
-        elif what == 5:
-            holder[key] = [holder[key]] if rng.random() < 0.5 else {"a": holder[key]}
+        elif what == 3:
+            holder[key] = rng.choice(([holder[key]], {"a": holder[key]}, str(holder[key])))
         else:
             holder[key] = odd(rng)
     return values
@@ -89,26 +85,22 @@ def spoilt_bytes(rng: random.Random, data: bytes, others: Sequence[bytes] = ()) 
         if not made:
             return rng.randbytes(rng.randrange(40))
         at = rng.randrange(len(made))
-        size = min(rng.choice((1, 2, 4, 8, 64, 1024)), len(made) - at)
-        what = rng.randrange(8)
-        if what == 0:
-            made[at] ^= 1 << rng.randrange(8)
-        elif what == 1:
-            made[at : at + size] = rng.randbytes(size)
-        elif what == 2:
-            del made[at : at + size]
-        elif what == 3:
-            made[at:at] = made[at : at + size] * rng.choice((1, 2, 30))
-        elif what == 4:
-            made[at : at + size] = bytes(size)
-        elif what == 5:
-            made[at : at + size] = b"\xff" * size
-        elif what == 6:
+        here = slice(at, at + rng.choice((1, 2, 4, 8, 64, 1024)))
+        old, other = made[here], rng.choice(others or (data,))
+        start = rng.randrange(len(other)) if other else 0
+        made[here] = rng.choice(
+            (
+                bytes(byte ^ (1 << rng.randrange(8)) for byte in old),
+                rng.randbytes(len(old)),
+                b"",
+                old * rng.choice((2, 30)),
+                bytes(len(old)),
+                b"\xff" * len(old),
+                other[start : start + len(old)],
+            )
+        )
+        if rng.randrange(8) == 0:
             del made[at:]
-        elif others:
-            other = rng.choice(others)
-            start = rng.randrange(len(other)) if other else 0
-            made[at : at + size] = other[start : start + size]
     return bytes(made[: 2 * len(data) + 4096])
 
 
@@ -117,23 +109,17 @@ def spoilt_text(rng: random.Random, text: str, words: Sequence[str]) -> str:
     lines = text.split("\n")
     for _ in range(rng.choice((1, 1, 2, 3, 6))):
         at = rng.randrange(len(lines))
-        line = lines[at]
+        line, word = lines[at], rng.choice(words)
         place = rng.randrange(len(line) + 1)
-        what = rng.randrange(7)
-        if what == 0:
-            del lines[at]
-            lines = lines or [""]
-        elif what == 1:
-            lines.insert(rng.randrange(len(lines) + 1), line)
-        elif what == 2:
-            lines[at] = "  " * rng.randrange(4) + line.lstrip()
-        elif what == 3:
-            lines[at] = line[:place] + rng.choice(words) + line[place:]
-        elif what == 4:
-            key, colon, _ = line.partition(":")
-            lines[at] = f"{key}{colon} {rng.choice(words)}"
-        elif what == 5:
-            lines[at] = line[:place] + line[place + rng.randrange(1, 5) :]
-        else:
-            lines.insert(at, rng.choice(words))
+        changed = (
+            [],
+            [line, line],
+            ["  " * rng.randrange(4) + line.lstrip()],
+            [line[:place] + word + line[place:]],
+            [f"{line.partition(':')[0]}: {word}"],
+            [line[:place] + line[place + rng.randrange(1, 5) :]],
+            [word, line],
+        )
+        lines[at : at + 1] = rng.choice(changed)
+        lines = lines or [""]
     return "\n".join(lines)
