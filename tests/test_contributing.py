@@ -1,13 +1,14 @@
-"""What CONTRIBUTING.md shows is true: its model, its reader and its family, each tried in a temporary folder."""
+"""What CONTRIBUTING.md shows is true: its model and its reader, each tried in a temporary folder.
+
+Its family is ``examples/dots``, see ``tests/families/test_families_dots.py``.
+"""
 
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterator
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,9 @@ import pytest
 from PIL import Image
 
 import saccade
-from saccade import families as registry
 from saccade.data import read_table
 from saccade.data.tables.references import Reader
-from saccade.families import ModelSpec, families, model_spec
+from saccade.families import ModelSpec, model_spec
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.question import scenes
 from saccade.families.question.family import MODELS
@@ -30,11 +30,9 @@ TINY = {"phases.0.steps": 2, "phases.0.validate_every": 2, "batch_size": 4}
 @pytest.fixture
 def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder from which modules are imported."""
-    before = set(sys.modules)
     monkeypatch.syspath_prepend(str(tmp_path))
     yield tmp_path
-    for name in {"yours", *(name for name in sys.modules if name.split(".")[0] == "dots")} - before:
-        sys.modules.pop(name, None)
+    sys.modules.pop("yours", None)
 
 
 def shown(heading: str, package: Path, **names: object) -> tuple[str, Any]:
@@ -66,15 +64,3 @@ def test_a_reader_is_a_function_and_a_line(package: Path, monkeypatch: pytest.Mo
         Image.new("RGB", (20, 20), (8 * number, 0, 0)).save(package / f"{label}_{number}.png")
     table = read_table(f"{name}:{package}")
     assert (table.answers, len(table.rows)) == (("dark", "red"), 30)
-
-
-def test_a_family_is_a_folder_and_a_line(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "examples" / "dots" / "dots", package / "dots")
-    point = EntryPoint("dots", "dots.family:FAMILY", registry.GROUP)
-    monkeypatch.setattr(registry, "entry_points", lambda group: [point])
-    families.cache_clear()
-    try:
-        done = saccade.train("dots", out=package / "run", overrides=TINY, device="cpu")
-        assert 0 <= saccade.evaluate(done.out, limit=20, device="cpu")["metrics"]["accuracy"] <= 1
-    finally:
-        families.cache_clear()

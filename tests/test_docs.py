@@ -197,20 +197,25 @@ def read_as_the_verb_does(words: list[str]) -> dict[str, Any]:
     return command.make_context("saccade", words).params
 
 
-@pytest.mark.parametrize("page", ["README.md", *PAGES])
-def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are(page: str) -> None:
-    for words in (words for block in blocks(page) if block.language == "bash" for words in commands(block.text)):
-        if any("dots" in word for word in words):
-            continue  # of a family that is not installed
-        told = read_as_the_verb_does(list(words))
-        if words[0] == "train" and told["recipe"]:
-            recipe = load_recipe(told["recipe"], protocol=told["protocol"], overrides=told["overrides"] or [])
-            assert {*(told["phases"] or [])} <= {phase.name for phase in recipe.phases}, words
+def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are() -> None:
+    told = [
+        (page, words)
+        for page in ("README.md", *PAGES)
+        for block in blocks(page)
+        for words in (commands(block.text) if block.language == "bash" else ())
+        if not any("dots" in word for word in words)  # of a family that is not installed
+    ]
+    assert len(told) > 100
+    for page, words in told:
+        options = read_as_the_verb_does(list(words))
+        if words[0] == "train" and options["recipe"]:
+            recipe = load_recipe(options["recipe"], protocol=options["protocol"], overrides=options["overrides"] or [])
+            assert {*(options["phases"] or [])} <= {phase.name for phase in recipe.phases}, (page, words)
+        several = options.get("model") if isinstance(options.get("model"), list) else [options.get("model")]
+        models = [*several, options.get("start"), *(options.get("models") or [])]
         elsewhere = ("runs/", "timm:", "hf:")  # what a reader trained, and models of other libraries
-        several = told.get("model") if isinstance(told.get("model"), list) else [told.get("model")]
-        models = [*several, told.get("start"), *(told.get("models") or [])]
         named = {model for model in models if isinstance(model, str) and not model.startswith(elsewhere)}
-        assert named <= {*shipped()}, words
+        assert named <= {*shipped()}, (page, words)
 
 
 def anchors(page: Path) -> set[str]:
@@ -220,19 +225,21 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", each).replace(" ", "-") for each in plain}
 
 
-@pytest.mark.parametrize("page", [*OTHERS, *PAGES, *sorted(GENERATED)])
-def test_links_and_named_files_exist(page: str) -> None:
-    text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
-    for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", text):
-        if target.startswith(("http", "mailto")):
-            continue
-        place = (ROOT / page).parent / target if target else ROOT / page
-        assert place.exists(), f"{page} links to {target}"
-        if anchor and place.suffix == ".md":
-            assert anchor in anchors(place), f"{page} links to {target}#{anchor}"
+def test_links_and_named_files_exist() -> None:
+    wrong = []
     rooms = "|".join(path.name for path in (ROOT / "src" / "saccade").iterdir() if path.is_dir())
-    for named in re.findall(rf"`((?:{rooms})/[\w/-]+\.\w+)`", text):
-        assert (ROOT / "src" / "saccade" / named).exists(), f"{page} names {named}"
+    for page in (*OTHERS, *PAGES, *sorted(GENERATED)):
+        text = re.sub(r"^```.*?^```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+        for target, anchor in re.findall(r"\]\(([^)#\s]*)(?:#([^)\s]+))?\)", text):
+            if target.startswith(("http", "mailto")):
+                continue
+            place = (ROOT / page).parent / target if target else ROOT / page
+            if not place.exists() or (anchor and place.suffix == ".md" and anchor not in anchors(place)):
+                wrong.append(f"{page} links to {target}#{anchor}")
+        for named in re.findall(rf"`((?:{rooms})/[\w/-]+\.\w+)`", text):
+            if not (ROOT / "src" / "saccade" / named).exists():
+                wrong.append(f"{page} names {named}")
+    assert wrong == []
 
 
 def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
@@ -252,7 +259,7 @@ def tiny_export(folder: Path, name: str, **facts: Any) -> Any:
     return saccade.load(folder / "source", "cpu")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("one_onnx_registry")
 def test_exported_models_run_as_the_page_runs_them(tmp_path, monkeypatch, capsys):
     """The script of the page, word for word, says what the models themselves say."""

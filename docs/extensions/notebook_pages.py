@@ -1,4 +1,4 @@
-"""Notebooks as pages: their text, code and stored outputs. Nothing is run; ``tests/test_notebooks.py`` does that."""
+"""Notebooks as pages: their text, code and stored outputs. Nothing is run."""
 
 from __future__ import annotations
 
