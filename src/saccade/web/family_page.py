@@ -1,14 +1,5 @@
 """What the page is told of a model by its family: the only place where ``web`` asks a family for anything.
 
-``Family.page`` names a module. It may have any of these functions; one that is missing has nothing to tell.
-
-=============================  =====================================================================================
-``prompt(facts)``              how a question begins that the model's queries end, such as "What colour is the …"
-``trained_scenes(facts)``      the scenes of the model's training, as :class:`TrainedScenes`
-``page_model(predictor)``      the model for the engine of the page; see :mod:`saccade.web.weights`
-``panel_facts(facts)``         what the family's panel is told of the model besides its entry, as plain JSON values
-=============================  =====================================================================================
-
 ``Family.panel`` and ``Family.runtime`` name ES modules in the family's folder; :mod:`saccade.web.page` says what they
 must export. They may import modules that lie beside them, in the form that :mod:`saccade.web.page` knows.
 """
@@ -22,10 +13,8 @@ from typing import Any, Literal
 from urllib.parse import quote
 
 from saccade.data.scenes.drawing import COLOURS
-from saccade.errors import ConfigError
 from saccade.families import Family, family
 from saccade.models.facts import ModelFacts
-from saccade.predict import Predictor
 
 CANVAS = 100
 """Side of a composed scene in pixels, as the models of digits were trained."""
@@ -48,8 +37,6 @@ class TrainedScenes:
 
 Takes = Literal["picture", "json"] | None
 """How a model is sent what it reads: as a picture, as JSON, or not at all."""
-_TOLD = {"prompt": "prompt", "scenes": "trained_scenes", "told": "panel_facts"}
-"""Fields of an entry, and the functions of a family that fill them."""
 _BESIDE = re.compile(r'^import \{[^{}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
 
 
@@ -89,7 +76,7 @@ class PageEntry:
 def page_entry(facts: ModelFacts) -> PageEntry:
     """What the page is told of the model with these facts, without loading the model."""
     known = family(facts.family)
-    page, reader = known.page(), known.reads()
+    reader = known.reads()
     data, spec = known.data.get(str(facts.data.get("name"))), known.models.get(facts.architecture)
     takes: Takes = "json" if reader.takes_json else None
     return PageEntry(
@@ -106,24 +93,10 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         parameters=facts.parameters,
         example=(data.example or None) if data else None,
         panel=address_of(known, "panel") if family_modules(known, "panel") else None,
-        **{key: getattr(page, name)(facts) for key, name in _TOLD.items() if hasattr(page, name)},
+        prompt=known.prompt(facts),
+        scenes=known.trained_scenes(facts),
+        told=known.panel_facts(facts),
     )
-
-
-def page_model(predictor: Predictor) -> dict[str, object]:
-    """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
-
-    Raises:
-        ConfigError: for a model that the engine cannot compute.
-    """
-    module = predictor.family.page()
-    if not hasattr(module, "page_model"):
-        raise ConfigError(
-            f"'{predictor.name}' does not run inside a page: the family '{predictor.family.name}' has no models for "
-            "the page's engine; use 'saccade serve'"
-        )
-    made: dict[str, object] = module.page_model(predictor)
-    return made
 
 
 def address_of(family: Family, what: Literal["panel", "runtime"]) -> str:

@@ -51,7 +51,7 @@ from saccade.errors import ConfigError
 from saccade.predict import Predictor
 from saccade.show.overlay import data_url
 from saccade.show.report import Live, live_page, policy
-from saccade.web.family_page import address_of, family_modules, page_model
+from saccade.web.family_page import address_of, family_modules
 
 STATIC = Path(__file__).parent / "static"
 MAIN = STATIC / "js" / "main.js"
@@ -75,7 +75,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
     script = bundle(MAIN, _declared(predictors, "panel"))
     data = {
         "policy": policy(_style(), script=script),
-        "weights": [page_model(predictor) for predictor in predictors],
+        "weights": [predictor.family.page_model(predictor) for predictor in predictors],
         "worker": bundle(WORKER, _declared(predictors, "runtime")) if predictors else None,
         "glyphs": data_url((STATIC / "glyphs.png").read_bytes()) if predictors else None,
         "views": list(views),

@@ -16,6 +16,7 @@ from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.data.tables.splits import Split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
+from saccade.families.answering import decode_labels
 from saccade.families.classify.cifar import CifarPictures, part_digest
 from saccade.families.classify.data import GENERATORS, LabelDataConfig, LabelFiles, varied
 from saccade.families.classify.readers import LABEL_READERS
@@ -31,7 +32,6 @@ from saccade.families.classify.zooming import (
     zoom_loss,
     zoom_options,
 )
-from saccade.families.responder import decode_labels
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES
