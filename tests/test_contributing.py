@@ -19,7 +19,7 @@ from saccade import families as registry
 from saccade.data import read_table
 from saccade.data.tables.references import Reader
 from saccade.families import ModelSpec, families, model_spec
-from saccade.families.classify.readers import LABEL_READERS
+from saccade.families.classify.data import LABEL_READERS
 from saccade.families.question import MODELS
 
 ROOT = Path(__file__).parents[1]
