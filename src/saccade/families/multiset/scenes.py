@@ -14,7 +14,6 @@ generator would put a lone digit on a grid as coarse as itself; digits are resiz
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -110,17 +109,14 @@ def sample_multisets(spec: MultisetSpec, glyphs: GlyphSet, seed: int, indices: T
     if not spec.alone:
         return layout
     kept = uniform_below(hash_more(scene, _ALONE), count)  # (B, 1): the slot
-    columns: dict[str, Any] = {
-        name: value.gather(1, kept) for name, value in layout.tensors().items() if value.dim() == 2
-    }
-    return replace(layout, **columns)
+    by_slot = {name: values for name, values in layout.tensors().items() if name != "index"}
+    return replace(layout, **{name: values.gather(1, kept) for name, values in by_slot.items()})
 
 
 def paint(layout: GlyphLayout, spec: MultisetSpec) -> Tensor:
     """The pictures of a layout, grey in three channels: (B, 3, H, W) uint8, one plane in memory."""
-    canvas = strewn(
-        layout.glyphs, layout.seed, layout.index, spec.size, count=spec.clutter, patch=patch_side(spec.size)
-    )
+    size = spec.size
+    canvas = strewn(layout.glyphs, layout.seed, layout.index, size, count=spec.clutter, patch=patch_side(size))
     pixels = inked_pixels(layout)
     canvas.view(-1)[pixels.position] = pixels.ink.byte()
     return canvas[:, None].expand(-1, 3, -1, -1)
