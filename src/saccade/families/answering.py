@@ -19,8 +19,7 @@ from PIL import Image
 from torch import Tensor
 
 from saccade.answer import Answer
-from saccade.data.files import find_files
-from saccade.data.pictures.decoding import SUFFIXES
+from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, SaccadeError, nearest
 from saccade.families import Family

@@ -19,15 +19,13 @@ from torch import Tensor
 from saccade.config import Seed, Within, from_dict
 from saccade.data import details
 from saccade.data.details import SIZE, DetailLayout, render_details, sample_details
-from saccade.data.examples import Example
+from saccade.data.examples import Example, hashed_share
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
-from saccade.data.pictures.evidence import carried
-from saccade.data.pictures.image_split import ImageSplit
+from saccade.data.pictures.image_split import ImageSplit, carried
 from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch, label_examples
 from saccade.data.pictures.reading import SIDE_LIMIT
 from saccade.data.tables.cub_files import CubFiles
-from saccade.data.tables.references import Reader, check_reference, own_readers
-from saccade.data.tables.splits import hashed_share
+from saccade.data.tables.readers import Reader, check_reference, own_readers
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions
 from saccade.errors import ConfigError
 from saccade.families.classify.cifar import CLASSES

@@ -16,10 +16,10 @@ from torch import Tensor
 from saccade.answer import Answer
 from saccade.attention.zoom import clamped_box
 from saccade.config import Portion, Weight, Within
+from saccade.data.examples import Split
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import warn_of_one_answer
-from saccade.data.tables.splits import Split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.families.answering import decode_labels
