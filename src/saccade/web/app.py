@@ -16,7 +16,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from saccade import __version__
-from saccade.data.files import EXAMPLES
 from saccade.errors import CheckpointError, MissingExtraError, SaccadeError, nearest
 from saccade.families import families
 from saccade.web import schemas
@@ -26,6 +25,7 @@ from saccade.web.page import STATIC, offline_page, panel_modules
 from saccade.web.pictures import shown_name
 from saccade.web.schemas import ApiError, PlainJson, error_response
 from saccade.web.service import Service
+from saccade.zoo import EXAMPLES
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.ErrorBody} for status in (404, 409, 413, 422, 429)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from PIL import AvifImagePlugin, Image
 
 import saccade
-from saccade.data.pictures.decoding import decode
+from saccade.data.pictures.files import decode
 from saccade.errors import DataError
 
 if TYPE_CHECKING:  # a process that decodes needs no server
