@@ -17,7 +17,7 @@ from saccade.errors import ConfigError
 from saccade.families import families, models
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
-from saccade.web.weights import matrix
+from saccade.web.views import matrix
 from tiny_models import tiny_config, tiny_facts
 
 

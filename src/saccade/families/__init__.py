@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
     from saccade.tasks.task import Task
-    from saccade.web.family_page import TrainedScenes as TrainedScenes
+    from saccade.web.page import TrainedScenes as TrainedScenes
 
     Decode = Callable[..., list[Answer]]
     """(model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
@@ -243,7 +243,7 @@ class Family:
         return None
 
     def page_model(self, predictor: Predictor) -> dict[str, object]:
-        """Facts and weights of a model for the engine of the page (:mod:`saccade.web.weights`), as plain values.
+        """Facts and weights of a model for the engine of the page (:mod:`saccade.web.views`), as plain values.
 
         Raises:
             ConfigError: the engine cannot compute it.

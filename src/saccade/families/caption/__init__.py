@@ -84,7 +84,7 @@ class Captions(Family):
 
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
         from saccade.families.caption.scenes import SIDES, scene_spec
-        from saccade.web.family_page import CANVAS, TrainedScenes
+        from saccade.web.page import CANVAS, TrainedScenes
 
         if str(facts.data.get("name")) != "scenes":
             return None

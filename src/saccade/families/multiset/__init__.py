@@ -63,7 +63,7 @@ class Multisets(Family):
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
         from saccade.families.multiset.data import SCENES
         from saccade.families.multiset.scenes import MultisetSpec
-        from saccade.web.family_page import CANVAS, TrainedScenes
+        from saccade.web.page import CANVAS, TrainedScenes
 
         if (kind := SCENES.get(str(facts.data.get("name")))) is None:
             return None
