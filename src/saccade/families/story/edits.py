@@ -42,7 +42,7 @@ from torch import Tensor
 from saccade.families.story.sentence_scores import batch_of, respond, said, supporting_slots
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import derive
-from saccade.families.story.world.lexicon import LINKS, TIMES
+from saccade.families.story.world.state import LINKS, TIMES
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_among, edited_weights, one_by_one
 from saccade.models.base import Given
 from saccade.models.story import StoryModel

@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import facts
-from saccade.families.story.world.lexicon import Draws, Words
+from saccade.families.story.world.state import Draws, Known, State, Words, event_of
 from saccade.families.story.world.people import PLOTS, generate_people
-from saccade.families.story.world.state import Known, State, event_of
 
 TASKS = {
     1: "single supporting fact",

@@ -11,8 +11,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.world.lexicon import BABI, HOME, Draws
-from saccade.families.story.world.state import Known
+from saccade.families.story.world.state import BABI, ROOMS, Draws, Known
 
 Step = tuple[int, int]
 
@@ -102,10 +101,10 @@ def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> K
 
 def generate_beside(draws: Draws) -> list[StoryExample]:
     """Task 4: three rooms in a row, two sentences, and a question about one of these, perhaps the other way round."""
-    rooms, side = draws.some(HOME.rooms, 3), draws.pick(tuple(_COMPASS))
+    rooms, side = draws.some(ROOMS, 3), draws.pick(tuple(_COMPASS))
     pairs = draws.some(((rooms[0], rooms[1]), (rooms[1], rooms[2])), 2)
     sentences = tuple(_relation(first, side, second, reverse=draws.chance() < 0.5) for first, second in pairs)
-    at = draws.below(2)
+    at = draws.pick((0, 1))
     first, second = pairs[at]
     if draws.chance() < 0.5:
         first, second, side = second, first, _OPPOSITE[side]
@@ -119,7 +118,7 @@ def generate_way(draws: Draws) -> list[StoryExample]:
 
     Rooms that are not told to be neighbours do not touch, so the way is the only one.
     """
-    rooms = draws.some(HOME.rooms, 6)
+    rooms = draws.some(ROOMS, 6)
     cells = {(0, 0): rooms[0]}
     relations: list[tuple[str, str, str]] = []  # first, its side of second, second
     while len(cells) < len(rooms):
@@ -350,7 +349,7 @@ def _acts(draws: Draws, person: str, taken: set[str]) -> Iterator[tuple[str, str
     feeling, name = draws.pick(tuple(_MOTIVES)), person.capitalize()
     room, thing = _MOTIVES[feeling]
     yield f"{name} is {feeling}.", f"Where will {person} go?", room
-    yield f"{name} {draws.pick(BABI.go)} the {room}.", f"Why did {person} go to the {room}?", feeling
+    yield f"{name} {draws.pick(BABI['go'])} the {room}.", f"Why did {person} go to the {room}?", feeling
     if thing not in taken:
         taken.add(thing)
-        yield f"{name} {draws.pick(BABI.take)} the {thing} there.", f"Why did {person} get the {thing}?", feeling
+        yield f"{name} {draws.pick(BABI['take'])} the {thing} there.", f"Why did {person} get the {thing}?", feeling
