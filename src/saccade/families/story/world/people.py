@@ -177,7 +177,8 @@ def _deny(scene: Scene, person: str) -> Event:
 
 def _doubt(scene: Scene, person: str) -> Event:
     """Someone is in one of two rooms."""
-    return Event("either", (person,), *scene.draws.some(scene.rooms, 2))
+    room, other = scene.draws.some(scene.rooms, 2)
+    return Event("either", (person,), room, other)
 
 
 def _pronouns(scene: Scene) -> Iterator[Event]:
@@ -222,7 +223,9 @@ def _thing_before(scene: Scene) -> Question | None:
     for thing, rooms in state.rooms.items():
         if scene.is_recent(state.moved[thing]):
             carried = dict.fromkeys([room for room, at in rooms if at > scene.taken[thing]][1:])
-            questions += [(f"Where was the {thing} before the {one}?", state.thing_before(thing, one)) for one in carried]
+            questions += [
+                (f"Where was the {thing} before the {one}?", state.thing_before(thing, one)) for one in carried
+            ]
     return scene.one_of(questions)
 
 

@@ -161,9 +161,9 @@ class Stay(NamedTuple):
 
 
 class State:
-    """A story so far."""
+    """What is so after some sentences; those that this world does not know change nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, sentences: Sequence[str] = ()) -> None:
         self.stays: dict[str, list[Stay]] = {}
         """By person: all that was said about where they are."""
         self.holder: dict[str, str] = {}
@@ -180,6 +180,9 @@ class State:
         """By person: what they have, in the order of getting it."""
         self.gifts: list[tuple[int, Event]] = []
         self._named: dict[str, tuple[tuple[str, ...], int]] = {}
+        for at, sentence in enumerate(sentences):
+            if event := event_of(sentence):
+                self.update(at, event)
 
     def update(self, at: int, event: Event) -> None:
         """Take in ``event``, told by sentence ``at``."""
