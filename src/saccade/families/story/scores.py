@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -57,11 +57,11 @@ def unknown_words(asked: Sequence[StoryExample], words: Sequence[str], *, by_wor
     """
     known = frozenset(words)
     texts = {text for each in asked for text in (*each.sentences, each.question)}
-    found = sorted({word for text in texts for word in words_of(text)} - known)
+    unknown = sorted({word for text in texts for word in words_of(text)} - known)
     form: AnswerForm = "split" if by_word else "joined"
     unanswerable = sum(not known.issuperset(answer_tokens(each.answer, form)) for each in asked)
-    some = f"{', '.join(found[:10])}{' …' if len(found) > 10 else ''}"
-    missing = [f"{len(found)} of the words ({some})"] if found else []
+    some = f"{', '.join(unknown[:10])}{' …' if len(unknown) > 10 else ''}"
+    missing = [f"{len(unknown)} of the words ({some})"] if unknown else []
     missing += [f"a word of {unanswerable:,} answers"] if unanswerable else []
     return f"the model does not know {', nor '.join(missing)}" if missing else ""
 
@@ -118,18 +118,11 @@ RANDOM = "random_looks"
 """The rival with as many looks as the model made, each at one sentence drawn at random."""
 
 
-class LookScores(NamedTuple):
-    """Scores of the looks at a batch, (B,) each."""
-
-    total: dict[str, Tensor]
-    """Of all looks together."""
-    by_look: dict[str, dict[str, Tensor]]
-    rivals: dict[str, dict[str, Tensor]]
-    """Of maps that need no model."""
+ScoresOf = dict[str, dict[str, Tensor]]
 
 
-def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> LookScores:
-    """Score the looks at a batch by its ``supporting`` facts (B,F)."""
+def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ScoresOf, ScoresOf]:
+    """Scores (B,) by the ``supporting`` facts (B,F) of a batch: of all looks together, of each, and of each rival."""
     facts = supporting_slots(batch["supporting"].cpu(), seen.present)  # (B,S) bool
     on_sentences = torch.nn.functional.pad(seen.present, (0, 1))  # (B,S+1)
     elsewhere = "end_mass" if seen.has_end else "empty_mass"
@@ -152,7 +145,7 @@ def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> LookScore
     maps = rival_maps(batch)
     rivals = {name: rated(rival.total) | found_by(rival) for name, rival in maps.items()}
     rivals[RANDOM] = found_by(seen._replace(looks=dict.fromkeys(seen.looks, maps["uniform"].total)))
-    return LookScores(rated_whole(seen.total) | found_by(seen), by_look, rivals)
+    return rated_whole(seen.total) | found_by(seen), by_look, rivals
 
 
 BATCH = 500
@@ -207,10 +200,10 @@ class StoryScoring(Scoring):
         kept.answers.add_values({"accuracy": is_right(said(raw), batch["answer"])})
         kept.columns.append(task=batch["task"].cpu(), story=self.stories[numbers])
         if (seen := sentence_weights(self.model, raw, batch["story"])) is not None:
-            scores = look_scores(seen, batch)
+            total, by_look, rivals = look_scores(seen, batch)
             kept.columns.append(act_picture=self.stories[numbers])
-            kept.acts.add_values(scores.total)
-            for into, by_name in ((kept.by_look, scores.by_look), (kept.rivals, scores.rivals)):
+            kept.acts.add_values(total)
+            for into, by_name in ((kept.by_look, by_look), (kept.rivals, rivals)):
                 for name, values in by_name.items():
                     into.add_values(name, values)
         return kept
