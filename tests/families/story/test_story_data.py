@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource, babi_files, read_babi, read_story_jsonl
+from saccade.families.story.data import (
+    AskedQuestions,
+    StoryDataConfig,
+    StorySource,
+    babi_files,
+    read_babi,
+    read_story_jsonl,
+)
 from saccade.families.story.stories import StoryExample, cut_sentences, facts_and_questions, story_words, words_of
 
 
