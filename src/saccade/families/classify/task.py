@@ -1,6 +1,6 @@
 """Classification: a picture in, one label out. What it has beside :class:`LabelTask`: tables, CIFAR-10, and zooming.
 
-The losses ``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.zoom`).
+The losses ``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.maps`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from saccade.families.classify.zoom_scores import (
     seen,
     sides_of,
 )
-from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
+from saccade.losses.maps import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
 from saccade.metrics.maps.edits import covers_evidence
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts

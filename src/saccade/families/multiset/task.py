@@ -50,9 +50,10 @@ from saccade.families.multiset.scores import (
     saliency_at_glimpses,
 )
 from saccade.geometry import Size
-from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.multiset import (
     count_loss,
+    hsal_expected_loss,
+    hsal_loss,
     list_rewards,
     looked_rewards,
     multiset_loss,
