@@ -51,22 +51,7 @@ from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
 from saccade.errors import DataError
 from saccade.families.classify.data import Details, drawn
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.edits import (
-    REMOVED,
-    EditScores,
-    anywhere_scores,
-    beside,
-    centred,
-    covers_evidence,
-    crop_boxes,
-    crop_scores,
-    mask_boxes,
-    on_boxes,
-    one_by_one,
-    over,
-    round_about,
-)
+from saccade.metrics.maps import baselines, edits
 from saccade.metrics.verdict import changed
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
@@ -87,7 +72,7 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
         raise DataError("crops 'given' lie round the evidence, and this data has no evidence: add a column box or mask")
     config = model.config
     height, width = config.input_size
-    boxes = mask_boxes(evidence)  # (B,4)
+    boxes = edits.mask_boxes(evidence)  # (B,4)
     whole = torch.tensor([0.0, 0.0, width, height], dtype=boxes.dtype, device=boxes.device)
     return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
@@ -111,7 +96,7 @@ def crops_of(model: RacnnModel, raw: LabelOutput) -> dict[str, Tensor]:
     """The boxes (B,4) xyxy of the crops in pixels of the network input, by the name of the scale."""
     config = model.config
     frames = {n: geometry.theta_to_frame(raw.acts[n].theta.double(), config.crop, config.input_size) for n in CROPS}
-    return {name: crop_boxes(frame, config.crop) for name, frame in frames.items()}
+    return {name: edits.crop_boxes(frame, config.crop) for name, frame in frames.items()}
 
 
 def sides_of(raw: LabelOutput, name: str) -> Tensor:
@@ -136,10 +121,10 @@ class ClassifyScoring(LabelScoring):
         for name, crops in crops_of(model, raw).items():
             kept.acts.add_values({f"{name}_side": sides_of(raw, name)})
             if batch.evidence is not None:
-                centre = centred(crops, model.config.input_size)
-                kept.acts.add_values(_named(name, crop_scores(crops, batch.evidence)))
-                kept.rivals.add_values("centred_crop", _named(name, crop_scores(centre, batch.evidence)))
-                kept.rivals.add_values("crop_anywhere", _named(name, anywhere_scores(crops, batch.evidence)))
+                centre = edits.centred(crops, model.config.input_size)
+                kept.acts.add_values(_named(name, edits.crop_scores(crops, batch.evidence)))
+                kept.rivals.add_values("centred_crop", _named(name, edits.crop_scores(centre, batch.evidence)))
+                kept.rivals.add_values("crop_anywhere", _named(name, edits.anywhere_scores(crops, batch.evidence)))
         if (again := drawn_again(self.data, numbers)) is not None:
             kept.causal.add_values(causal_values(model, raw, batch, again))
         if before < EDITED:
@@ -157,7 +142,7 @@ ONE_LOOK = ("zero_target", "zero_random", "keep_target")
 
 
 @torch.no_grad()
-def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictures: Tensor) -> EditScores:
+def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictures: Tensor) -> edits.EditScores:
     """What becomes of the answers; nothing where no evidence is known or crops are not proposed.
 
     Args:
@@ -166,7 +151,7 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
         batch: pictures as the model takes them, labels and evidence.
         pictures: (B,) ids.
     """
-    scores = EditScores()
+    scores = edits.EditScores()
     if batch.evidence is None or model.config.crops != "proposed":
         return scores
     rows = batch.evidence.flatten(1).any(1).nonzero().squeeze(1)  # (n,)
@@ -176,21 +161,21 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
     size = (images.shape[-2], images.shape[-1])
     looks = {look.name: look for look in model.wrap(raw[rows], size).trace.looks}
     own = {name: box[rows].double() for name, box in crops_of(model, raw).items()}  # (n,4) each
-    target = mask_boxes(evidence)  # (n,4)
+    target = edits.mask_boxes(evidence)  # (n,4)
     first, second = CROPS
-    away, apart = beside(own[first], target, size)
-    again, apart_again = beside(own[first], target, size, seed=1)
-    moved, covers = over(own[first], target, size)
-    inner, covers_too = over(own[second], target, size, within=moved)
+    away, apart = edits.beside(own[first], target, size)
+    again, apart_again = edits.beside(own[first], target, size, seed=1)
+    moved, covers = edits.over(own[first], target, size)
+    inner, covers_too = edits.over(own[second], target, size, within=moved)
     pictures = pictures.to(rows.device)[rows]  # (n,)
     shift = baselines.derangement(pictures).to(images.device)  # (n,)
     always = torch.ones_like(apart)
 
     def inside(outer: Tensor, inner: Tensor) -> Tensor:
         """Boxes (n,4) with the sides of ``inner`` in the middle of ``outer``."""
-        return round_about(outer, inner[:, 2:] - inner[:, :2], size)
+        return edits.round_about(outer, inner[:, 2:] - inner[:, :2], size)
 
-    edits: dict[str, tuple[dict[str, Tensor], Tensor]] = {
+    places: dict[str, tuple[dict[str, Tensor], Tensor]] = {
         "zero_target": ({first: away, second: inside(away, own[second])}, apart),
         "zero_random": ({first: moved, second: inner}, covers & covers_too),
         "keep_target": ({name: inside(target, own[name]) for name in CROPS}, always),
@@ -207,13 +192,13 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
         ]
         return torch.cat([output.logits for output in outputs]).argmax(-1)  # (n,)
 
-    found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in edits.items()}}
-    for way, look, kept in one_by_one(own):
+    found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in places.items()}}
+    for way, look, kept in edits.one_by_one(own):
         for name in ONE_LOOK:
-            boxes, ok = edits[name]
+            boxes, ok = places[name]
             found.setdefault(way, {})[name] = torch.where(ok, answered({**kept, look: boxes[look]}), -1)
     without = changed(images, images, evidence)["evidence_blurred"]
-    found["all"][REMOVED] = seen(model, without).logits.argmax(-1)
+    found["all"][edits.REMOVED] = seen(model, without).logits.argmax(-1)
     scores.add(raw.logits[rows].argmax(-1), label, pictures, found)
     return scores
 
@@ -226,8 +211,8 @@ def drawn_again(data: object, numbers: Tensor) -> dict[str, LabelledBatch] | Non
     if not isinstance(data, DrawnSplit) or not isinstance(data.pictures, Details):
         return None
     layout = sample_details(data.stream, numbers.to(data.device))
-    edits = {"moved": moved, "rewoven": rewoven, "surrounded": surrounded}
-    return {name: drawn(edit(layout)) for name, edit in edits.items()}
+    changes = {"moved": moved, "rewoven": rewoven, "surrounded": surrounded}
+    return {name: drawn(change(layout)) for name, change in changes.items()}
 
 
 def causal_values(
@@ -238,14 +223,14 @@ def causal_values(
         return {}
     before = crops_of(model, raw)[CROPS[-1]]  # (B,4)
     answer = raw.logits.argmax(-1)  # (B,)
-    counts = (answer == batch.label) & (covers_evidence(before, batch.evidence) >= HALF)  # (B,)
+    counts = (answer == batch.label) & (edits.covers_evidence(before, batch.evidence) >= HALF)  # (B,)
     found: dict[str, Tensor] = {}
     for name, other in again.items():
         then = seen(model, as_float(other.images), other.evidence)
         crop, said = crops_of(model, then)[CROPS[-1]], then.logits.argmax(-1)
-        stayed = on_boxes(before, crop)["overlap"] >= HALF
+        stayed = edits.on_boxes(before, crop)["overlap"] >= HALF
         if name == "moved" and other.evidence is not None:
-            found["moved_follow"] = covers_evidence(crop, other.evidence) >= HALF
+            found["moved_follow"] = edits.covers_evidence(crop, other.evidence) >= HALF
             found["moved_hold"] = said == answer
         elif name == "rewoven":
             found["rewoven_follow"] = said == other.label

@@ -35,19 +35,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Within
 from saccade.data.examples import hashed_share
+from saccade.data.tables import rows
 from saccade.data.tables.readers import OWN, Reader, own_table
-from saccade.data.tables.rows import (
-    Box,
-    Cells,
-    UnusableRowError,
-    box_in,
-    csv_rows,
-    file_in,
-    is_blank,
-    parts_of,
-    text_in,
-    words_of,
-)
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, one_label
 from saccade.errors import DataError, MissingExtraError, OutputError
 from saccade.files import cache_home, file_digest, write_text
@@ -55,22 +44,24 @@ from saccade.files import cache_home, file_digest, write_text
 Kind = Literal["multiset", "set", "list"]  # what the labels of a picture are
 
 
-def _labels(cells: Cells) -> tuple[str, ...]:
+def _labels(cells: rows.Cells) -> tuple[str, ...]:
     value = cells.get("labels")
     if value is None and "label" in cells:
         return one_label(cells)  # of a folder by class
     if value is None:  # an empty cell is "": here there is no cell
-        raise UnusableRowError("no labels", "an empty multiset is an empty cell or []")
-    return tuple(words_of(value, "labels"))
+        raise rows.UnusableRowError("no labels", "an empty multiset is an empty cell or []")
+    return tuple(rows.words_of(value, "labels"))
 
 
-def _boxes(cells: Cells, labels: int) -> tuple[Box | None, ...]:
+def _boxes(cells: rows.Cells, labels: int) -> tuple[rows.Box | None, ...]:
     value = cells.get("boxes")
-    if is_blank(value) or value == []:
+    if rows.is_blank(value) or value == []:
         return ()
-    boxes = tuple(box_in(part.strip() if isinstance(part, str) else part) for part in parts_of(value, "boxes"))
+    boxes = tuple(
+        rows.box_in(part.strip() if isinstance(part, str) else part) for part in rows.parts_of(value, "boxes")
+    )
     if len(boxes) != labels:
-        raise UnusableRowError("boxes for other labels", f"{len(boxes)} boxes for {labels} labels")
+        raise rows.UnusableRowError("boxes for other labels", f"{len(boxes)} boxes for {labels} labels")
     return boxes
 
 
@@ -123,7 +114,7 @@ class HouseNumber(NamedTuple):
 
     image: str  # name of its file
     digits: tuple[str, ...]  # from left to right
-    boxes: tuple[Box, ...]  # one for each digit
+    boxes: tuple[rows.Box, ...]  # one for each digit
 
 
 def read_digit_struct(path: Path) -> list[HouseNumber]:
@@ -141,7 +132,7 @@ def read_digit_struct(path: Path) -> list[HouseNumber]:
     return [HouseNumber(name, tuple(digits), tuple(map(tuple, boxes))) for name, digits, boxes in numbers]
 
 
-def _follow(path: Path) -> list[tuple[str, list[str], list[Box]]]:
+def _follow(path: Path) -> list[tuple[str, list[str], list[rows.Box]]]:
     """Names, digits and boxes, by following every reference of the HDF5 file (MATLAB 7.3).
 
     ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture, to its name as character codes
@@ -209,9 +200,9 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
         for number in read_digit_struct(file) if official else _reduced(file, skipped):
             where = f"{part}/{number.image}"
             try:
-                image = file_in(path / part, number.image, "picture")
+                image = rows.file_in(path / part, number.image, "picture")
                 _check(number)
-            except UnusableRowError as error:
+            except rows.UnusableRowError as error:
                 skipped.append(error.at(where))
                 continue
             share = hashed_share(f"svhn train {image.stem}")
@@ -224,14 +215,16 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
 
 def _check(number: HouseNumber) -> None:
     if not number.digits or not set(number.digits) <= set("0123456789"):
-        raise UnusableRowError("no digits" if not number.digits else "unknown digit", " ".join(number.digits))
+        raise rows.UnusableRowError("no digits" if not number.digits else "unknown digit", " ".join(number.digits))
     if len(number.boxes) != len(number.digits):
-        raise UnusableRowError("boxes for other digits", f"{len(number.boxes)} boxes for {len(number.digits)} digits")
+        raise rows.UnusableRowError(
+            "boxes for other digits", f"{len(number.boxes)} boxes for {len(number.digits)} digits"
+        )
     for box in number.boxes:
-        box_in(box)  # has an area
+        rows.box_in(box)  # has an area
 
 
-def _enlarged(boxes: tuple[Box, ...]) -> Box:
+def _enlarged(boxes: tuple[rows.Box, ...]) -> rows.Box:
     x0, y0 = min(box[0] for box in boxes), min(box[1] for box in boxes)
     x1, y1 = max(box[2] for box in boxes), max(box[3] for box in boxes)
     across, down = MARGIN * (x1 - x0), MARGIN * (y1 - y0)
@@ -240,12 +233,12 @@ def _enlarged(boxes: tuple[Box, ...]) -> Box:
 
 def _reduced(path: Path, skipped: list[str]) -> Iterator[HouseNumber]:
     """The numbers of a ``train.csv``."""
-    for line, cells in csv_rows(path, ("image", "digits", "boxes_xyxy")):
+    for line, cells in rows.csv_rows(path, ("image", "digits", "boxes_xyxy")):
         try:
-            boxes = [box_in(text) for text in text_in(cells, "boxes_xyxy").split()]
-            digits = tuple(text_in(cells, "digits").split())
-            yield HouseNumber(text_in(cells, "image"), digits, tuple(box for box in boxes if box is not None))
-        except UnusableRowError as error:
+            boxes = [rows.box_in(text) for text in rows.text_in(cells, "boxes_xyxy").split()]
+            digits = tuple(rows.text_in(cells, "digits").split())
+            yield HouseNumber(rows.text_in(cells, "image"), digits, tuple(box for box in boxes if box is not None))
+        except rows.UnusableRowError as error:
             skipped.append(error.at(f"{path.name} line {line}"))
 
 

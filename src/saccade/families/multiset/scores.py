@@ -45,19 +45,11 @@ from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size, scale_shift
 from saccade.losses.multiset import label_steps, names_each, names_one
+from saccade.metrics import sets
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
 from saccade.metrics.maps.points import at_glimpses, at_random, most_salient
 from saccade.metrics.result import only_defined
-from saccade.metrics.sets import (
-    before_stop,
-    exact_match,
-    macro_f1,
-    macro_f1_by_presence,
-    macro_f1_interval,
-    multiset_counts,
-    overall_precision,
-)
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
@@ -111,7 +103,7 @@ class MultisetScoring(Scoring):
         baselines = {}
         if self.habit is not None:
             always = torch.tensor([[*self.habit, len(self.data.answers)]])  # (1,T): the labels, then stop
-            habit = multiset_counts(always, len(self.data.answers) + 1)
+            habit = sets.multiset_counts(always, len(self.data.answers) + 1)
             baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth)
         counts = {"macro_f1": len(said), "exact_match_by_count": {name: len(each) for name, each in by_count.items()}}
         if isinstance(self.data, MultisetFiles):
@@ -126,7 +118,7 @@ class MultisetScoring(Scoring):
             "maps": kept.maps,
             "measured": [(kept.answers, kept.maps.groups)],
             "baselines": baselines,
-            "intervals": {"macro_f1": macro_f1_interval(said[:, :-1], truth[:, :-1])},
+            "intervals": {"macro_f1": sets.macro_f1_interval(said[:, :-1], truth[:, :-1])},
             "counts": counts,
         }
 
@@ -134,11 +126,14 @@ class MultisetScoring(Scoring):
 def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
     """Scores of what was said and true, counts (N,K+1) with the last column for stop."""
     both = said[:, :-1], truth[:, :-1]  # (N,K)
-    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_precision(*reversed(both))}
+    overall = {
+        "overall_precision": sets.overall_precision(*both),
+        "overall_recall": sets.overall_precision(*reversed(both)),
+    }
     return {
-        "macro_f1": macro_f1(*both),
+        "macro_f1": sets.macro_f1(*both),
         **only_defined(overall),
-        "macro_f1_by_presence": macro_f1_by_presence(said, truth),
+        "macro_f1_by_presence": sets.macro_f1_by_presence(said, truth),
     }
 
 
@@ -156,7 +151,7 @@ def add_answers(kept: Kept, said: Tensor, batch: MultisetBatch, stop: int, is_li
     """What was said (B,T), as counts, and whether it is right."""
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
     kept.columns.append(
-        said=torch.cat([multiset_counts(said, stop), stopped[:, None]], dim=1),
+        said=torch.cat([sets.multiset_counts(said, stop), stopped[:, None]], dim=1),
         truth=torch.cat([batch.counts(stop), torch.ones_like(stopped)[:, None]], dim=1),
     )
     kept.answers.add_values({"exact_match": is_right(said, batch, stop, is_list)})
@@ -164,11 +159,11 @@ def add_answers(kept: Kept, said: Tensor, batch: MultisetBatch, stop: int, is_li
 
 def is_right(said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> Tensor:
     """1.0 where the labels were said (B,T), each as often as it is there: (B,); of a list also in their order."""
-    right = exact_match(multiset_counts(said, stop), batch.counts(stop))  # (B,)
+    right = sets.exact_match(sets.multiset_counts(said, stop), batch.counts(stop))  # (B,)
     if not is_list:
         return right
     length = min(said.shape[1], batch.labels.shape[1])
-    spoken = torch.where(before_stop(said, stop), said, -1)  # (B,T)
+    spoken = torch.where(sets.before_stop(said, stop), said, -1)  # (B,T)
     return right * (spoken[:, :length] == batch.labels[:, :length]).all(1).float()
 
 
@@ -177,7 +172,11 @@ def add_glimpses(kept: Kept, output: MultisetOutput, trace: AttentionTrace, batc
     if output.location is None:
         return
     saliency, said = output.acts["saliency"].weights, answers_of(trace)
-    active, steps, salient = before_stop(said, stop), said.shape[1], most_salient(saliency)  # active: a label is said
+    active, steps, salient = (
+        sets.before_stop(said, stop),
+        said.shape[1],
+        most_salient(saliency),
+    )  # active: a label is said
     low, high = output.energy.flatten(1).aminmax(dim=1)  # (B,): of the energy (B,h,w), which saliency was scaled from
     raw = low[:, None, None, None] + saliency * (high - low)[:, None, None, None]  # (B,T,h,w)
     maps = {"attn_saliency": saliency, "attn_saliency_raw": raw}
@@ -252,7 +251,7 @@ def glimpse_edits(
         return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
 
     def lost(words: Tensor) -> Tensor:
-        return when_enough(~((words == label[:, None]) & before_stop(words, model.stop)).any(1))  # (n,)
+        return when_enough(~((words == label[:, None]) & sets.before_stop(words, model.stop)).any(1))  # (n,)
 
     found: dict[str, dict[str, Tensor]] = {"all": {}, "label at its step": {}}
     edited = edited_weights(at_steps(look, rows, step), cells)
@@ -276,7 +275,7 @@ def glimpse_edits(
 
 def _chosen_labels(said: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, steps and objects (n,) of one label of each scene that is there once and was read once."""
-    active = before_stop(said, stop)  # (B,T)
+    active = sets.before_stop(said, stop)  # (B,T)
     same = (said[:, :, None] == batch.labels[:, None]) & active[:, :, None] & batch.present[:, None]  # (B,T,M)
     once = same & (same.sum(1, keepdim=True) == 1) & (same.sum(2, keepdim=True) == 1)  # (B,T,M)
     chance = torch.rand(once.shape, generator=torch.Generator().manual_seed(0)).to(once.device)

@@ -26,6 +26,7 @@ from saccade.config import Weight, Within, from_dict
 from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.errors import ConfigError
+from saccade.families.multiset import scores as multiset_scores
 from saccade.families.multiset.data import (
     ALONE,
     DIGITS,
@@ -39,29 +40,8 @@ from saccade.families.multiset.data import (
     boxes_at_size,
 )
 from saccade.families.multiset.readers import MULTISET_READERS
-from saccade.families.multiset.scores import (
-    VALIDATION_BATCH,
-    MultisetScoring,
-    add_answers,
-    add_glimpses,
-    answer_scores,
-    objects_named,
-    read_all,
-    saliency_at_glimpses,
-)
 from saccade.geometry import Size
-from saccade.losses.multiset import (
-    count_loss,
-    hsal_expected_loss,
-    hsal_loss,
-    list_rewards,
-    looked_rewards,
-    multiset_loss,
-    multiset_rewards,
-    object_loss,
-    sequence_cross_entropy,
-    single_object_loss,
-)
+from saccade.losses import multiset as multiset_losses
 from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
@@ -159,7 +139,7 @@ class MultisetTask(PictureTask):
     model_description = "says by itself what it sees"
     readers = MULTISET_READERS
     losses = LOSSES
-    scores = MultisetScoring
+    scores = multiset_scores.MultisetScoring
     learned_columns = ("labels", "boxes", "crop")
     data_choices = ("default", OBJECTS)
 
@@ -274,21 +254,21 @@ class MultisetTask(PictureTask):
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         match loss:
             case SingleObject():
-                return single_object_loss(output.single_logits, mixed)
+                return multiset_losses.single_object_loss(output.single_logits, mixed)
             case EachObject():
-                alone = single_object_loss(output.single_logits, mixed)
-                own = object_loss(output.object_logits, labels, batch["boxes"])
+                alone = multiset_losses.single_object_loss(output.single_logits, mixed)
+                own = multiset_losses.object_loss(output.object_logits, labels, batch["boxes"])
                 return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
             case Counts():
-                return {"loss": count_loss(output.count_logits, labels)}
+                return {"loss": multiset_losses.count_loss(output.count_logits, labels)}
             case Reinforce():
                 options: dict[str, Any] = {
-                    "rewards": list_rewards if self.is_list else multiset_rewards,
+                    "rewards": multiset_losses.list_rewards if self.is_list else multiset_losses.multiset_rewards,
                     "entropy_weight": loss.entropy,
                 }
                 if loss.elsewhere != 1:
                     boxes = boxes_at_size(batch["boxes"], batch["images"], self.size)  # (B,M,4)
-                    options["looked"] = looked_rewards(
+                    options["looked"] = multiset_losses.looked_rewards(
                         output.said,
                         output.location,
                         labels,
@@ -297,16 +277,18 @@ class MultisetTask(PictureTask):
                         elsewhere=loss.elsewhere,
                     )
                 if isinstance(loss, ReinforceExpected):
-                    found = hsal_expected_loss(output, labels, log_glimpses=loss.log_glimpses, **options)
+                    found = multiset_losses.hsal_expected_loss(
+                        output, labels, log_glimpses=loss.log_glimpses, **options
+                    )
                 else:
-                    found = hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **options)
+                    found = multiset_losses.hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **options)
             case MultisetLoss():
-                found = {"loss": multiset_loss(output.logits, output.said, labels)}
+                found = {"loss": multiset_losses.multiset_loss(output.logits, output.said, labels)}
             case CrossEntropy():
-                found = {"loss": sequence_cross_entropy(output.logits, mixed)}
+                found = {"loss": multiset_losses.sequence_cross_entropy(output.logits, mixed)}
             case CrossEntropyOrdered():
-                found = {"loss": sequence_cross_entropy(output.logits, labels)}
-        return found | {"attn_saliency": saliency_at_glimpses(output, labels)}
+                found = {"loss": multiset_losses.sequence_cross_entropy(output.logits, labels)}
+        return found | {"attn_saliency": multiset_scores.saliency_at_glimpses(output, labels)}
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells; of glimpses only where some were made for a label."""
@@ -323,14 +305,14 @@ class MultisetTask(PictureTask):
         """
         reader = cast(MultisetModel, model)
         kept, stop = Kept(), len(self.answers)
-        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            output, trace = read_all(reader, batch.images, self.size)
-            add_answers(kept, answers_of(trace), batch, stop, self.is_list)
-            add_glimpses(kept, output, trace, batch, stop)
-        measured = answer_scores(kept.columns["said"], kept.columns["truth"]) | kept.answers.means()
+        for batch in in_batches(self.split("val"), multiset_scores.VALIDATION_BATCH):
+            output, trace = multiset_scores.read_all(reader, batch.images, self.size)
+            multiset_scores.add_answers(kept, answers_of(trace), batch, stop, self.is_list)
+            multiset_scores.add_glimpses(kept, output, trace, batch, stop)
+        measured = multiset_scores.answer_scores(kept.columns["said"], kept.columns["truth"]) | kept.answers.means()
         told = {name: measured[name] for name in ANSWERS if name in measured}
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
+        return {**told, **only_defined(kept.acts.means()), **multiset_scores.objects_named(reader, alone, self.size)}
 
 
 def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
