@@ -56,8 +56,7 @@ from saccade.metrics.maps.words import map_distances, marked, own_and_other, wor
 from saccade.metrics.text.tokens import FUNCTION_WORDS
 from saccade.metrics.verdict import BLUR, donors
 from saccade.models.sat import WORD, SatModel
-from saccade.tasks.evaluate import Kept
-from saccade.tasks.forward_passes import encoded
+from saccade.tasks.evaluate import Kept, encoded
 from saccade.trace import AttentionTrace
 
 PICTURES = 120  # photographs whose words are scored: a word of them costs four forward passes, a caption has about ten

@@ -55,8 +55,7 @@ from saccade.metrics.maps import baselines, edits
 from saccade.metrics.verdict import changed
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
-from saccade.tasks.evaluate import Kept
-from saccade.tasks.forward_passes import at_once, in_parts, thread_count
+from saccade.tasks.evaluate import Kept, at_once, in_parts, thread_count
 from saccade.tasks.label_task import LabelScoring
 from saccade.trace import LabelOutput, joined
 

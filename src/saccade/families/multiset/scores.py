@@ -53,8 +53,7 @@ from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
-from saccade.tasks.evaluate import Kept, Scoring
-from saccade.tasks.forward_passes import answers_of, at_once, in_parts
+from saccade.tasks.evaluate import Kept, Scoring, answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace, MultisetOutput, joined
 

@@ -46,8 +46,7 @@ from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
-from saccade.tasks.evaluate import Kept
-from saccade.tasks.forward_passes import answers_of
+from saccade.tasks.evaluate import Kept, answers_of
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
 from saccade.trace import MultisetOutput, Output

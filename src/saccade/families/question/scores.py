@@ -31,10 +31,12 @@ from saccade.metrics.maps.interventions import scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
-from saccade.tasks.evaluate import Job, Kept, Scoring
-from saccade.tasks.forward_passes import (
+from saccade.tasks.evaluate import (
     BATCH,
     EncodedPictures,
+    Job,
+    Kept,
+    Scoring,
     answers_of,
     at_once,
     distinct,

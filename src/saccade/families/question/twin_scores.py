@@ -57,7 +57,7 @@ from saccade.metrics.maps.edits import (
 from saccade.metrics.maps.interventions import object_effects
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, foreground
 from saccade.models.base import QueryModel
-from saccade.tasks.forward_passes import EncodedPictures, distinct
+from saccade.tasks.evaluate import EncodedPictures, distinct
 from saccade.trace import AttentionTrace
 
 ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")

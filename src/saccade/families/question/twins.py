@@ -24,7 +24,7 @@ from saccade.data.scenes.render import render
 from saccade.data.scenes.twins import Places, free_places
 from saccade.families.question.scenes import SceneBatch
 from saccade.metrics.maps.twins import TwinTruth, alike
-from saccade.tasks.forward_passes import distinct
+from saccade.tasks.evaluate import distinct
 
 WAYS = len(COLOURS) - 1
 """K: colours that a digit does not have."""
