@@ -11,8 +11,7 @@ from attribute_stubs import COLOURS, SIZE
 from torch import Tensor, nn
 
 from saccade.backbones import small_stack
-from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.twins import free_places
+from saccade.data.scenes.layout import SceneLayout, free_places
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.task import QuestionTask
 from saccade.families.question.twin_scores import coarsest_cell, twin_scores

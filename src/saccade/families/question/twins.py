@@ -17,11 +17,9 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Cornered
-from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.drawing import COLOURS, render
 from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.render import render
-from saccade.data.scenes.twins import Places, free_places
+from saccade.data.scenes.layout import Places, SceneLayout, free_places
 from saccade.families.question.scenes import SceneBatch
 from saccade.metrics.maps.twins import TwinTruth, alike
 from saccade.tasks.forward_passes import distinct
