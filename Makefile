@@ -38,8 +38,8 @@ lint: $(DEV)
 docs: $(DEV)  ## the site, into build/site: warnings are errors, nothing is fetched
 	$(BIN)/sphinx-build -E -W --keep-going -n -q -d build/site-cache docs build/site
 
-bench: $(DEV)  ## speed and memory, measured side by side
-	$(BIN)/python benchmarks/run.py
+bench: $(DEV)  ## speed and memory, measured side by side (times are those of this machine, ratios carry over)
+	for each in benchmarks/bench_*.py; do echo "== $$each"; $(BIN)/python $$each || exit 1; done
 
 fuzz: $(DEV)  ## hostile inputs of every kind for MINUTES: no traceback, deadlines and a memory bound held
 	$(BIN)/python tools/fuzz.py --minutes $(MINUTES)

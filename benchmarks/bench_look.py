@@ -24,7 +24,7 @@ from saccade.commands.look_files import kept_looks
 from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scenes import SceneData, SceneDataConfig
-from saccade.predict import Predictor, load
+from saccade.predict import load
 
 COLD = """
 import sys, time
@@ -60,28 +60,28 @@ def warm(work, repeats: int = 30) -> float:
 def photographs(folder: Path, count: int, size: tuple[int, int] = (1024, 768)) -> list[Path]:
     """JPEG files made of the shipped photographs and grain, of which no two are alike."""
     shipped = sorted(path for path in SHIPPED.rglob("*") if path.suffix == ".jpg")
-    large = [Image.open(path).convert("RGB").resize(size, Image.Resampling.BICUBIC) for path in shipped]
-    generator = np.random.default_rng(0)
-    grain = generator.normal(0, 6, (2 * size[1], 2 * size[0], 1)).astype(np.int16)
-    made = []
-    for number in range(count):
-        top, left = (int(generator.integers(side)) for side in (size[1], size[0]))
-        noisy = np.asarray(large[number % len(large)]) + grain[top : top + size[1], left : left + size[0]]
-        made.append(folder / f"{number:05d}.jpg")
-        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(made[-1], quality=88)
-    return made
+    large = [np.asarray(Image.open(path).convert("RGB").resize(size, Image.Resampling.BICUBIC)) for path in shipped]
+    grain = np.random.default_rng(0).normal(0, 6, (size[1], size[0], 1))
+    files = [folder / f"{number:05d}.jpg" for number in range(count)]
+    for number, file in enumerate(files):
+        noisy = large[number % len(large)] + np.roll(grain, number, (0, 1))
+        Image.fromarray(noisy.clip(0, 255).astype(np.uint8)).save(file, quality=88)
+    return files
 
 
 def on_a_folder(name: str, count: int, *, kept: bool = False, repeats: int = 3) -> None:
     """Photographs a second: decoded and resized alone, and looked at; the fastest of a few, in turn."""
     predictor = load(name, device="cpu")
     asked = predictor.facts.queries[0] if predictor.facts.queries else None
+    wanted = predictor.facts.preprocessing
     alone, looked = [], []
     with tempfile.TemporaryDirectory() as folder:
         files = photographs(Path(folder), count)
         for _ in range(repeats):
             start = time.perf_counter()
-            decode_and_resize(predictor, files)
+            for batch in stream_pictures(files, 32):  # what any reader of these files has to do
+                for picture in batch:
+                    prepare(picture, wanted.size, wanted.fill)
             alone.append(time.perf_counter() - start)
             start = time.perf_counter()
             sightings = predictor.look_many(files, asked)
@@ -91,15 +91,6 @@ def on_a_folder(name: str, count: int, *, kept: bool = False, repeats: int = 3) 
     rates = f"{count / min(looked):.0f}/s, decoded and resized alone {count / min(alone):.0f}/s"
     what = f"{name}{', files kept' if kept else ''}: {rates}, ratio {min(alone) / min(looked):.2f}"
     print(f"folder of {count} photographs, {what}")
-
-
-def decode_and_resize(predictor: Predictor, files: list[Path]) -> None:
-    """What any reader of these files has to do."""
-    wanted = predictor.facts.preprocessing
-    assert wanted is not None
-    for batch in stream_pictures(files, 32):
-        for picture in batch:
-            prepare(picture, wanted.size, wanted.fill)
 
 
 def main() -> None:

@@ -50,22 +50,9 @@ def stream(count: int) -> Iterator[tuple[str, np.ndarray]]:
         yield f"{number:07d}", rng.random((SIDE, SIDE), dtype=np.float32)
 
 
-class OneMask(dict[str, np.ndarray]):
-    """The same mask for every name, held once."""
-
-    def __init__(self, count: int) -> None:
-        mask = mask_of(np.random.default_rng(1))
-        super().__init__((f"{number:07d}", mask) for number in range(count))
-
-
 def timed(what: str, run: Callable[[], object], rounds: int, goal: float | None = None) -> None:
     seconds = min(timeit.repeat(run, number=1, repeat=rounds))
     print(f"{what:34s} {seconds:6.2f} s{'' if goal is None else f'   goal {goal:.0f} s'}", flush=True)
-
-
-def peak() -> float:
-    """MiB that the process has held at most."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def main() -> None:
@@ -82,14 +69,15 @@ def main() -> None:
         maps, masks = folder / "maps", folder / "masks"
         goal = GOAL * options.maps / 1000
         timed(f"{options.maps:,} maps, masks", lambda: saccade.score(maps, masks), options.rounds, goal)
-        timed(
-            f"{options.maps:,} maps, points", lambda: saccade.score(maps, folder / "points.csv"), options.rounds, goal
-        )
+        points = folder / "points.csv"
+        timed(f"{options.maps:,} maps, points", lambda: saccade.score(maps, points), options.rounds, goal)
+    mask = mask_of(np.random.default_rng(1))
     for count in (options.stream // 10, options.stream):
-        truth, before = OneMask(count), peak()
+        truth = {f"{number:07d}": mask for number in range(count)}
         timed(f"{count:,} maps, streamed", lambda count=count, truth=truth: saccade.score(stream(count), truth), 1)
         alone = count * SIDE**2 * 4 / 2**20
-        print(f"{'':34s} peak {before:,.0f} → {peak():,.0f} MiB; the maps alone are {alone:,.0f} MiB")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{'':34s} peak of the process {peak:,.0f} MiB; the maps alone are {alone:,.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -8,14 +8,13 @@ again under torch's profiler. Shares are of the profiled steps; logging is part 
 
 from __future__ import annotations
 
-import itertools
-import re
 import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch.profiler import ProfilerActivity, profile
@@ -25,111 +24,12 @@ from saccade.data.scenes.glyphs import has_mnist
 from saccade.engine.loop import fit
 from saccade.engine.recipe import load_recipe
 
-
-class Span(NamedTuple):
-    """One kernel or copy, in microseconds."""
-
-    start: float
-    end: float
-    name: str
+Span = tuple[float, float, str]
+"""Start and end of a kernel or a copy in microseconds, and its name."""
 
 
-class Measured(Exception):  # noqa: N818 - it ends the training, which has done its service
-    """Carries the figures out of the training loop."""
-
-    def __init__(self, found: dict[str, Any]) -> None:
-        self.found = found
-        super().__init__("measured")
-
-
-class Window:
-    """Counts the steps of a training, times some and profiles as many."""
-
-    def __init__(self, warm: int, steps: int, device: torch.device) -> None:
-        self.warm, self.steps, self.device = warm, steps, device
-        self._done = 0
-        self._plain = self._began = 0.0
-        on_gpu = device.type == "cuda"
-        self._profile = profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU])
-
-    def before_step(self) -> None:
-        """Open and close the windows; raises `Measured` after the last step."""
-        if self._done in (self.warm, self.warm + self.steps, self.warm + 2 * self.steps):
-            now = self._now()
-            if self._done == self.warm + self.steps:
-                self._plain = now - self._began
-                self._profile.__enter__()
-            elif self._done > self.warm:
-                self._profile.__exit__(None, None, None)
-                raise Measured(self._figures(now - self._began))
-            self._began = self._now()
-        self._done += 1
-
-    def _now(self) -> float:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter()
-
-    def _figures(self, profiled: float) -> dict[str, Any]:
-        spans = device_spans(self._profile, self.device)
-        busy = covered(spans)
-        per_step = 1e3 * self.steps  # microseconds of the whole window to milliseconds a step
-        return {
-            "steps": self.steps,
-            "step_ms": 1e3 * self._plain / self.steps,
-            "step_ms_profiled": 1e3 * profiled / self.steps,
-            "busy_ms": busy / per_step,
-            "busy": busy / (1e6 * profiled),
-            "kernels_per_step": len(spans) / self.steps,
-            "top": top(spans, per_step),
-        }
-
-
-def device_spans(profiled: profile, device: torch.device) -> list[Span]:
-    """What ran on the device, in order; on a CPU its operations, so that the way can be tried there."""
-    wanted = torch.autograd.DeviceType.CUDA if device.type == "cuda" else None
-    found = []
-    for event in profiled.profiler.kineto_results.events():  # type: ignore[union-attr]
-        if wanted is None or event.device_type() == wanted:
-            start = event.start_ns() / 1e3
-            found.append(Span(start, start + event.duration_ns() / 1e3, short(event.name())))
-    return sorted(found)
-
-
-def covered(spans: list[Span]) -> float:
-    """Microseconds in which at least one of ``spans`` ran."""
-    total, until = 0.0, 0.0
-    for span in spans:
-        total += max(0.0, span.end - max(span.start, until))
-        until = max(until, span.end)
-    return total
-
-
-def top(spans: list[Span], per_step: float, count: int = 10) -> list[dict[str, Any]]:
-    """The kernels that take the most time together, by name."""
-    times, runs = Counter[str](), Counter[str]()
-    for span in spans:
-        times[span.name] += span.end - span.start  # type: ignore[assignment]
-        runs[span.name] += 1
-    whole = sum(times.values()) or 1.0
-    return [
-        {"kernel": name, "share": spent / whole, "ms": spent / per_step, "runs": runs[name]}
-        for name, spent in times.most_common(count)
-    ]
-
-
-def short(name: str) -> str:
-    """A kernel without its template arguments, but with what it applies to each element.
-
-    >>> short("void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, 3>(int)")
-    'vectorized_elementwise_kernel CUDAFunctor_add'
-    >>> short("void at::native::(anonymous namespace)::max_pool_backward_nhwc<float>(int)")
-    'max_pool_backward_nhwc'
-    """
-    name = name.replace("(anonymous namespace)::", "")
-    base = re.split(r"[<(]", name.removeprefix("void "))[0].split("::")[-1].strip()
-    applied = re.search(r"(\w*[Ff]unctor\w*|\w+_kernel_(?:cuda|impl))", name[len(base) :]) if "<" in name else None
-    return f"{base} {applied[1]}" if applied and applied[1] not in base else base
+class MeasuredError(Exception):
+    """Ends the training once its figures are known."""
 
 
 def measure(
@@ -144,30 +44,80 @@ def measure(
     """The figures of one recipe."""
     glyphs = () if has_mnist() or "glyphs" not in load_recipe(name).data else ("data.glyphs=pack",)
     recipe = resolve(name, overrides=(*glyphs, *overrides), phases=[phase] if phase else [])
-    where = torch.device(device)
-    window = Window(warm, steps, where)
+    on_gpu = device.startswith("cuda")
     task = build_task(recipe)
     plain = task.train_batches
+    figures: dict[str, Any] = {}
 
-    def counted(*arguments: Any, **options: Any) -> Iterator[Any]:
-        for number, batch in enumerate(itertools.chain([None], plain(*arguments, **options))):
-            if number:
-                yield batch
-            if number % recipe.accumulate == 0:
-                window.before_step()
+    def now() -> float:
+        if on_gpu:
+            torch.cuda.synchronize()
+        return time.perf_counter()
 
-    task.train_batches = counted  # type: ignore[method-assign]
-    found: dict[str, Any] = {}
+    def train_batches(*arguments: Any, **options: Any) -> Iterator[Any]:
+        """Those of the task; a batch is asked for when the step before is done."""
+        batches = plain(*arguments, **options)
+        yield from islice(batches, warm * recipe.accumulate)
+        began = now()
+        yield from islice(batches, steps * recipe.accumulate)
+        seconds = now() - began
+        with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as profiler:
+            began = now()
+            yield from islice(batches, steps * recipe.accumulate)
+            profiled = now() - began
+        spans = spans_of(profiler, on_gpu)
+        busy = covered(spans)  # microseconds
+        figures.update(
+            steps=steps,
+            step_ms=1e3 * seconds / steps,
+            step_ms_profiled=1e3 * profiled / steps,
+            busy_ms=busy / (1e3 * steps),
+            busy=busy / (1e6 * profiled),
+            kernels_per_step=len(spans) / steps,
+            top=top(spans, steps),
+        )
+        raise MeasuredError
+
+    task.train_batches = train_batches  # type: ignore[method-assign]
     try:
         with tempfile.TemporaryDirectory() as folder:
             fit(task, recipe, Path(folder) / "run", device=device, progress="quiet")
-    except Measured as measured:
-        found = measured.found
-    if not found:
-        raise RuntimeError(f"{name}: the training ended before {warm + 2 * steps} steps were done")
-    rate = 1e3 * recipe.batch_size / found["step_ms"]
-    chosen = {"recipe": name, "phase": recipe.phases[0].name, "batch": recipe.batch_size, "compiled": recipe.compile}
-    return {**chosen, "examples_per_second": rate, **found}
+    except MeasuredError:
+        rate = 1e3 * recipe.batch_size / figures["step_ms"]
+        chosen = {"recipe": name, "phase": recipe.phases[0].name, "batch": recipe.batch_size}
+        return {**chosen, "compiled": recipe.compile, "examples_per_second": rate, **figures}
+    raise RuntimeError(f"{name}: the training ended before {warm + 2 * steps} steps were done")
+
+
+def spans_of(profiler: profile, on_gpu: bool) -> list[Span]:
+    """What ran on the device, in order; on a CPU its operations, so that the way can be tried there."""
+    return sorted(
+        (event.start_ns() / 1e3, (event.start_ns() + event.duration_ns()) / 1e3, event.name()[:100])
+        for event in profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
+        if not on_gpu or event.device_type() == torch.autograd.DeviceType.CUDA
+    )
+
+
+def covered(spans: list[Span]) -> float:
+    """Microseconds in which at least one of ``spans`` ran."""
+    total, until = 0.0, 0.0
+    for start, end, _ in spans:
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def top(spans: list[Span], steps: int, count: int = 10) -> list[dict[str, Any]]:
+    """The kernels that take the most time together, by name."""
+    times, runs = Counter[str](), Counter[str]()
+    for start, end, name in spans:
+        times[name] += end - start  # type: ignore[assignment]
+        runs[name] += 1
+    whole = sum(times.values()) or 1.0
+    return [
+        {"kernel": name, "share": spent / whole, "ms": spent / (1e3 * steps), "runs": runs[name]}
+        for name, spent in times.most_common(count)
+    ]
 
 
 def shown(found: dict[str, Any]) -> str:

@@ -34,12 +34,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-ROOT = Path(__file__).parent.parent
-sys.path.insert(0, str(Path(__file__).parent))  # so that other scripts can load this one too
+import bench_evaluate
+import bench_scenes
+import device_busy
+import gpu_smoke
 
-import bench_scenes  # noqa: E402
-import device_busy  # noqa: E402
-import gpu_smoke  # noqa: E402
+ROOT = Path(__file__).parent.parent
 
 
 class Options(NamedTuple):
@@ -52,25 +52,18 @@ class Options(NamedTuple):
 def scenes(options: Options) -> dict[str, Any]:
     """Scenes a second by set and size of chunk."""
     torch.set_num_threads(1)
-    rows, missing = [], {}
-    for name in ("mref",) if options.tiny else ("mref", "mdist", "mbg"):
-        for chunk in (64,) if options.tiny else (4096, 8192, 16384):
-            try:
-                rows.append(bench_scenes.measured(name, chunk, 2 if options.tiny else 7, torch.device(options.device)))
-            except Exception as error:  # photographs may not be there
-                missing[name] = str(error)
-    return {"rows": rows, "missing": missing}
+    sets, chunks, repeats = ("mref", "mdist", "mbg"), (4096, 8192, 16384), 7
+    if options.tiny:
+        sets, chunks, repeats = ("mref",), (64,), 2
+    device = torch.device(options.device)
+    return {"rows": [bench_scenes.measured(name, chunk, repeats, device) for name in sets for chunk in chunks]}
 
 
 def evaluate(options: Options) -> dict[str, Any]:
     """Every score of shipped models on full test sets."""
     models = ["soft-mref"] if options.tiny else ["soft-mref", "hattnet-ctx-mref", "hattnet-ctx-mbg"]
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "evaluate.json"
-        words = [sys.executable, str(Path(__file__).parent / "bench_evaluate.py"), "--device", options.device]
-        words += ["--json", str(out), "--n", "20" if options.tiny else "10000", "--models", *models]
-        subprocess.run(words, check=True, env=environment())
-        return {"rows": json.loads(out.read_text())}
+    n = 20 if options.tiny else 10_000
+    return {"rows": [bench_evaluate.timed(model, n, options.device) for model in models]}
 
 
 def start(options: Options) -> dict[str, Any]:
@@ -82,9 +75,9 @@ def start(options: Options) -> dict[str, Any]:
             words += ["--set", setting]
     with tempfile.TemporaryDirectory() as folder:
         out, began = Path(folder) / "run", time.monotonic()
-        done = command("train", recipe, *words, "--out", str(out), "--device", options.device, "--quiet")
+        words += ["--out", str(out), "--device", options.device, "--quiet"]
+        subprocess.run([sys.executable, "-m", "saccade", "train", recipe, *words], check=True)
         wall = time.monotonic() - began
-        done.check_returncode()
         entries = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         ended = re.search(r"after step \d+ in ([\d.]+) s", (out / "log.txt").read_text())
     before = wall - float(ended[1])  # until the trainer's own clock starts, and the end of the process
@@ -114,27 +107,20 @@ TRAINED = (
 
 def busy(options: Options) -> dict[str, Any]:
     """The share of the time in which the device computes, and the kernels that take it."""
-    rows, failed = [], {}
-    chosen = ("compile=false", *(("batch_size=8",) if options.tiny else ()))  # compiling takes longer than the window
+    rows = []
+    overrides, warm, steps = ("compile=false",), 30, 100  # to compile takes longer than the window
+    if options.tiny:
+        overrides, warm, steps = ("compile=false", "batch_size=8"), 1, 2
     for label, recipe, phase in TRAINED[::2] if options.tiny else TRAINED:
-        try:
-            found = device_busy.measure(
-                recipe,
-                phase=phase,
-                overrides=chosen,
-                device=options.device,
-                warm=1 if options.tiny else 30,
-                steps=2 if options.tiny else 100,
-            )
-            print(device_busy.shown(found), flush=True)
-            rows.append({"label": label, **found})
-        except Exception as error:  # the others can still be measured
-            traceback.print_exc()
-            failed[label] = f"{type(error).__name__}: {error}"
+        found = device_busy.measure(
+            recipe, phase=phase, overrides=overrides, device=options.device, warm=warm, steps=steps
+        )
+        print(device_busy.shown(found), flush=True)
+        rows.append({"label": label, **found})
         gc.collect()
         if options.device.startswith("cuda"):
             torch.cuda.empty_cache()
-    return {"rows": rows, "failed": failed}
+    return {"rows": rows}
 
 
 SECTIONS: dict[str, Callable[[Options], dict[str, Any]]] = {
@@ -143,17 +129,6 @@ SECTIONS: dict[str, Callable[[Options], dict[str, Any]]] = {
     "busy": busy,
     "evaluate": evaluate,
 }
-
-
-def environment() -> dict[str, str]:
-    """That of this process, with this copy of saccade before any other."""
-    roots = [str(ROOT / "src"), *os.environ.get("PYTHONPATH", "").split(os.pathsep)]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, roots)), "COLUMNS": "200"}
-
-
-def command(*words: str) -> subprocess.CompletedProcess[str]:
-    """``saccade`` in a process of its own."""
-    return subprocess.run([sys.executable, "-m", "saccade", *words], capture_output=True, text=True, env=environment())
 
 
 def machine(device: str) -> dict[str, Any]:
@@ -169,16 +144,19 @@ def machine(device: str) -> dict[str, Any]:
     return {**found, "when": datetime.datetime.now(datetime.UTC).date().isoformat()}
 
 
+def write(path: Path, report: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+
+
 def smoke_run(device: str, out: Path | None) -> int:
     """Run the smoke checks and keep what they found; what a CPU found is kept only where ``out`` says so."""
     found = {"machine": machine(device), **gpu_smoke.smoke(device)}
     if out is None and device.startswith("cuda"):
         out = ROOT / "docs" / "benchmarks" / f"smoke-{found['version']}.json"
-    text = json.dumps(found, indent=1) + "\n"
-    print(text, end="")
+    print(json.dumps(found, indent=1))
     if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        out.write_text(text, "utf-8")
+        write(out, found)
     return int(not found["ok"])
 
 
@@ -209,7 +187,6 @@ def main() -> int:
         began = time.monotonic()
         try:
             found = SECTIONS[name](Options(options.device, options.tiny))
-            failed |= bool(found.get("failed"))
         except Exception as error:  # the other sections can still be measured
             traceback.print_exc()
             found, failed = {"error": f"{type(error).__name__}: {error}"}, True
@@ -217,8 +194,7 @@ def main() -> int:
         report["sections"][name] = {"machine": machine(options.device), "seconds": seconds, **found}
         print(json.dumps({key: value for key, value in found.items() if key != "rows"}), f"in {seconds} s", flush=True)
         if options.out:
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            options.out.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
+            write(options.out, report)
     return int(failed)
 
 

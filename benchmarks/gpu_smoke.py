@@ -87,17 +87,17 @@ def training(device: str, run: Path) -> dict[str, Any]:
     settings = ["data.glyphs=pack", f"batch_size={batch}", f"phases.0.steps={steps}", "compile=false"]
     settings += [f"phases.0.validate_every={steps // 3}"]
     result = saccade.train("soft-mref", out=run, overrides=settings, device=device, quiet=True)
-    losses = _validations(run)
+    rows = map(json.loads, (run / "metrics.jsonl").read_text("utf-8").splitlines())
+    losses = [row["values"]["loss"] for row in rows if row["kind"] == "validation"]
     ok = len(losses) > 1 and all(map(math.isfinite, losses)) and losses[-1] < losses[0]
     return {"ok": ok, "steps": result.step, "batch": batch, "validation_losses": losses}
 
 
 def evaluations(device: str, run: Path) -> dict[str, Any]:
     """The trained run can be scored, and a shipped model has the same scores on the device and on the CPU."""
-    own = saccade.evaluate(run, device=device, limit=100, sweeps=4, twins=0)
-    here, there = (
-        saccade.evaluate("soft-mref", device=where, limit=100, sweeps=4, twins=0) for where in (device, "cpu")
-    )
+    few = {"limit": 100, "sweeps": 4, "twins": 0}
+    here, there = (saccade.evaluate("soft-mref", device=where, **few) for where in (device, "cpu"))
+    own = saccade.evaluate(run, device=device, **few)
     apart = {
         name: abs(value - there[group][name])
         for group in ("metrics", "attention")
@@ -107,12 +107,6 @@ def evaluations(device: str, run: Path) -> dict[str, Any]:
     ok = bool(apart) and max(apart.values()) <= FARTHEST_SCORE and math.isfinite(own["metrics"]["accuracy"])
     shown = {"accuracy": here["metrics"]["accuracy"], "accuracy_cpu": there["metrics"]["accuracy"]}
     return {"ok": ok, "run_accuracy": own["metrics"]["accuracy"], **shown, "scores_apart": max(apart.values())}
-
-
-def _validations(run: Path) -> list[float]:
-    """The losses on validation scenes, in the order of their steps."""
-    rows = (json.loads(line) for line in (run / "metrics.jsonl").read_text("utf-8").splitlines())
-    return [row["values"]["loss"] for row in rows if row["kind"] == "validation"]
 
 
 def _checked(check: Callable[[], dict[str, Any]]) -> dict[str, Any]:

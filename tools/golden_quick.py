@@ -72,17 +72,12 @@ def digest(values: Any) -> str:
 
 def sightings(only: str = "") -> dict[str, Any]:
     """Of every shipped model: answers, shares, and digests of the weights of every look and of the total map."""
-    return {model: sightings_of(model) for model in shipped() if only in model}
+    return {model: {name: told(seen) for name, seen in seen_by(model).items()} for model in shipped() if only in model}
 
 
 def shipped() -> list[str]:
     """Names of the shipped models, as the command line lists them."""
     return sorted(json.loads(command("list", "zoo", "--json")["stdout"])["zoo"])
-
-
-def sightings_of(model: str) -> dict[str, Any]:
-    """What it says, with every digit, and digests of what it looks at."""
-    return {name: told(seen) for name, seen in seen_by(model).items()}
 
 
 def seen_by(model: str) -> dict[str, Any]:
@@ -260,7 +255,10 @@ def steps(only: str = "") -> dict[str, Any]:
 def of_a_run(run: Path) -> dict[str, Any]:
     """What a run measured, and digests of its model and of its newest checkpoint."""
     rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    measured = [{"kind": row["kind"], "step": row["step"], "values": _bare(row["values"])} for row in rows]
+    measured = []
+    for row in rows:
+        values = {name: value for name, value in row["values"].items() if "second" not in name and "memory" not in name}
+        measured.append({"kind": row["kind"], "step": row["step"], "values": values})
     last = max((run / "checkpoints").glob("step-*"), key=lambda path: [int(part) for part in path.name[5:].split(".")])
     state = load_file(last / "state.safetensors")
     digests = {name: digest(each) for name, each in state.items() if name.startswith(("model/", "optimizer/", "ema/"))}
@@ -268,11 +266,6 @@ def of_a_run(run: Path) -> dict[str, Any]:
     return plain(
         {"measured": measured, "state": digests, "model": {name: digest(each) for name, each in weights.items()}}
     )
-
-
-def _bare(values: dict[str, Any]) -> dict[str, Any]:
-    """Measured values without those of the clock."""
-    return {name: value for name, value in values.items() if "second" not in name and "memory" not in name}
 
 
 PARTS: dict[str, Callable[[str], dict[str, Any]]] = {

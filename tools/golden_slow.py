@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from golden_quick import (
     ASKED_NOTHING,
     PICTURES,
@@ -294,18 +295,11 @@ def causal(only: str = "") -> dict[str, Any]:
         if done["exit"]:
             raise SystemExit(done["stderr"])
         found = {}
-        for path in sorted(each for each in folder.rglob("*") if each.is_file()):
-            if path.suffix not in (".png", ".md"):
-                found[path.name] = digest_of_bytes(path)
+        for path in sorted(folder.rglob("*")):
+            if path.is_file() and path.suffix not in (".png", ".md"):
+                found[path.name] = digest(np.fromfile(path, dtype=np.uint8))
         pictures = sorted(folder.rglob("*.png"))
         return found | {str(path.relative_to(folder)): in_file(path, name) for path in pictures[::100]}
-
-
-def digest_of_bytes(path: Path) -> str:
-    """Of a file."""
-    import numpy as np
-
-    return digest(np.fromfile(path, dtype=np.uint8))
 
 
 PARTS: dict[str, Callable[[str], dict[str, Any]]] = {

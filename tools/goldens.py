@@ -55,16 +55,11 @@ def record(parts: list[str], out: Path) -> None:
         print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr, flush=True)
 
 
-def compare(before: Path, after: Path, allowed: list[str], *, recorded: bool = False) -> list[str]:
-    """One line for each value that differs, but not for paths that hold an allowed pattern.
-
-    With ``recorded``, parts and cases that ``after`` does not have are no difference.
-    """
+def compare(before: Path, after: Path, allowed: list[str]) -> list[str]:
+    """One line for each value that differs, but not for paths that hold an allowed pattern."""
     old, new = (json.loads(path.read_text(encoding="utf-8")) for path in (before, after))
-    if recorded:
-        old = {part: {name: old[part][name] for name in new[part] if name in old[part]} for part in new if part in old}
-    found = differences(old, new, "")
-    return [line for line in found if not any(re.search(each, line.split(": ")[0]) for each in allowed)]
+    lines = differences(old, new, "")
+    return [line for line in lines if not any(re.search(pattern, line.split(": ")[0]) for pattern in allowed)]
 
 
 def differences(before: Any, after: Any, where: str) -> list[str]:
@@ -76,7 +71,8 @@ def differences(before: Any, after: Any, where: str) -> list[str]:
         pairs = [(str(number), *pair) for number, pair in enumerate(zip(before, after, strict=True))]
     else:
         near = NEAR.get(where.split("/")[0], 0.0)
-        return [] if same(before, after, near) else [f"{where}: {_short(before)}, {_short(after)}"]
+        old, new = (json.dumps(value)[:100] for value in (before, after))
+        return [] if same(before, after, near) else [f"{where}: {old}, {new}"]
     return [line for key, *pair in pairs for line in differences(*pair, f"{where}/{key}" if where else key)]
 
 
@@ -87,17 +83,6 @@ def same(before: Any, after: Any, near: float) -> bool:
     if not (math.isfinite(before) and math.isfinite(after)):
         return repr(before) == repr(after)
     return abs(before - after) <= near * max(abs(before), abs(after))
-
-
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
-
-
-def patterns(path: Path) -> list[str]:
-    """Regular expressions of a file, one a line; what follows a # is the reason."""
-    lines = [line.split("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()]
-    return [line for line in lines if line]
 
 
 def main() -> int:
@@ -111,8 +96,6 @@ def main() -> int:
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     comparing.add_argument("--except", dest="allowed", action="append", default=[], help="regular expression of paths")
-    comparing.add_argument("--allow", type=Path, help="file of such expressions")
-    comparing.add_argument("--recorded", action="store_true", help="only parts and cases that AFTER has")
     given = parser.parse_args()
     if given.verb == "record":
         record(given.parts, given.out)
@@ -124,10 +107,9 @@ def main() -> int:
         golden_stored.store()
         golden_slow.store_run(golden_stored.RUN)
         return 0
-    allowed = given.allowed + (patterns(given.allow) if given.allow and given.allow.exists() else [])
-    found = compare(given.before, given.after, allowed, recorded=given.recorded)
-    print("\n".join(found) or "no value differs")
-    return 1 if found else 0
+    lines = compare(given.before, given.after, given.allowed)
+    print("\n".join(lines) or "no value differs")
+    return 1 if lines else 0
 
 
 if __name__ == "__main__":

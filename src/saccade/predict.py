@@ -20,7 +20,7 @@ import torch
 from torch.utils._pytree import tree_map
 
 from saccade.backbones.stages import fuse_norms
-from saccade.data.files import plural
+from saccade.data.pictures.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import Family, families, family
 from saccade.families.reading import InputReader, Prepared, ReadItem

@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from saccade.commands.signature import Command
-from saccade.commands.terminal import Remark, print_table, say, warn
+from saccade.commands.verb import Command, Remark, print_table, say, warn
 from saccade.errors import DISTRIBUTION
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")

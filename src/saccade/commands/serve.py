@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import remark, say, warn
+from saccade.commands.verb import Command, Number, check_call, remark, say, warn
 
 
 def serve(

@@ -353,7 +353,7 @@ def family_of_data(reference: str) -> Family:
     candidates = known[name]
     if len(candidates) == 1 or name not in {**own_tables(""), **class_folders(), **picture_tables()}:
         return candidates[0]
-    from saccade.data.tables.references import columns_of
+    from saccade.data.tables.readers import columns_of
 
     columns = columns_of(name, Path(path).expanduser())
     fits = [max((len(each) for each in family.columns if each <= columns), default=0) for family in candidates]
@@ -384,7 +384,7 @@ def read_table(reference: str, family_name: str = "classify", **options: object)
     >>> table = read_table("csv:my.csv", "question")  # doctest: +SKIP
     >>> print(table.summary())  # doctest: +SKIP
     """
-    from saccade.data.tables.references import read_reference
+    from saccade.data.tables.readers import read_reference
 
     return read_reference(reference, family(family_name).task().readers, options)
 

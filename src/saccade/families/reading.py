@@ -13,8 +13,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.data.files import find_files
-from saccade.data.pictures.decoding import SUFFIXES
+from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, SaccadeError
 from saccade.models.facts import ModelFacts, Preprocessing

@@ -22,7 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.evidence import Evidence
+from saccade.data.pictures.image_split import Evidence
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import grids_of, seen_by_cells

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.config import Weight
+from saccade.data.examples import Split
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
-from saccade.data.tables.splits import Split
 from saccade.geometry import Size
 from saccade.metrics.intervals import Values
 from saccade.metrics.labels import calibration_error, details_of, top_k_correct

@@ -14,7 +14,6 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from saccade import __version__
-from saccade.data.files import EXAMPLES
 from saccade.errors import nearest
 from saccade.families import families
 from saccade.web import schemas
@@ -24,6 +23,7 @@ from saccade.web.guard import Guard
 from saccade.web.page import offline_page
 from saccade.web.service import Service
 from saccade.web.store import shown_name
+from saccade.zoo import EXAMPLES
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.ErrorBody} for status in (404, 409, 413, 422, 429)

@@ -19,7 +19,7 @@ from pathlib import Path
 from PIL import AvifImagePlugin, Image
 
 import saccade
-from saccade.data.pictures.decoding import decode
+from saccade.data.pictures.files import decode
 from saccade.errors import DataError
 from saccade.web.serve import Limits
 

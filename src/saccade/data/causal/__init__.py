@@ -58,7 +58,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from saccade.config import from_dict
-from saccade.data.maps.arrays import SEPARATOR
+from saccade.data.maps import SEPARATOR
 from saccade.errors import DataError
 from saccade.files import open_regular, read_json
 

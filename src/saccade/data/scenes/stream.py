@@ -18,14 +18,13 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.export import Written, write_pictures
+from saccade.data.examples import SPLITS, Split, as_rows, checked_split, first_numbers
+from saccade.data.pictures.labelled import Written, write_pictures
 from saccade.data.scenes.drawing import render
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.sampler import sample_layout
-from saccade.data.tables.sampling import as_rows, first_numbers
-from saccade.data.tables.splits import SPLITS, Split, checked_split
 
 CACHE_BYTES = 256 << 20  # limit for the pictures kept; at least one chunk always is
 _CHUNK = {"cpu": 512, "cuda": 8192}  # without kernels a GPU needs some 3 GB for a moment to make 8192

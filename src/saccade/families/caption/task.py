@@ -22,9 +22,9 @@ from typing import Any, TypeAlias, cast
 import torch
 from torch import Tensor, nn
 
+from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import pluralise
-from saccade.data.tables.splits import Split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.families.caption.data import (

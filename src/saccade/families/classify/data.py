@@ -24,11 +24,10 @@ from saccade.data import details
 from saccade.data.details import SIZE, DetailLayout, render_details, sample_details
 from saccade.data.examples import Example
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
-from saccade.data.pictures.evidence import carried
-from saccade.data.pictures.image_split import ImageSplit
+from saccade.data.pictures.image_split import ImageSplit, carried
 from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch, label_examples
 from saccade.data.pictures.reading import SIDE_LIMIT
-from saccade.data.tables.references import check_reference
+from saccade.data.tables.readers import check_reference
 from saccade.errors import ConfigError
 from saccade.families.classify.cifar import CLASSES, LEARNS_VAL
 from saccade.families.classify.cifar import NAME as CIFAR

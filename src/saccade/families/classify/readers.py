@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from saccade.data.examples import hashed_share
 from saccade.data.tables.cub_files import CubFiles
-from saccade.data.tables.references import Reader, own_readers
-from saccade.data.tables.splits import hashed_share
+from saccade.data.tables.readers import Reader, own_readers
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions
 
 COLUMNS = Columns()

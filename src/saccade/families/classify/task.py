@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from saccade.answer import Answer
+from saccade.data.examples import Split
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import warn_of_one_answer
-from saccade.data.tables.splits import Split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.families.classify.cifar import CifarPictures, part_digest

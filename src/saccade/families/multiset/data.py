@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.config import Seed, Share, Within, from_dict
-from saccade.data.examples import Example, seen_masks
+from saccade.data.examples import Example, Split, checked_split, seen_masks
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -37,8 +37,7 @@ from saccade.data.scenes.glyphs import CLASSES, GlyphPolicy
 from saccade.data.scenes.hashing import hash_u32
 from saccade.data.scenes.layout import GlyphLayout
 from saccade.data.scenes.stream import SplitStream
-from saccade.data.tables.references import check_reference
-from saccade.data.tables.splits import Split, checked_split
+from saccade.data.tables.readers import check_reference
 from saccade.data.tables.table import Table
 from saccade.families.multiset.readers import MULTISET_READERS
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream

@@ -43,7 +43,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Within
-from saccade.data.tables.references import OWN, Reader, own_table
+from saccade.data.examples import hashed_share
+from saccade.data.tables.readers import OWN, Reader, own_table
 from saccade.data.tables.rows import (
     Box,
     Cells,
@@ -56,7 +57,6 @@ from saccade.data.tables.rows import (
     text_in,
     words_of,
 )
-from saccade.data.tables.splits import hashed_share
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, one_label
 from saccade.errors import DataError, MissingExtraError, OutputError
 from saccade.files import cache_home, file_digest, write_text

@@ -23,8 +23,8 @@ from torch import Tensor, nn
 
 from saccade.answer import Answer
 from saccade.config import Weight, Within, from_dict
+from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.families.multiset.data import (
     ALONE,

@@ -37,7 +37,7 @@ import torch
 from torch import Tensor
 
 from saccade.config import Seed, Share, Within
-from saccade.data.examples import Example, seen_masks
+from saccade.data.examples import Example, Split, first_numbers, seen_masks, to_device
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black, Cornered, Distractors
@@ -56,8 +56,6 @@ from saccade.data.scenes.layout import (
 from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.data.tables.sampling import first_numbers, to_device
-from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from saccade.data.tables.sampling import sample_pictures, table_folder
+from saccade.data.examples import sample_pictures, table_folder
 from saccade.data.tables.table import UNSEEN, Table
 from saccade.errors import ConfigError
 from saccade.families.question.scores import QuestionScoring

@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
 from saccade.data.tables.doubts import warn_of_one_answer
-from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.causal import CausalConfig, write_causal
 from saccade.families.question.losses import LOSSES, CrossEntropy, Default, Reinforce, answer_loss, sampled_loss

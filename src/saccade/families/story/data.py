@@ -40,11 +40,10 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from saccade.config import Portion, Seed, Share, Within
-from saccade.data.examples import Example
+from saccade.data.examples import SPLITS, Example, split_sizes
 from saccade.data.tables.doubts import check_usable, first_few, pluralise, summarised
-from saccade.data.tables.references import split_reference
+from saccade.data.tables.readers import split_reference
 from saccade.data.tables.rows import Cells, UnusableRowError, group_and_split, is_blank, jsonl_rows, text_in
-from saccade.data.tables.splits import SPLITS, split_sizes
 from saccade.errors import DataError
 from saccade.families.story.reading import StoryItem
 from saccade.families.story.stories import StoryExample, cut_sentences, story_words, words_of

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import Weight
-from saccade.data.tables.splits import Split
+from saccade.data.examples import Split
 from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource
