@@ -21,8 +21,7 @@ from mutate import spoilt_bytes, spoilt_text, spoilt_values
 from targets import TARGETS
 
 from fuzz import Tally, fuzz
-from saccade.web.guard import Guard
-from saccade.web.serve import Limits
+from saccade.web.guard import Guard, Limits
 
 SEED = 17
 DRAWN = {

@@ -19,7 +19,7 @@ from saccade.families import models
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
-from saccade.web.family_page import page_model
+from saccade.web.page import page_model
 from saccade.web.views import view_of
 from tiny_models import tiny_config, tiny_facts
 

@@ -17,8 +17,7 @@ from story_models import QUESTION, STORY, save_story_model
 import saccade
 from saccade.errors import DataError
 from saccade.families.story.reading import STORIES
-from saccade.web.family_page import page_model
-from saccade.web.page import live_part
+from saccade.web.page import live_part, page_model
 from saccade.web.views import view_of
 from tiny_models import save_tiny
 

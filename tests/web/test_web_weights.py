@@ -17,8 +17,8 @@ from saccade.errors import ConfigError
 from saccade.families import models
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
-from saccade.web.family_page import page_model
-from saccade.web.weights import matrix
+from saccade.web.page import page_model
+from saccade.web.views import matrix
 from tiny_models import tiny_config, tiny_facts
 
 

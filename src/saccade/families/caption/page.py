@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from saccade.families.caption.scenes import SIDES, scene_spec
 from saccade.models.facts import ModelFacts
-from saccade.web.family_page import CANVAS, TrainedScenes
+from saccade.web.page import CANVAS, TrainedScenes
 
 
 def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:

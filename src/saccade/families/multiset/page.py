@@ -5,7 +5,7 @@ from __future__ import annotations
 from saccade.families.multiset.data import SCENES
 from saccade.families.multiset.scenes import MultisetSpec
 from saccade.models.facts import ModelFacts
-from saccade.web.family_page import CANVAS, TrainedScenes
+from saccade.web.page import CANVAS, TrainedScenes
 
 
 def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:

@@ -17,8 +17,8 @@ from saccade.models.facts import ModelFacts
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
-from saccade.web.family_page import Behind, TrainedScenes
-from saccade.web.weights import BLOCK, convolution, head, input_size, norm, page_facts, scorer
+from saccade.web.page import Behind, TrainedScenes
+from saccade.web.views import BLOCK, convolution, head, norm, page_facts, scorer
 
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
 """The models that the engine computes, and what it calls them."""
@@ -46,7 +46,8 @@ def page_model(predictor: Predictor) -> dict[str, object]:
         ConfigError: for a model that the engine cannot compute.
     """
     model = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False)
-    trace = model(torch.zeros(1, 3, *input_size(predictor)), torch.zeros(1, dtype=torch.long)).trace
+    size = predictor.facts.preprocessing.size  # type: ignore[union-attr]  # it reads pictures
+    trace = model(torch.zeros(1, 3, *size), torch.zeros(1, dtype=torch.long)).trace
     return {
         **page_facts(predictor, KINDS[type(model)], trace),
         "stages": _stages(model),

@@ -20,7 +20,7 @@ from saccade.families.story.world import TASKS, generate_story
 from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.predict import Predictor
-from saccade.web.weights import matrix, page_facts
+from saccade.web.views import matrix, page_facts
 
 _LONGEST = 12
 """Sentences of a generated example, where its task has one that is so short."""
