@@ -23,8 +23,7 @@ from saccade.config import to_dict
 from saccade.errors import ConfigError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses.captions import caption_cross_entropy, hard_attention_loss
-from saccade.losses.hsal import hsal_loss
-from saccade.losses.multiset import count_loss, sequence_cross_entropy
+from saccade.losses.multiset import count_loss, hsal_loss, sequence_cross_entropy
 from saccade.models.base import ImageModel, QueryModel
 from saccade.models.facts import Preprocessing
 from saccade.models.folder import load_model, save_model

@@ -2,7 +2,7 @@
 
 The losses of classification: one dataclass for each, by the name that a recipe uses.
 
-``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.zoom`); the others for the rest.
+``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.maps`); the others for the rest.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from torch import Tensor
 from saccade.attention.zoom import clamped_box
 from saccade.config import Portion, Weight, Within
 from saccade.errors import ConfigError, DataError
-from saccade.losses.zoom import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
+from saccade.losses.maps import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round

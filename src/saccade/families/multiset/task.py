@@ -50,10 +50,11 @@ from saccade.families.multiset.scores import (
     saliency_at_glimpses,
 )
 from saccade.geometry import Size
-from saccade.losses.hsal import hsal_expected_loss, hsal_loss
 from saccade.losses.multiset import (
     LookedRewards,
     count_loss,
+    hsal_expected_loss,
+    hsal_loss,
     list_rewards,
     looked_rewards,
     multiset_loss,

@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from saccade import models
 from saccade.families import DataEntry, Family, ModelSpec
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import ModuleType
-
-    from saccade.answer import Answer
-    from saccade.families.reading import InputReader
-    from saccade.families.responder import Responder
-    from saccade.tasks.task import Task
 
 MODELS = {
     "memn2n": ModelSpec(
@@ -60,27 +51,27 @@ DATA = {
 class Stories(Family):
     """What the family is made of, each part imported when it is first asked for."""
 
-    def reads(self) -> InputReader:
+    def reads(self) -> Any:
         from saccade.families.story.reading import STORIES
 
         return STORIES
 
-    def task(self) -> type[Task]:
+    def task(self) -> Any:
         from saccade.families.story.task import StoryTask
 
         return StoryTask
 
-    def decode(self) -> Callable[..., list[Answer]]:
+    def decode(self) -> Any:
         from saccade.families.story.reading import decode
 
         return decode
 
-    def responder(self) -> type[Responder]:
+    def responder(self) -> Any:
         from saccade.families.story.reading import StoryResponder
 
         return StoryResponder
 
-    def page(self) -> ModuleType:
+    def page(self) -> Any:
         from saccade.families.story import page
 
         return page
