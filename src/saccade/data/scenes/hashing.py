@@ -113,7 +113,7 @@ def _normal_thresholds(sigma: float, device: torch.device) -> Tensor:
     return torch.tensor([round(2**31 * math.erfc(-z / math.sqrt(2.0))) for z in z_scores], device=device)
 
 
-def hash_words(state: tuple[Any, Any], *counters: int | Tensor) -> tuple[Any, Any]:
+def hash_words(state: tuple[Any, Any], *counters: int | Tensor) -> State:
     """Two words of 32 bits for the price of one draw: both lanes, of which the second is :func:`hash_more`'s.
 
     Lanes are whole numbers until the first tensor comes, and tensors from then on.
