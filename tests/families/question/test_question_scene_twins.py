@@ -14,8 +14,7 @@ from saccade.backbones import small_stack
 from saccade.data.scenes.layout import SceneLayout, free_places
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.task import QuestionTask
-from saccade.families.question.twin_scores import coarsest_cell, twin_scores
-from saccade.families.question.twins import WAYS, SceneTwins
+from saccade.families.question.twins import WAYS, SceneTwins, coarsest_cell, twin_scores
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel
