@@ -1,4 +1,4 @@
-"""Readers of pictures with a set of labels: your own tables, and SVHN with its digitStruct.mat.
+"""Readers of pictures with a set of labels: your own tables, and SVHN.
 
 Of a table of one's own, ``labels`` are ``3; 3; 7`` or a JSON list, in any order; an empty cell is the empty multiset. A
 column ``boxes`` has one ``x1 y1 x2 y2`` for each label, in its order, with semicolons between, or a JSON list of lists;
@@ -6,17 +6,9 @@ an empty one where a label has none. What ``labels`` means is the option ``kind`
 their order means nothing), a ``set`` (a label that repeats is an error) or a ``list`` (the order is part of the
 answer).
 
-``digitStruct.mat``, the annotations of SVHN's full numbers: read once with h5py, then remembered.
-
-It is a MATLAB 7.3 file, hence HDF5: ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture,
-to its name as character codes and to a group of five columns. A column of several numbers is references again, one of
-a single number is that number. Following them all takes a minute or more for the 33,402 training pictures, so what was
-read is kept in the cache folder as JSON, under the digest of the file.
-
-SVHN, full numbers: pictures of house numbers, the digits on each, and a box for every digit.
-
-Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading Digits in Natural Images with Unsupervised Feature Learning"
-(2011), in either of two layouts below one folder:
+SVHN, full numbers: pictures of house numbers, the digits on each, and a box for every digit. Netzer, Wang, Coates,
+Bissacco, Wu and Ng, "Reading Digits in Natural Images with Unsupervised Feature Learning" (2011), in either of two
+layouts below one folder:
 
 * the official format 1, as its archives unpack: ``train/digitStruct.mat`` (HDF5, read with the extra ``svhn``) beside
   ``train/1.png`` …, and the same in ``test/``. A picture is cut to the union of its digits' boxes, enlarged by 15 % of
@@ -26,9 +18,8 @@ Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading Digits in Natural Images wit
 
 Splits: val is 5 % of the training pictures, by a hash of their numbers, hence the same in both layouts. Test is the
 official one where it is there, and a trained model is scored on it without train/. Else it is another 10 % of the
-training pictures, which a score must then say. Of the 33,402
-training pictures that makes 28,463 train, 1,638 val and 3,301 test. With ``hold_out_test: false`` these 3,301 are
-trained on too, whether official test pictures are there or not.
+training pictures, which a score must then say: of 33,402 that makes 28,463 train, 1,638 val and 3,301 test. With
+``hold_out_test: false`` these 3,301 are trained on too.
 """
 
 from __future__ import annotations
@@ -136,7 +127,10 @@ class HouseNumber(NamedTuple):
 
 
 def read_digit_struct(path: Path) -> list[HouseNumber]:
-    """The pictures of a ``digitStruct.mat``, in its order."""
+    """The pictures of a ``digitStruct.mat``, in its order.
+
+    Following its references takes a minute or more, so what was read is kept in the cache, under the file's digest.
+    """
     memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
     try:
         numbers = json.loads(memory.read_text(encoding="utf-8"))
@@ -148,7 +142,12 @@ def read_digit_struct(path: Path) -> list[HouseNumber]:
 
 
 def _follow(path: Path) -> list[tuple[str, list[str], list[Box]]]:
-    """Names, digits and boxes, by following every reference of the file."""
+    """Names, digits and boxes, by following every reference of the HDF5 file (MATLAB 7.3).
+
+    ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture, to its name as character codes
+    and to a group of five columns. A column of several numbers is references again, one of a single number is that
+    number.
+    """
     try:
         import h5py
     except ImportError as error:

@@ -74,11 +74,7 @@ VALIDATION_BATCH = 500
 class MultisetScoring(Scoring):
     """Measures a model that reads multisets.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split, in the words of the model.
-        limit: at most this many pictures: of files a sample, else the first.
-        sweeps: must be 0.
+    ``limit`` is how many pictures at most, of files a sample, else the first; ``sweeps`` must be 0.
     """
 
     def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None, sweeps: int = 0) -> None:
@@ -156,17 +152,6 @@ def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[Multise
     return output, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
 
 
-def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> MultisetOutput:
-    """What the classifier of single objects says of pictures (B,3,H,W), and of each box (B,M,4) on them alone."""
-    network_boxes, network_images = boxes_at_size(boxes, images, size), at_size(images, size)
-    together = at_once(network_images)
-    parts = [
-        model.forward_raw(some, single=True, boxes=theirs)
-        for some, theirs in zip(torch.split(network_images, together), torch.split(network_boxes, together))
-    ]
-    return cast(MultisetOutput, joined(parts))
-
-
 def add_answers(kept: Kept, said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
     """What was said (B,T), as counts, and whether it is right."""
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
@@ -193,7 +178,9 @@ def add_glimpses(kept: Kept, output: MultisetOutput, trace: AttentionTrace, batc
         return
     saliency, said = output.acts["saliency"].weights, answers_of(trace)
     active, steps, salient = before_stop(said, stop), said.shape[1], most_salient(saliency)  # active: a label is said
-    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, output.energy)}
+    low, high = output.energy.flatten(1).aminmax(dim=1)  # (B,): of the energy (B,h,w), which saliency was scaled from
+    raw = low[:, None, None, None] + saliency * (high - low)[:, None, None, None]  # (B,T,h,w)
+    maps = {"attn_saliency": saliency, "attn_saliency_raw": raw}
     for score, each in (maps | _evidence_under_cells(trace, said, batch)).items():
         kept.acts.add_values({score: at_glimpses(each, output.location, active).flatten()})  # (B·T,)
         kept.rivals.add_values("most_salient_glimpse", {score: at_glimpses(each, salient, active).flatten()})
@@ -212,18 +199,14 @@ def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict
     """How often the classifier of single objects names one that is there, and each object that has a box."""
     single, objects = [], []
     for batch in in_batches(data, VALIDATION_BATCH):
-        output = read_objects(model, batch.images, batch.boxes, size)
+        images, boxes = at_size(batch.images, size), boxes_at_size(batch.boxes, batch.images, size)
+        parts = zip(torch.split(images, at_once(images)), torch.split(boxes, at_once(images)))
+        output = cast(MultisetOutput, joined(model.forward_raw(some, single=True, boxes=own) for some, own in parts))
         single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
         right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
         objects.append(right[known])  # (N,)
     told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
     return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
-
-
-def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:
-    """Saliency (B,T,h,w), which began between 0 and 1, back on the scale of the energy (B,h,w) that it came from."""
-    low, high = energy.flatten(1).aminmax(dim=1)  # (B,)
-    return low[:, None, None, None] + saliency * (high - low)[:, None, None, None]
 
 
 def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
@@ -244,15 +227,7 @@ def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBa
 def glimpse_edits(
     model: HsalModel, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, size: Size
 ) -> EditScores:
-    """What becomes of one label of each scene.
-
-    Args:
-        model: in eval mode.
-        output: of the unedited pass over the batch.
-        trace: of the same, placed on the pictures.
-        batch: generated scenes.
-        size: (height, width) of the network input.
-    """
+    """What becomes of one label of each generated scene; ``output`` and ``trace`` are those of the unedited pass."""
     scores, layout, said = EditScores(), cast(GlyphLayout, batch.layout), output.said  # said: (B,T)
     rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
     if not len(rows):
@@ -277,8 +252,7 @@ def glimpse_edits(
         return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
 
     def lost(words: Tensor) -> Tensor:
-        is_read = ((words == label[:, None]) & before_stop(words, model.stop)).any(1)  # (n,)
-        return when_enough(~is_read)
+        return when_enough(~((words == label[:, None]) & before_stop(words, model.stop)).any(1))  # (n,)
 
     found: dict[str, dict[str, Tensor]] = {"all": {}, "label at its step": {}}
     edited = edited_weights(at_steps(look, rows, step), cells)

@@ -106,10 +106,11 @@ class SceneTwins:
         self.is_free = places.found
         """(S,N) bool: a free place was found for the digit; one without stays where it lies."""
         x, y = (torch.where(places.found, new, old) for new, old in zip(places, (self.layout.x, self.layout.y)))
-        moved = replace(each.move(obj, x[scene, obj], y[scene, obj]), may_overlap=False)  # the ground is free
-        self.moved_masks = moved.mask_of(obj)
+        self.moved_scenes = replace(each.move(obj, x[scene, obj], y[scene, obj]), may_overlap=False)
+        """(P): in each one digit was moved; the ground is free."""
+        self.moved_masks = self.moved_scenes.mask_of(obj)
         """(P,H,W) bool: each digit where it was moved to."""
-        self.moved, self.removed = drawn(moved), drawn(each.remove(obj))
+        self.moved, self.removed = drawn(self.moved_scenes), drawn(each.remove(obj))
         """(P,3,H,W) each."""
         steps = torch.arange(1, len(COLOURS), device=obj.device)  # (K,)
         colours = (each.colour.gather(1, obj[:, None]) + steps) % len(COLOURS)  # (P,K)
