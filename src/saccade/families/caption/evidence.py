@@ -44,9 +44,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.render import render
 from saccade.families.caption.data import CaptionBatch
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size

@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.backgrounds import PATCHES, patch_side, strewn
-from saccade.data.scenes.drawing import FRACTION_BITS
+from saccade.data.scenes.backgrounds import PATCHES, strewn
+from saccade.data.scenes.drawing import FRACTION_BITS, inked_pixels
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import (
     distinct_below,
@@ -29,7 +29,6 @@ from saccade.data.scenes.hashing import (
     uniform_pair_below,
 )
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.data.scenes.render import inked_pixels
 from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError
 
@@ -115,8 +114,7 @@ def sample_multisets(spec: MultisetSpec, glyphs: GlyphSet, seed: int, indices: T
 
 def paint(layout: GlyphLayout, spec: MultisetSpec) -> Tensor:
     """The pictures of a layout, grey in three channels: (B, 3, H, W) uint8, one plane in memory."""
-    size = spec.size
-    canvas = strewn(layout.glyphs, layout.seed, layout.index, size, count=spec.clutter, patch=patch_side(size))
+    canvas = strewn(layout.glyphs, layout.seed, layout.index, spec.size, spec.clutter)
     pixels = inked_pixels(layout)
     canvas.view(-1)[pixels.position] = pixels.ink.byte()
     return canvas[:, None].expand(-1, 3, -1, -1)

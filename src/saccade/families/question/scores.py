@@ -23,7 +23,7 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneBatch, SceneData
-from saccade.families.question.twin_scores import twin_scores
+from saccade.families.question.twins import twin_scores
 from saccade.geometry import Size
 from saccade.metrics.labels import accuracy_by_scale, right_answers
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
