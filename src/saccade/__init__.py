@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from saccade.commands.serve import serve as serve
     from saccade.commands.tour import tour as tour
     from saccade.commands.train import train as train
-    from saccade.data.files import example as example
     from saccade.data.pictures.reading import read_picture as read_picture
     from saccade.errors import CheckpointError as CheckpointError
     from saccade.errors import ConfigError as ConfigError
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from saccade.trace import Look as Look
     from saccade.trace import Output as Output
     from saccade.tracing.trace_of import trace_of as trace_of
+    from saccade.zoo import example as example
 
 __version__ = "0.2.0"
 

@@ -14,8 +14,8 @@ import pytest
 from typer.testing import Result
 
 import saccade
-from saccade.commands import door, terminal
-from saccade.commands.signature import Command, Number, check_call
+from saccade.commands import door, verb
+from saccade.commands.verb import Command, Number, check_call
 from saccade.errors import ConfigError, DataError
 from typed import typed
 
@@ -59,7 +59,7 @@ def stretch(
 
 STRETCH = Command(
     stretch,
-    lambda result, given, remark: (terminal.say(f"stretched {result['model']}"), remark("it is longer now")),
+    lambda result, given, remark: (verb.say(f"stretched {result['model']}"), remark("it is longer now")),
     place={"model": "MODEL"},
     names={"out": "-o", "parts": "--part", "thin": "--thin/--thick"},
     commas=frozenset({"weights"}),
@@ -154,7 +154,7 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
     def failing(*_, **__):
         raise error
 
-    monkeypatch.setattr("saccade.data.files.example", failing)
+    monkeypatch.setattr("saccade.zoo.example", failing)
     result = typed("look", "--example", "digits")
     assert (result.exit_code, result.stderr.strip()) == (2, line)
     assert "Traceback" in typed("look", "--example", "digits", "--debug").stderr
@@ -177,14 +177,14 @@ def test_other_errors_are_tracebacks_and_ctrl_c_is_130(monkeypatch: pytest.Monke
         def failing(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr("saccade.data.files.example", failing)
+        monkeypatch.setattr("saccade.zoo.example", failing)
         assert typed("look", "--example", "digits").exit_code == code
 
 
 def test_help_version_and_no_arguments() -> None:
     assert typed("--version").stdout.strip() == f"saccade {saccade.__version__}"
     for args in (["--help"], ["-h"], []):
-        assert all(f"  {verb}" in typed(*args).output for verb in door.VERBS)
+        assert all(f"  {name}" in typed(*args).output for name in door.VERBS)
 
 
 @pytest.mark.parametrize("args", [["--help"], ["list"], ["data", "list"], ["train", "--help"], ["data", "make", "-h"]])
@@ -222,12 +222,12 @@ def test_every_option_is_told_of_and_every_verb_has_an_example(name: str) -> Non
 
 
 def test_nothing_printed_holds_nan_or_a_strangers_escapes(capsys: pytest.CaptureFixture[str]) -> None:
-    terminal.print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": "\x1b[2J\x9b2J", "d": Path("x")})
+    verb.print_json({"a": float("nan"), "b": [float("inf"), 1.5], "c": "\x1b[2J\x9b2J", "d": Path("x")})
     printed = capsys.readouterr().out
     assert json.loads(printed) == {"a": None, "b": [None, 1.5], "c": "\x1b[2J\x9b2J", "d": "x"}
-    terminal.print_table("\x1b[2Jtitle", ("\x07",), [("label\x1b]0;x\x07", 1.0)], note="\x1b")
-    terminal.remark("\x1bc")
-    terminal.warn("\u202e")
+    verb.print_table("\x1b[2Jtitle", ("\x07",), [("label\x1b]0;x\x07", 1.0)], note="\x1b")
+    verb.remark("\x1bc")
+    verb.warn("\u202e")
     both = capsys.readouterr()
     assert not set("\x1b\x07\x9b\u202e") & set(printed + both.out + both.err)
 
@@ -236,7 +236,7 @@ def test_a_table_is_folded_and_never_cut(monkeypatch: pytest.MonkeyPatch, capsys
     monkeypatch.setenv("COLUMNS", "80")
     columns = ("picture", "asked", "answer", "confidence", "next best", "looked at x, y")
     path = "/home/somebody/lib/site-packages/saccade/data/gallery/digits.png"
-    terminal.print_table("t", columns, [(path, "circle", "green", "99.5%", "yellow 0.4%", "143, 42")])
+    verb.print_table("t", columns, [(path, "circle", "green", "99.5%", "yellow 0.4%", "143, 42")])
     lines = capsys.readouterr().out.splitlines()
     assert path in "".join(line[2:].split("  ")[0].strip() for line in lines)
     assert max(map(len, lines)) <= 80

@@ -10,10 +10,10 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.commands.door import app
-from saccade.data.files import EXAMPLES, example
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
+from saccade.zoo import EXAMPLES, example
 from tiny_models import save_tiny
 
 

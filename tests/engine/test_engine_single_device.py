@@ -10,7 +10,7 @@ import pytest
 import torch
 from engine_fakes import DeviceTask, TinyTask, tiny_recipe
 
-from saccade import devices
+from saccade.commands import verb
 from saccade.engine import loop
 from saccade.engine.loop import fit
 from saccade.errors import MissingExtraError
@@ -78,13 +78,13 @@ class Driver:
 
 
 def test_the_context_is_made_by_the_driver_in_the_background(monkeypatch):
-    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: driver)
+    monkeypatch.setattr(verb.ctypes, "CDLL", lambda name: driver)
     driver = Driver()
-    thread = devices.wake_cuda("cuda:1")
+    thread = verb.wake_cuda("cuda:1")
     assert thread is not None
     thread.join()
     assert driver.called == ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]
     driver = Driver(result=100)  # no device
-    devices.wake_cuda().join()
+    verb.wake_cuda().join()
     assert driver.called == ["cuInit"]
-    assert devices.wake_cuda("cpu") is devices.wake_cuda("cuda:x") is None
+    assert verb.wake_cuda("cpu") is verb.wake_cuda("cuda:x") is None

@@ -22,8 +22,9 @@ pytest.importorskip("fastapi")
 
 import uvicorn
 
+from saccade.commands.serve import _listening
 from saccade.web.app import create_app
-from saccade.web.serve import Limits, listening, server_config
+from saccade.web.guard import Limits, server_config
 from saccade.web.service import Service
 
 
@@ -127,7 +128,7 @@ def serving(
 ) -> Iterator[LiveServer]:
     """The models in ``folders`` behind a real socket."""
     service = Service(folders, "cpu", limits)
-    with listening("127.0.0.1", 0) as open_socket:
+    with _listening("127.0.0.1", 0) as open_socket:
         server = _Announced(server_config(create_app(service, names, token), service.limits))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [open_socket]}, daemon=True)
         thread.start()

@@ -88,9 +88,8 @@ def test_it_is_compared_in_constant_time(remote: LiveServer, monkeypatch: pytest
 def test_another_address_gets_a_token_and_the_loopback_none(tiny_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     apps, announced = [], []
     monkeypatch.setattr("uvicorn.Server.run", lambda server, sockets: apps.append(server.config.app))
-    monkeypatch.setattr("saccade.web.guard.show_log", lambda: None)
     for host in ("127.0.0.1", "0.0.0.0"):
-        serve([tiny_folder / "words"], host=host, port=0, allow_remote=True, announce=announced.append)
+        serve([tiny_folder / "words"], host=host, port=0, allow_remote=True, log=False, announce=announced.append)
     assert [each._token is not None for each in apps] == [False, True]
     assert "token" not in announced[0]
     assert re.search(r"/\?token=[\w-]{43}$", announced[1])

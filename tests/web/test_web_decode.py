@@ -15,7 +15,7 @@ from hostile_pictures import jpeg_of_scans, png, ppm_of_comments
 from saccade.errors import DataError
 from saccade.web import decode
 from saccade.web.decode import Sandbox, memory_for
-from saccade.web.serve import Limits
+from saccade.web.guard import Limits
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems do not enforce RLIMIT_AS")
 

@@ -130,7 +130,7 @@ def test_looks_with_steps_crops_masks_and_slots_are_not_for_a_brush() -> None:
         Look("hop", "slots", "multiplier", grid[0]),
     )
     names = ("cells", "word", "mask", "crop", "hop")
-    assert editable_looks(AttentionTrace(looks), names) == ["cells"]
+    assert editable_looks(AttentionTrace(looks), names) == {"cells": (2, 2)}
 
 
 def test_an_answer_that_is_no_number_is_the_edits_fault(

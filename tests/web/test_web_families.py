@@ -12,7 +12,7 @@ from other_families import Tales, lines
 from saccade.errors import ConfigError
 from saccade.families import families
 from saccade.models.facts import Preprocessing, read_facts
-from saccade.web.family_page import page_entry
+from saccade.web.page import page_entry
 from saccade.zoo import shipped
 from tiny_models import save_tiny, tiny_facts
 

@@ -14,9 +14,8 @@ pytest.importorskip("fastapi")
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.web.errors import ApiError
-from saccade.web.models import Worker
-from saccade.web.store import LruStore
+from saccade.web.models import LruStore, Worker
+from saccade.web.schemas import ApiError
 
 
 def run_apart(coroutine):

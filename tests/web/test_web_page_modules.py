@@ -23,7 +23,7 @@ from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
-from saccade.web.scenes import compose
+from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
 from saccade.web.views import view_of
 

@@ -10,7 +10,7 @@ from page_browser import Opened, expect, opened
 from tiny_trained import facts_of, save_trained
 
 from saccade.config import to_dict
-from saccade.web.family_page import page_entry
+from saccade.web.page import page_entry
 
 pytestmark = [pytest.mark.web, pytest.mark.slow]
 DIGITS = tuple(str(digit) for digit in range(10))

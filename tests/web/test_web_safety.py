@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from live_server import LiveServer, png, serving
 
-from saccade.web.serve import Limits
-from saccade.web.store import shown_name
+from saccade.web.guard import Limits
+from saccade.web.pictures import shown_name
 from tiny_models import save_tiny
 
 HTML = "<script>alert(1)</script>"
@@ -250,7 +250,7 @@ def test_any_bytes_get_an_answer_below_500(server: LiveServer, path: str, body: 
     assert reply.status < 500
 
 
-@FUZZ
+@settings(FUZZ, max_examples=30)  # a process each
 @given(st.binary(max_size=200), st.integers(0, 60), st.binary(max_size=6))
 def test_any_damaged_picture_gets_an_answer_below_500(server: LiveServer, tail: bytes, cut: int, patch: bytes) -> None:
     data = bytearray(png())

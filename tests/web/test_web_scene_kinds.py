@@ -13,7 +13,7 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
 from saccade.families.question.scenes import SPEC
-from saccade.web.family_page import CANVAS, TrainedScenes, page_entry
+from saccade.web.page import CANVAS, TrainedScenes, page_entry
 from tiny_models import save_tiny
 
 SCENES = 300

@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from saccade.data.scenes.drawing import COLOURS, resized
+from saccade.data.scenes.drawing import COLOURS, render, resized
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
-from saccade.web.family_page import CANVAS
-from saccade.web.scenes import compose
+from saccade.web.page import CANVAS
+from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
 
 
@@ -146,7 +145,7 @@ def test_a_digit_is_described_exactly(wrong: dict) -> None:
 def test_whatever_is_composed_has_its_ink_inside_its_boxes(digits: list[Digit]) -> None:
     found = compose(Scene(digits=digits))
     image = np.array(found.picture.image)
-    assert not (image[~found.objects.numpy()] > 0).any()
+    assert not (image[~found.masks.any(0).numpy()] > 0).any()
     for each, mask in zip(digits, found.masks):
         outside = mask.clone()
         outside[each.y : each.y + each.size, each.x : each.x + each.size] = False

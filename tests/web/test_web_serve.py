@@ -11,24 +11,26 @@ from pathlib import Path
 import pytest
 
 import saccade
+from saccade.commands.serve import _listening, _reach
 from saccade.errors import ConfigError, MissingExtraError, OutputError
-from saccade.web import serve as serving
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "::1", "127.0.0.9"])
-def test_the_loopback_needs_no_leave(host: str) -> None:
-    serving.check_host(host, allow_remote=False)
-
-
-@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "lab-machine", ""])
-def test_any_other_address_does(host: str) -> None:
-    with pytest.raises(ConfigError, match="allow_remote"):
-        serving.check_host(host, allow_remote=False)
-    serving.check_host(host, allow_remote=True)
+@pytest.mark.parametrize(
+    ("host", "is_remote"),
+    [
+        *((host, False) for host in ("127.0.0.1", "localhost", "::1", "127.0.0.9")),
+        *((host, True) for host in ("0.0.0.0", "::", "192.168.1.7", "lab-machine", "")),
+    ],
+)
+def test_any_address_but_the_loopback_needs_leave(host: str, is_remote: bool) -> None:
+    assert _reach(host)[0] == is_remote
+    if is_remote:
+        with pytest.raises(ConfigError, match="allow_remote"):
+            saccade.serve(host=host)
 
 
 def test_a_missing_extra_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "find_spec", lambda name: None if name == "uvicorn" else name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingExtraError, match=r"uvicorn is not installed: pip install 'saccade-attention\[web\]'"):
         saccade.serve()
 
@@ -37,7 +39,7 @@ def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port}"):
-            serving.listening("127.0.0.1", port)
+            _listening("127.0.0.1", port)
 
 
 def test_the_command_serves_until_it_is_ended(tiny_folder: Path) -> None:

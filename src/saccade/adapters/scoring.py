@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade.adapters.folder import row_files, rows_in
 from saccade.adapters.rows import TOTAL, decode_map
-from saccade.data.maps.arrays import SEPARATOR, by_short_name
+from saccade.data.maps import SEPARATOR, by_short_name
 from saccade.errors import ConfigError, DataError, SaccadeError
 from saccade.scoring.results import Policies, ScoreResult
 from saccade.scoring.score import OnProgress, Scoring, Shard, score_maps

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from saccade.commands.list import data
-from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import Remark, print_table
+from saccade.commands.verb import Command, Number, Remark, check_call, print_table
 from saccade.errors import ConfigError
 
 Split = Literal["train", "val", "test"]
@@ -94,7 +93,7 @@ def sheet(
     """
     given = dict(locals())
     check_call(sheet, given)
-    from saccade.data.tables.references import with_reader
+    from saccade.data.tables.readers import with_reader
     from saccade.families import data_entries, family_of_data
     from saccade.files import write_bytes
     from saccade.show.filmstrip import contact_sheet

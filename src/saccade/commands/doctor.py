@@ -9,8 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from saccade.commands.signature import Command
-from saccade.commands.terminal import Remark, print_table, say, warn
+from saccade.commands.verb import Command, Remark, print_table, say, warn
 from saccade.errors import DISTRIBUTION
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")
@@ -90,10 +89,10 @@ def _machine() -> tuple[list[str], dict[str, str], str]:
     try:
         import torch
 
+        from saccade.data.scenes.drawing import render
         from saccade.data.scenes.glyphs import glyphs_for
         from saccade.data.scenes.kernels import renderer_description
         from saccade.data.scenes.layout import SceneSpec
-        from saccade.data.scenes.render import render
         from saccade.data.scenes.sampler import sample_layout
         from saccade.metrics.text.meteor import meteor_missing
     except ImportError as error:

@@ -16,7 +16,6 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,8 +23,19 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from saccade.commands.signature import REQUIRED, Argument, Command, Stream
-from saccade.commands.terminal import Progress, fail, print_json, remark, say, warn
+from saccade.commands.verb import (
+    REQUIRED,
+    Argument,
+    Command,
+    Progress,
+    Stream,
+    arguments_of,
+    fail,
+    print_json,
+    remark,
+    say,
+    warn,
+)
 from saccade.errors import SaccadeError
 
 VERBS = {
@@ -64,9 +74,13 @@ class Lazy(TyperGroup):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"saccade.commands.{cmd_name}")
-        if hasattr(module, "COMMANDS"):
-            return group(cmd_name, module.__doc__, module.COMMANDS)
-        return as_command(cmd_name, module.COMMAND)
+        if not hasattr(module, "COMMANDS"):
+            return as_command(cmd_name, module.COMMAND)
+        typed = typer.Typer(name=cmd_name, help=_summary(module.__doc__), no_args_is_help=True, **_PLAIN)
+        typed.callback()(lambda: None)
+        group: Any = typer.main.get_group(typed)
+        group.commands |= {name: as_command(name, command) for name, command in module.COMMANDS.items()}
+        return group
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The verbs with their summaries."""
@@ -118,15 +132,6 @@ def _everywhere(
     """Options of every verb."""
 
 
-def group(name: str, doc: str | None, commands: Mapping[str, Command]) -> Any:
-    """Verbs under one name, such as those of ``saccade data``."""
-    typed = typer.Typer(name=name, help=_summary(doc), no_args_is_help=True, **_PLAIN)
-    typed.callback()(lambda: None)
-    below: Any = typer.main.get_group(typed)
-    below.commands |= {each: as_command(each, command) for each, command in commands.items()}
-    return below
-
-
 def as_command(name: str, command: Command) -> Any:
     """A verb as typer has it."""
     arguments = command.arguments()
@@ -135,11 +140,18 @@ def as_command(name: str, command: Command) -> Any:
 
     def verb(**values: Any) -> None:
         json, quiet = values.pop("json", False), values["quiet"]
-        given = {key: _value(arguments[key], value, command) for key, value in values.items() if key in arguments}
-        progress = Progress(name, shown=not quiet and not json)
-        calls = {"on_progress": progress} if "on_progress" in command.every_argument() else {}
+        given = {}
+        for key, argument in arguments.items():
+            value = values[key]
+            if value is None or value == []:
+                value = None if argument.default is REQUIRED else argument.default
+            elif key in command.commas:
+                value = [part.strip() for part in value.split(",")]
+            given[key] = value
+        progress, called = Progress(name, shown=not quiet and not json), command.run or command.function
+        calls = {"on_progress": progress} if "on_progress" in arguments_of(called) else {}
         try:
-            result = (command.run or command.function)(**given, **calls)
+            result = called(**given, **calls)
             for item in result if isinstance(result, Stream) else ():
                 if json:
                     print_json(item, indent=None)
@@ -198,31 +210,24 @@ def _parameter(argument: Argument, command: Command) -> inspect.Parameter:
     )
 
 
-def _as_typed(text: str, command: Command) -> str:
-    """Text in which arguments stand as they are typed: `out` is --out, `resume=True` is --resume."""
-    arguments = command.arguments()
-
-    def option(found: re.Match[str]) -> str:
-        name, value = found.groups()
-        if name not in arguments:
-            return found[0]
-        own = [each for each in command.names.get(name, "").split() if each.startswith("--")]
-        flag = own[0].partition("/")[0] if own else f"--{name.replace('_', '-')}"
-        return command.place.get(name) or flag + ("" if value in (None, "True") else f" {value}")
-
-    return re.sub(r"`{1,2}(\w+)(?:=([^`]+))?`{1,2}", option, text)
-
-
 def _switch(name: str, text: str, *short: str) -> inspect.Parameter:
     info = typer.Option(f"--{name}", *short, help=text, show_default=False)
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=Annotated[bool, info], default=False)
 
 
-def _value(argument: Argument, value: Any, command: Command) -> Any:
-    """What was typed, as the function takes it."""
-    if value is None or value == []:
-        return None if argument.default is REQUIRED else argument.default
-    return [part.strip() for part in value.split(",")] if argument.name in command.commas else value
+def _as_typed(text: str, command: Command) -> str:
+    """Text in which arguments stand as they are typed: `out` is --out, `resume=True` is --resume."""
+    arguments = command.arguments()
+
+    def option(match: re.Match[str]) -> str:
+        name, value = match.groups()
+        if name not in arguments:
+            return match[0]
+        own = [each for each in command.names.get(name, "").split() if each.startswith("--")]
+        flag = own[0].partition("/")[0] if own else f"--{name.replace('_', '-')}"
+        return command.place.get(name) or flag + ("" if value in (None, "True") else f" {value}")
+
+    return re.sub(r"`{1,2}(\w+)(?:=([^`]+))?`{1,2}", option, text)
 
 
 def _warning(message: Warning | str, *where: object, **more: object) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import Remark, print_table, say, warn
+from saccade.commands.verb import Command, Number, Remark, check_call, print_table, say, wake_cuda, warn
 from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -80,11 +79,9 @@ def evaluate(
         >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
     check_call(evaluate, locals())
-    from saccade.devices import wake_cuda
-
     wake_cuda(device)  # before torch is imported, which takes a second
     from saccade.data.scenes.glyphs import meets_training_glyphs
-    from saccade.data.tables.references import with_reader
+    from saccade.data.tables.readers import with_reader
     from saccade.families import data_entries, family
     from saccade.models.folder import load_model
     from saccade.zoo import resolve

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from saccade.commands.signature import Command, check_call
-from saccade.commands.terminal import Remark, print_table
+from saccade.commands.verb import Command, Remark, check_call, print_table
 
 
 def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") -> dict[str, Any]:

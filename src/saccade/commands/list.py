@@ -10,8 +10,7 @@ from dataclasses import asdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from saccade.commands.signature import Command, check_call
-from saccade.commands.terminal import Remark, print_table, say
+from saccade.commands.verb import Command, Remark, check_call, print_table, say
 from saccade.errors import CheckpointError, ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -204,7 +203,7 @@ def data() -> Entries:
 
 def examples() -> Entries:
     """The pictures that ship with saccade, to try things with."""
-    from saccade.data.files import EXAMPLES
+    from saccade.zoo import EXAMPLES
 
     return {name: {**asdict(each), "path": str(each.path)} for name, each in EXAMPLES.items()}
 

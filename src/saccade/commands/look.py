@@ -9,9 +9,19 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.signature import Command, Number, Stream, arguments_of, check_call
-from saccade.commands.terminal import Remark, plain, print_table, warn
-from saccade.data.files import plural, skipped_files
+from saccade.commands.verb import (
+    Command,
+    Number,
+    Remark,
+    Stream,
+    arguments_of,
+    check_call,
+    plain,
+    print_table,
+    wake_cuda,
+    warn,
+)
+from saccade.data.pictures.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -244,8 +254,8 @@ def typed(
         on_progress: called with how many are done, and how many there are.
         options: the others of :func:`look`.
     """
-    from saccade.data.files import EXAMPLES
-    from saccade.data.files import example as shipped
+    from saccade.zoo import EXAMPLES
+    from saccade.zoo import example as shipped
 
     paths = [*sources, *([] if example is None else [str(shipped(example))])]
     if not paths:
@@ -259,8 +269,6 @@ def typed(
         if rows.errors == rows.rows:
             raise DataError(f"none of the {rows.rows} pictures could be read; the rows in {rows.out} say why")
         return rows
-    from saccade.devices import wake_cuda
-
     wake_cuda(given["device"])  # before torch is imported, which takes a second
     return Looks(given)
 

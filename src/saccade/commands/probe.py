@@ -7,8 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import Remark, print_table, say
+from saccade.commands.verb import Command, Number, Remark, check_call, print_table, say
 
 if TYPE_CHECKING:
     from saccade.probing.run import ProbeOutput

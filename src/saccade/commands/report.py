@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import Remark
+from saccade.commands.verb import Command, Number, Remark, check_call
 from saccade.data.examples import Example
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError, SaccadeError

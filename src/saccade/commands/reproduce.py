@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from saccade.commands.signature import Command
-from saccade.commands.terminal import Remark, print_table
+from saccade.commands.verb import Command, Remark, print_table
 
 if TYPE_CHECKING:
     from saccade.papers.tables import Reproduction

@@ -8,8 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.commands.signature import Command, check_call
-from saccade.commands.terminal import Remark, print_table
+from saccade.commands.verb import Command, Remark, check_call, print_table
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import ipaddress
+import logging
+import secrets
 import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import remark, say, warn
+from saccade.commands.verb import Command, Number, check_call, remark, say, warn
+from saccade.errors import ConfigError, MissingExtraError, OutputError
 
 
 def serve(
@@ -45,34 +48,65 @@ def serve(
         >>> saccade.serve(["soft-mref"], announce=print)  # doctest: +SKIP
     """
     check_call(serve, locals())
-    from saccade.web.serve import check_extra, check_host, is_address, is_loopback, listening, server_config
+    try:
+        import uvicorn
 
-    check_extra()
-    check_host(host, allow_remote=allow_remote)
+        from saccade.web.app import create_app
+        from saccade.web.guard import LOG, TOKEN, server_config
+        from saccade.web.service import Service
+    except ModuleNotFoundError as error:
+        raise MissingExtraError("the page", "web", f"{error.name} is not installed") from error
     import torch
-    import uvicorn
 
-    from saccade.web.app import create_app
-    from saccade.web.guard import PARAMETER, new_token, show_log
-    from saccade.web.service import Service
-
+    is_remote, is_name = _reach(host)
+    if is_remote and not allow_remote:
+        raise ConfigError(
+            f"host {host}: other machines can reach this address; allow it (allow_remote) if they may use the models, "
+            "or leave it at 127.0.0.1"
+        )
     # Models this small lose more by handing work between threads than they gain; requests run side by side instead.
     torch.set_num_threads(1)
     service = Service(models, device)
-    is_remote = not is_loopback(host)
-    names = ("" if is_address(host) else host, socket.gethostname()) if is_remote else ()
-    token = new_token() if is_remote else None
+    names = (host if is_name else "", socket.gethostname()) if is_remote else ()
+    token = secrets.token_urlsafe(32) if is_remote else None
     if is_remote if log is None else log:
-        show_log()
-    with listening(host, port) as open_socket:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+        LOG.handlers[:] = [handler]
+        LOG.setLevel(logging.INFO)
+        LOG.propagate = False
+    with _listening(host, port) as open_socket:
         address, actual = open_socket.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
-        page = f"http://{shown}:{actual}/" + (f"?{PARAMETER}={token}" if token is not None else "")
+        page = f"http://{shown}:{actual}/" + (f"?{TOKEN}={token}" if token is not None else "")
         if announce is not None:
             announce(page)
         else:
             _announce(page, is_remote, quiet)
         uvicorn.Server(server_config(create_app(service, names, token), service.limits)).run(sockets=[open_socket])
+
+
+def _reach(host: str) -> tuple[bool, bool]:
+    """Whether other machines can reach ``host``, and whether it is a name and no number."""
+    try:
+        return not ipaddress.ip_address(host).is_loopback, False
+    except ValueError:
+        return host != "localhost", True
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that is bound to ``host`` and ``port`` and listens."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP, so that asyncio switches Nagle's algorithm off: an answer would wait 40 ms for its second half.
+    opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((host, port))
+        opened.listen(256)
+    except OSError as error:
+        opened.close()
+        raise OutputError(f"cannot listen on {host} port {port} ({error.strerror}); choose another port") from error
+    return opened
 
 
 def _announce(page: str, is_remote: bool, quiet: bool) -> None:

@@ -10,11 +10,9 @@ from typing import Any
 
 from saccade.commands.evaluate import evaluate
 from saccade.commands.report import look_blocks
-from saccade.commands.signature import Command
-from saccade.commands.terminal import Remark, print_table, say
+from saccade.commands.verb import Command, Remark, print_table, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
-from saccade.data.files import example
 from saccade.errors import CheckpointError
 from saccade.families import families, headline, model_spec
 from saccade.files import make_folder
@@ -23,7 +21,7 @@ from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, Report, Section
 from saccade.show.tables import Cell, Table, percent
 from saccade.web.page import live_part
-from saccade.zoo import shipped
+from saccade.zoo import example, shipped
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
 BRACKETS = "In brackets: published under other conditions, given for context."

@@ -12,8 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.signature import Command, Number, check_call
-from saccade.commands.terminal import Remark, print_table
+from saccade.commands.verb import Command, Number, Remark, check_call, print_table, wake_cuda
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
@@ -128,8 +127,6 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     check_call(train, given)
     one_device = devices == nodes == 1
     if one_device:
-        from saccade.devices import wake_cuda
-
         wake_cuda(device)
     if offline:
         from saccade.backbones.hub import work_offline
@@ -235,7 +232,7 @@ def _length(recipe: Recipe, phases: Sequence[str], given: Mapping[str, Any]) -> 
 
 def spelt_out(data: str) -> str:
     """READER:PATH with the whole path, so that the run can be resumed from any folder; a name as it is."""
-    from saccade.data.tables.references import with_reader
+    from saccade.data.tables.readers import with_reader
 
     data = with_reader(data, data_entries())
     reader, sign, path = data.partition(":")

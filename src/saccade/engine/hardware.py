@@ -18,11 +18,11 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
-from saccade.devices import pick_device
 from saccade.engine.checkpoint import RngState
 from saccade.engine.progress import Reason
 from saccade.engine.recipe import Precision, Recipe
 from saccade.errors import ConfigError, MissingExtraError, SaccadeError, TrainingStopped
+from saccade.models.folder import pick_device
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

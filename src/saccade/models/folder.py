@@ -39,7 +39,6 @@ from torch.overrides import TorchFunctionMode
 
 from saccade.backbones import Stages, pretrained
 from saccade.config import from_dict, to_dict
-from saccade.devices import pick_device
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError, SaccadeError
 from saccade.families import model_spec
 from saccade.files import (
@@ -157,6 +156,23 @@ def load_likeness(folder: Path | str, facts: ModelFacts) -> Likeness | None:
         return None
     path = Path(folder) / INPUTS
     return Likeness.from_tensors(read_tensors(path, facts.inputs.sha256, MAX_INPUTS), str(path))
+
+
+def pick_device(name: str | torch.device = "auto") -> torch.device:
+    """The device called ``name``; ``auto`` is the first CUDA device, or else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    try:
+        device = torch.device(name)
+        here = {"cpu": True, "cuda": (device.index or 0) < count, "mps": torch.backends.mps.is_available()}
+        if here.get(device.type, False):
+            return device
+    except RuntimeError:  # torch knows no such name
+        pass
+    raise ConfigError(
+        f"device '{name}' is not here ({count} CUDA devices found); choose auto, cpu, cuda, cuda:N or mps"
+    )
 
 
 def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[AttentionModel, ModelFacts]:

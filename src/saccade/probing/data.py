@@ -24,11 +24,11 @@ import torch
 from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
-from saccade.data.pictures.content_digest import copy_groups
-from saccade.data.pictures.evidence import Evidence
+from saccade.data.examples import hashed_share
+from saccade.data.pictures.files import copy_groups
+from saccade.data.pictures.image_split import Evidence
 from saccade.data.pictures.prepared import PreparedPictures
 from saccade.data.tables.doubts import contradictions, first_few, pluralise, spellings, summarised
-from saccade.data.tables.splits import hashed_share
 from saccade.data.tables.table import Row, Table
 from saccade.errors import DataError
 from saccade.geometry import Size

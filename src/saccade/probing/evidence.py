@@ -22,7 +22,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from saccade.data.pictures.evidence import Evidence
+from saccade.data.pictures.image_split import Evidence
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import grids_of, seen_by_cells
@@ -37,7 +37,7 @@ from saccade.probing.features import Features
 from saccade.probing.heads import Places
 from saccade.probing.probe import ProbeResult
 from saccade.probing.trials import habits
-from saccade.tasks.forward_passes import in_parts
+from saccade.tasks.evaluate import in_parts
 
 MAX_MAPS = 1000
 """Pictures whose maps are scored."""

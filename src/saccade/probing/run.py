@@ -23,7 +23,7 @@ from saccade.backbones.stages import finer_stages
 from saccade.config import to_dict
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.doubts import check_usable, pluralise
-from saccade.data.tables.references import with_reader
+from saccade.data.tables.readers import with_reader
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, OutputError, nearest
 from saccade.families import (

@@ -27,9 +27,8 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import Stages
-from saccade.data.files import find_files
-from saccade.data.maps.arrays import picture_of
-from saccade.data.pictures.decoding import SUFFIXES
+from saccade.data.maps import picture_of
+from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel

@@ -8,9 +8,8 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from saccade.data.files import find_files
-from saccade.data.maps.arrays import picture_of, truth_for
-from saccade.data.pictures.decoding import SUFFIXES
+from saccade.data.maps import picture_of, truth_for
+from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import SaccadeError
 from saccade.scoring.results import TITLES, WORDS, ScoreResult

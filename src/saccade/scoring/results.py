@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor
 
-from saccade.data.maps.arrays import SEPARATOR
+from saccade.data.maps import SEPARATOR
 from saccade.errors import ConfigError
 from saccade.metrics.intervals import Interval
 from saccade.metrics.result import without_nan

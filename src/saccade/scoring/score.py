@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
-from saccade.data.maps.arrays import picture_of, short_names, truth_for
+from saccade.data.maps import picture_of, short_names, truth_for
 from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval

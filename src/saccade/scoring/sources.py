@@ -16,17 +16,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.maps.arrays import (
+from saccade.data.maps import (
     SEPARATOR,
     SUFFIXES,
+    MarkTable,
+    PictureMarks,
     as_map,
     as_mask,
     by_short_name,
+    marked_pixels,
     npy_header,
     open_members,
+    read_marks,
     truth_for,
 )
-from saccade.data.maps.marks import MarkTable, PictureMarks, marked_pixels, read_marks
 from saccade.errors import ConfigError, DataError, SaccadeError, ShapeError
 from saccade.files import open_regular
 from saccade.geometry import Size
@@ -47,7 +50,7 @@ class Maps:
 
     Args:
         where: what messages call them.
-        paths: what they are called before they are named, see :mod:`saccade.data.maps.arrays`; none of a stream.
+        paths: what they are called before they are named, see :mod:`saccade.data.maps`; none of a stream.
         read_path: path → map (h,w), or mask (H,W) bool.
         ignored: files that hold no map by their suffix.
         is_fixed: whether they have their names already.
@@ -222,7 +225,7 @@ class Truths:
     where: str
     kind: Literal["masks", "boxes", "points"] = "masks"
     paths: Collection[str]
-    """What they are called before they are named, see :mod:`saccade.data.maps.arrays`."""
+    """What they are called before they are named, see :mod:`saccade.data.maps`."""
     names: Mapping[str, Any]
     """All that a map can be compared with."""
     unusable: Sequence[str] = ()

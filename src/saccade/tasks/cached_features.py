@@ -17,12 +17,12 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.dropout import _DropoutNd
 
 from saccade.backbones import Stages
-from saccade.data.pictures.content_digest import files_digest
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
+from saccade.data.pictures.files import files_digest
 from saccade.errors import ConfigError
 from saccade.files import cache_home
 from saccade.models.base import ImageModel
-from saccade.tasks.forward_passes import at_once, encoded
+from saccade.tasks.evaluate import at_once, encoded
 
 Split = TypeVar("Split")
 FOLDER = "features"

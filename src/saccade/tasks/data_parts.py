@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from saccade.backbones.pretrained import weights_digest
-from saccade.data.pictures.content_digest import content_digests
+from saccade.data.examples import Split
+from saccade.data.pictures.files import content_digests
 from saccade.data.scenes.glyphs import GlyphPolicy, GlyphSet, glyphs_for
 from saccade.data.scenes.photographs import photograph_files
-from saccade.data.tables.splits import Split
 from saccade.data.tables.table import Row, Table
 
 Entries = list[tuple[str, str]]

@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.config import Weight
+from saccade.data.examples import Split
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
-from saccade.data.tables.splits import Split
 from saccade.geometry import Size
 from saccade.metrics.intervals import Values
 from saccade.metrics.labels import calibration_error, details_of, top_k_correct
@@ -27,8 +27,7 @@ from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
 from saccade.models.base import LAST, ImageOnlyModel, LabelModel
-from saccade.tasks.evaluate import Altered, Kept, Scoring
-from saccade.tasks.forward_passes import answers_of, in_parts, thread_count
+from saccade.tasks.evaluate import Altered, Kept, Scoring, answers_of, in_parts, thread_count
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
 from saccade.trace import AttentionTrace, LabelOutput

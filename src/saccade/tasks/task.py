@@ -18,10 +18,9 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
-from saccade.data.examples import Example
+from saccade.data.examples import Example, Split, checked_split
 from saccade.data.scenes.glyphs import pack_if_missing
-from saccade.data.tables.references import read_reference
-from saccade.data.tables.splits import Split, checked_split
+from saccade.data.tables.readers import read_reference
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, SaccadeError, nearest
 from saccade.families import family, model_spec
@@ -161,7 +160,7 @@ class Task(ABC):
     data_settings: ClassVar[type | None] = None
     """The dataclass of ``data_config``, with its defaults; None: not known before a task is built."""
     readers: ClassVar[Mapping[str, Any]] = {}
-    """How tables and collections are read, by the name of the :class:`~saccade.data.tables.references.Reader`."""
+    """How tables and collections are read, by the name of the :class:`~saccade.data.tables.readers.Reader`."""
     data_config: Any
     """The settings of the data, a dataclass; ``is_generated`` says whether examples are drawn rather than read."""
     table: Any = None
@@ -311,7 +310,7 @@ class Task(ABC):
     def new_model(self, seed: int) -> AttentionModel:
         """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
-        if not issubclass(spec.resolve(), self.model_kind):
+        if not issubclass(spec.load(), self.model_kind):
             raise ConfigError(
                 f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_description}"
             )

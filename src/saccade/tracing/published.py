@@ -20,13 +20,12 @@ from saccade.answer import Answer
 from saccade.backbones.hub import from_hub
 from saccade.backbones.timm_adapter import timm_with
 from saccade.backbones.transformers_adapter import hf_colours, hf_config, hf_network, open_hf
-from saccade.devices import pick_device
 from saccade.errors import ConfigError, DataError
-from saccade.families.reading import PICTURES, Pictures
-from saccade.families.responder import Question, Responder, Response, ranked
+from saccade.families.answering import PICTURES, Pictures, Question, Responder, Response, ranked
 from saccade.geometry import Size
 from saccade.models.base import Given
 from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import pick_device
 from saccade.tracing.model_facts import colours, input_size
 from saccade.tracing.trace_of import trace_with_output
 

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
-from pathlib import Path
 from typing import Any, Literal
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp
 
 from saccade import __version__
-from saccade.data.files import EXAMPLES
-from saccade.errors import nearest
+from saccade.errors import CheckpointError, MissingExtraError, SaccadeError, nearest
 from saccade.families import families
 from saccade.web import schemas
-from saccade.web.errors import ApiError, PlainJson, install_error_handlers
-from saccade.web.family_page import family_modules
 from saccade.web.guard import Guard
-from saccade.web.page import offline_page
+from saccade.web.models import problem_of
+from saccade.web.page import STATIC, offline_page, panel_modules
+from saccade.web.pictures import shown_name
+from saccade.web.schemas import ApiError, PlainJson, error_response
 from saccade.web.service import Service
-from saccade.web.store import shown_name
+from saccade.zoo import EXAMPLES
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.ErrorBody} for status in (404, 409, 413, 422, 429)
 }
 _KINDS = {"view.json": "application/json", "strip.png": "image/png", "page.html": "text/html; charset=utf-8"}
-STATIC = Path(__file__).parent / "static"
+_LOG = logging.getLogger("saccade.web")
+_CODES = {404: "not_found", 405: "method_not_allowed"}
+_SHOWN = 3  # faults of a request that one message lists
 
 
 def create_app(service: Service, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
@@ -55,7 +59,8 @@ def create_app(service: Service, names: Iterable[str] = (), token: str | None = 
         redoc_url=None,
         lifespan=lifespan,
     )
-    install_error_handlers(app)
+    for kind in (SaccadeError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _refusal)
     app.include_router(api_of(service))
 
     @app.get("/viewer.html", include_in_schema=False)
@@ -67,13 +72,12 @@ def create_app(service: Service, names: Iterable[str] = (), token: str | None = 
     def panel(name: str, module: str) -> Response:
         """The controls of one family; only its panel and what that imports can be had."""
         family = families().get(name)
-        file = None if family is None else family_modules(family, "panel").get(module)
+        file = None if family is None else panel_modules(family).get(module)
         if file is None:
             raise ApiError(404, "unknown_panel", "no family of this name has such a panel")
         return Response(file.read_bytes(), media_type="text/javascript; charset=utf-8")
 
-    if STATIC.is_dir():
-        app.mount("/", StaticFiles(directory=STATIC, html=True))
+    app.mount("/", StaticFiles(directory=STATIC, html=True))
     return Guard(app, service.limits, names, token)
 
 
@@ -112,3 +116,28 @@ def api_of(service: Service) -> APIRouter:
     get("/examples/{name}", summary="A picture that ships with saccade")(example)
     get("/records/{record}/{form}", summary="… as a file for the page, a strip of its looks, or a page")(file)
     return router
+
+
+async def _refusal(request: Request, error: Exception) -> Response:
+    """What is answered when ``error`` ended a request."""
+    if isinstance(error, ApiError):
+        headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
+        return error_response(error.status, error.code, str(error), headers)
+    if isinstance(error, (CheckpointError, MissingExtraError)):  # no request can mend a model that is not all there
+        _LOG.warning("%s", error)
+        return error_response(409, "model_unavailable", problem_of(error))
+    if isinstance(error, SaccadeError):
+        return error_response(422, "invalid", str(error))
+    if isinstance(error, RequestValidationError):
+        faults = []
+        for fault in error.errors():
+            place = ".".join(str(step) for step in fault["loc"] if step not in ("body", "query", "path"))
+            faults.append(f"{place or 'the request'}: {fault['msg']}")
+        more = f"; and {len(faults) - _SHOWN} more" if len(faults) > _SHOWN else ""
+        return error_response(422, "invalid", f"{'; '.join(faults[:_SHOWN])}{more}")
+    if isinstance(error, HTTPException):
+        code = _CODES.get(error.status_code, "bad_request" if error.status_code < 500 else "internal")
+        said = f"there is no {request.url.path} here" if error.status_code == 404 else str(error.detail)
+        return error_response(error.status_code, code, said, error.headers)
+    _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return error_response(500, "internal", "saccade failed at this; its log says why")

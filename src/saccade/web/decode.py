@@ -15,13 +15,16 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PIL import AvifImagePlugin, Image
 
 import saccade
-from saccade.data.pictures.decoding import decode
+from saccade.data.pictures.files import decode
 from saccade.errors import DataError
-from saccade.web.serve import Limits
+
+if TYPE_CHECKING:  # a process that decodes needs no server
+    from saccade.web.guard import Limits
 
 _BOOT = "import sys; sys.path[:] = sys.argv[2:] + sys.path; from saccade.web.decode import main; main(sys.argv[1])"
 _KEPT_ENVIRONMENT = ("SYSTEMROOT", "PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")  # to find libraries; no secrets
@@ -58,15 +61,15 @@ class Sandbox:
             self._free.release()
         try:
             line, _, pixels = said.partition(b"\n")
-            found = json.loads(line)
-            if "error" not in found:  # nothing of it is believed without a check
-                width, height = map(int, found["size"])
+            reply = json.loads(line)
+            if "error" not in reply:  # nothing of it is believed without a check
+                width, height = map(int, reply["size"])
                 if len(pixels) != 3 * width * height or width < 1:
                     raise ValueError("other pixels than it says")
-                return Image.frombytes("RGB", (width, height), pixels), tuple(map(str, found["notes"]))
+                return Image.frombytes("RGB", (width, height), pixels), tuple(map(str, reply["notes"]))
         except (ValueError, LookupError, TypeError) as error:
             raise DataError(f"{name}: its decoder crashed; the file is damaged, export it again") from error
-        raise DataError(str(found["error"]))
+        raise DataError(str(reply["error"]))
 
     async def _said(self, data: bytes, name: str) -> bytes:
         """All that a process says about ``data``."""

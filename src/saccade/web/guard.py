@@ -1,4 +1,4 @@
-"""Checks every request before it is handled, limits its size, and sets the security headers of every response.
+"""What a request may cost, and the guard that checks each one and sets the security headers of every response.
 
 A page from elsewhere must not reach a server on the loopback. Such a page can make the browser send requests to
 127.0.0.1, and by rebinding a name of its own it can even read the answers. So the Host must be an address or name of
@@ -15,45 +15,77 @@ import asyncio
 import hmac
 import ipaddress
 import logging
-import secrets
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from urllib.parse import parse_qsl, quote, urlencode
 
+import uvicorn
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import HTTPConnection
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from saccade.web.errors import ApiError, error_response
-from saccade.web.serve import Limits
+from saccade.web.schemas import ApiError, error_response
 
-PARAMETER = "token"
-"""Name of the token's parameter in the printed address."""
+MEGABYTE = 1 << 20
 
 
-def new_token() -> str:
-    """256 random bits."""
-    return secrets.token_urlsafe(32)
+@dataclass(frozen=True)
+class Limits:
+    """Bytes, pixels, seconds and places; every one of them can be hit, and then the answer says which."""
+
+    picture_bytes: int = 28 * MEGABYTE
+    """Largest request with a picture: one of 20 MiB in base64."""
+    request_bytes: int = MEGABYTE // 4
+    """Largest request without a picture."""
+    pixels: int = 32_000_000
+    """Most pixels of an uploaded picture; its header is checked before it is decoded."""
+    side: int = 1024
+    """Pixels of the longer side that are kept of a picture; a larger one is reduced."""
+    decoders: int = 2
+    """Processes that decode pictures."""
+    decoding_seconds: float = 5.0
+    """For one picture to be decoded; then its process is killed."""
+    decoding_wait_seconds: float = 15.0
+    """For a picture to wait until a process is free."""
+    connections: int = 256
+    """Open at once; one more is answered with 503."""
+    answer_seconds: float = 30.0
+    """For a model to answer, waiting in its queue included."""
+    waiting: int = 128
+    """Requests that may wait for one model."""
+    kept_bytes: int = 48 * MEGABYTE
+    """Memory for uploaded pictures and rendered scenes; the latest are kept."""
+    encodings_bytes: int = 8 * MEGABYTE
+    """Memory for encoded pictures, for each model."""
+    records: int = 256
+    """Answers that can be fetched again."""
+    records_bytes: int = 32 * MEGABYTE
+    """Memory for those answers."""
 
 
-def _cookie(scope: Scope) -> str:
-    """Browsers do not keep the cookies of two ports apart, so the name does."""
-    server = scope.get("server")
-    return f"saccade_{server[1] if server else 0}"
-
-
-POLICY = "; ".join(
-    (
-        "default-src 'none'", "script-src 'self'", "worker-src 'self'", "style-src 'self'", "connect-src 'self'",
-        "img-src 'self' data: blob:", "font-src 'self'", "manifest-src 'self'", "base-uri 'none'", "form-action 'none'",
-        "frame-ancestors 'none'",
+def server_config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
+    """How uvicorn runs ``app``."""
+    return uvicorn.Config(
+        app,
+        http="h11",
+        limit_concurrency=limits.connections,
+        log_level="error",  # what a client does wrong stands in the log of requests
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=10,
+        timeout_graceful_shutdown=3,
+        h11_max_incomplete_event_size=16 << 10,
+        ws="none",
     )
-)  # fmt: skip
-"""The page's own scripts and styles, pictures from the API, and nothing else."""
+
 
 HEADERS = {
-    "Content-Security-Policy": POLICY,
+    # The page's own scripts and styles, pictures from the API, and nothing else.
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; worker-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data: blob:; font-src 'self'; manifest-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -62,6 +94,8 @@ HEADERS = {
     "Permissions-Policy": "camera=(), microphone=(), geolocation=()",
     "Cache-Control": "no-store",
 }
+TOKEN = "token"  # noqa: S105 (the name of a parameter)
+"""Name of the token's parameter in the printed address."""
 LOG = logging.getLogger("saccade.access")
 GONE = 499
 _LONGEST = 200  # characters of a path
@@ -105,9 +139,10 @@ class Guard:
             headers = {"Connection": "close", **({"WWW-Authenticate": "Bearer"} if error.status == 401 else {})}
             await error_response(error.status, error.code, str(error), headers)(scope, receive, response)
         finally:
-            client = scope.get("client")
-            asked = scope["method"], scope.get("raw_path", b"").decode("latin-1") or scope["path"]
-            log_request(client[0] if client else "", *asked, response.status, response.length, time.monotonic() - start)
+            path = scope.get("raw_path", b"").decode("latin-1") or scope["path"]
+            line = ascii(f"{scope['method']} {path}"[:_LONGEST])[1:-1].replace('"', '\\"')  # it cannot begin a new one
+            client, seconds = (scope.get("client") or "-")[0], time.monotonic() - start
+            LOG.info('%s "%s" %d %d B %.3f s', client, line, response.status, response.length, seconds)
 
     async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
         """The whole body, which is refused where it is too large; None if the client hangs up meanwhile."""
@@ -122,67 +157,61 @@ class Guard:
                 return None
             body += message.get("body", b"")
             is_whole = not message.get("more_body", False)
-        raise ApiError(413, "too_large", f"a request here may hold {limit / (1 << 20):g} MiB; send a smaller one")
+        raise ApiError(413, "too_large", f"a request here may hold {limit / MEGABYTE:g} MiB; send a smaller one")
 
     def _check_token(self, scope: Scope, token: bytes) -> Response | None:
-        """None for a request that may go on; a redirect for one that brings the token in its address.
-
-        Raises:
-            ApiError: the token is missing or wrong.
-        """
+        """None for a request that may go on; a redirect for one that brings the token in its address."""
 
         def is_right(sent: str) -> bool:
             return hmac.compare_digest(sent.encode("utf-8", "surrogatepass"), token)
 
-        asked = HTTPConnection(scope)
-        kind, _, sent = asked.headers.get("authorization", "").partition(" ")
-        if kind.casefold() == "bearer" and is_right(sent.strip()):
+        request = HTTPConnection(scope)
+        kind, _, sent = request.headers.get("authorization", "").partition(" ")
+        # Browsers do not keep the cookies of two ports apart, so the name does.
+        cookie = f"saccade_{(scope.get('server') or ('', 0))[1]}"
+        if (kind.casefold() == "bearer" and is_right(sent.strip())) or is_right(request.cookies.get(cookie, "")):
             return None
-        if is_right(asked.cookies.get(_cookie(scope), "")):
-            return None
-        if scope["method"] != "GET" or not is_right(asked.query_params.get(PARAMETER, "")):
-            raise ApiError(
-                401,
-                "token_wanted",
-                "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'",
-            )
+        if scope["method"] != "GET" or not is_right(request.query_params.get(TOKEN, "")):
+            said = "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'"
+            raise ApiError(401, "token_wanted", said)
         # To the same page without the token in its address, which a cookie holds from now on.
-        left = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != PARAMETER]
+        query = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != TOKEN]
         path = "/" + quote(scope["path"].lstrip("/\\"))  # "//host" would lead to another site
-        response = RedirectResponse(path + (f"?{urlencode(left)}" if left else ""), 303)
-        response.set_cookie(_cookie(scope), token.decode(), path="/", httponly=True, samesite="lax")
+        response = RedirectResponse(path + (f"?{urlencode(query)}" if query else ""), 303)
+        response.set_cookie(cookie, token.decode(), path="/", httponly=True, samesite="lax")
         return response
 
     def _check_origin(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
         host = headers.get("host", "")
-        if not self._is_ours(_host_name(host)):
+        if not self._is_ours(host):
             raise ApiError(421, "wrong_host", "this server answers to its own address only; open the one it printed")
         origin = headers.get("origin")
         foreign = origin is not None and origin.partition("://")[2].casefold() != host.casefold()
-        if foreign or (headers.get("sec-fetch-site") == "cross-site" and not _is_visit(scope, headers)):
+        # A link anywhere may lead to the page.
+        is_page = scope["method"] == "GET" and not scope["path"].startswith("/api/")
+        fetched = tuple(headers.get(f"sec-fetch-{name}") for name in ("site", "mode", "dest"))
+        is_visit = is_page and fetched[1:] == ("navigate", "document")
+        if foreign or (fetched[0] == "cross-site" and not is_visit):
             raise ApiError(403, "wrong_origin", "this server answers its own page and scripts, not other sites")
 
-    def _is_ours(self, name: str) -> bool:
-        if name == "localhost" or name in self._names:
+    def _is_ours(self, host: str) -> bool:
+        """Whether ``host``, perhaps with a port, is a name of ours."""
+        name = host[1:].partition("]")[0] if host.startswith("[") else host.partition(":")[0].removesuffix(".")
+        if name.casefold() in {"localhost", *self._names}:
             return True
         try:
-            address = ipaddress.ip_address(name)
+            return ipaddress.ip_address(name).is_loopback or "" in self._names
         except ValueError:
             return False
-        return address.is_loopback or "" in self._names
-
-
-def _is_visit(scope: Scope, headers: Headers) -> bool:
-    """Whether someone follows a link to the page, which a link anywhere may lead to."""
-    is_page = scope["method"] == "GET" and not scope["path"].startswith("/api/")
-    return is_page and headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
 
 
 async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, response: _ResponseRecorder) -> None:
     """What ``app`` answers to ``body``; given up when the client hangs up."""
-    hung_up = asyncio.create_task(_hang_up(receive))
-    messages = iter([{"type": "http.request", "body": body}])
+
+    async def hang_up() -> None:
+        while (await receive())["type"] != "http.disconnect":  # it comes with the end of the answer too
+            continue
 
     async def replay() -> Message:
         for message in messages:
@@ -190,6 +219,8 @@ async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, res
         await asyncio.wait((hung_up,))
         return {"type": "http.disconnect"}
 
+    messages = iter([{"type": "http.request", "body": body}])
+    hung_up = asyncio.create_task(hang_up())
     answer = asyncio.ensure_future(app(scope, replay, response))
     try:
         await asyncio.wait((answer, hung_up), return_when=asyncio.FIRST_COMPLETED)
@@ -199,12 +230,6 @@ async def _answer(app: ASGIApp, scope: Scope, body: bytes, receive: Receive, res
         answer.cancel()
         hung_up.cancel()
         await asyncio.wait((answer,))
-
-
-async def _hang_up(receive: Receive) -> None:
-    """Wait for the end of the connection, which comes with that of the answer too."""
-    while (await receive())["type"] != "http.disconnect":
-        continue
 
 
 class _ResponseRecorder:
@@ -224,26 +249,3 @@ class _ResponseRecorder:
             self.length += len(message.get("body", b""))
             self.is_complete = not message.get("more_body", False)
         await self._send(message)
-
-
-def _host_name(host: str) -> str:
-    """``host`` without its port, and an IPv6 address without its brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].casefold()
-    return host.partition(":")[0].casefold().removesuffix(".")
-
-
-def log_request(client: str, method: str, path: str, status: int, length: int, seconds: float) -> None:
-    """Write the line of one request; what a client chose freely cannot begin a line of its own."""
-    if LOG.isEnabledFor(logging.INFO):
-        asked = ascii(f"{method} {path}"[:_LONGEST])[1:-1]
-        LOG.info('%s "%s" %d %d B %.3f s', client or "-", asked.replace('"', '\\"'), status, length, seconds)
-
-
-def show_log() -> None:
-    """Print the log to stderr from now on."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    LOG.handlers[:] = [handler]
-    LOG.setLevel(logging.INFO)
-    LOG.propagate = False

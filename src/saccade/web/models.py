@@ -8,34 +8,66 @@ starts.
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from pathlib import Path
-from threading import Semaphore
-from typing import TypeVar
+from threading import Event, Lock, Semaphore
+from typing import Generic, TypeVar
 
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, nearest
 from saccade.families import families, headline
 from saccade.models.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
-from saccade.web.errors import ApiError, problem_of
-from saccade.web.family_page import page_entry
-from saccade.web.schemas import ModelEntry, ScoreEntry
-from saccade.web.serve import Limits
-from saccade.web.store import LruStore, StoredPicture
+from saccade.web.guard import Limits
+from saccade.web.page import page_entry
+from saccade.web.pictures import StoredPicture
+from saccade.web.schemas import ApiError, ModelEntry, ScoreEntry
 from saccade.zoo import resolve, shipped
 
+Thing = TypeVar("Thing")
 Result = TypeVar("Result")
 
 
-class Cancelled(Exception):  # noqa: N818 (no error: nobody waits for the result)
-    """Ends a piece of work whose result is no longer needed."""
+class LruStore(Generic[Thing]):
+    """Things by name, least recently used first to go; threads may share one.
 
+    Args:
+        kind: what one of them is called.
+        budget: bytes of all things together; one that is larger by itself is kept until the next comes.
+        places: how many things at most.
+    """
 
-class _Piece:
-    """A piece of work."""
+    def __init__(self, kind: str, budget: int, places: int = 4096) -> None:
+        self._kind, self._budget, self._places = kind, budget, places
+        self._things: OrderedDict[str, tuple[Thing, int]] = OrderedDict()
+        self._bytes = 0
+        self._lock = Lock()
 
-    is_wanted = True
+    def put(self, name: str, thing: Thing, size: int) -> Thing:
+        """Keep ``thing``, which takes ``size`` bytes, under ``name``."""
+        with self._lock:
+            self._bytes -= self._things.pop(name, (None, 0))[1]
+            self._things[name] = (thing, size)
+            self._bytes += size
+            while len(self._things) > 1 and (self._bytes > self._budget or len(self._things) > self._places):
+                self._bytes -= self._things.popitem(last=False)[1][1]
+        return thing
+
+    def get(self, name: str) -> Thing | None:
+        """The thing called ``name``, now the latest used; None if it is not (or no longer) there."""
+        with self._lock:
+            if name not in self._things:
+                return None
+            self._things.move_to_end(name)
+            return self._things[name][0]
+
+    def find(self, name: str) -> Thing:
+        """The same; an ApiError if it is not there."""
+        thing = self.get(name)
+        if thing is None:
+            raise ApiError(404, f"unknown_{self._kind}", f"no {self._kind} '{name}' here (any more); send or ask again")
+        return thing
 
 
 class Worker:
@@ -51,33 +83,33 @@ class Worker:
         self._name, self._waiting, self._seconds = name, waiting, seconds
         self._thread = ThreadPoolExecutor(1, thread_name_prefix=f"saccade-{name}")
         self._places = Semaphore(waiting)
-        self._now = _Piece()  # set and read in the thread alone
+        self._given_up = Event()  # of the piece in hand; set and read in the thread alone
 
     async def run(self, work: Callable[[], Result]) -> Result:
         """What ``work`` returns; an ApiError if there is no place for it or it takes too long."""
         if not self._places.acquire(blocking=False):
             raise ApiError(429, "busy", f"'{self._name}' has {self._waiting} requests in hand; try again in a moment")
-        piece = _Piece()
-        job: Future[Result] = self._thread.submit(self._do, piece, work)
+        given_up = Event()
+
+        def do() -> Result:
+            self._given_up = given_up
+            self.check()
+            return work()
+
+        job = self._thread.submit(do)
         job.add_done_callback(lambda _: self._places.release())
         try:
             return await asyncio.wait_for(asyncio.wrap_future(job), self._seconds)  # cancels a job that has not begun
         except TimeoutError as error:
-            raise ApiError(
-                503, "too_slow", f"'{self._name}' did not answer within {self._seconds:g} s; try again later"
-            ) from error
+            said = f"'{self._name}' did not answer within {self._seconds:g} s; try again later"
+            raise ApiError(503, "too_slow", said) from error
         finally:
-            piece.is_wanted = False
+            given_up.set()
 
     def check(self) -> None:
         """Go on if the piece of work in hand is still wanted; called by that piece itself."""
-        if not self._now.is_wanted:
-            raise Cancelled
-
-    def _do(self, piece: _Piece, work: Callable[[], Result]) -> Result:
-        self._now = piece
-        self.check()
-        return work()
+        if self._given_up.is_set():
+            raise CancelledError
 
     def close(self) -> None:
         """Take no more work; what waits is given up."""
@@ -89,7 +121,7 @@ class ServedModel:
 
     def __init__(self, folder: Path, facts: ModelFacts, name: str, device: str, limits: Limits) -> None:
         self.facts, self.name = facts, name
-        self._told = page_entry(facts)  # now: a family that tells it wrongly must not be found out by the page
+        self.told = page_entry(facts)  # now: a family that tells it wrongly must not be found out by the page
         self._folder, self._device = folder, device
         self._predictor: Predictor | None = None
         self._problem: str | None = None
@@ -116,23 +148,17 @@ class ServedModel:
                 raise
         return self._predictor
 
-    @property
-    def takes_json(self) -> bool:
-        """Whether what it reads is sent as JSON."""
-        return self._told.takes == "json"
-
     def reading_pictures(self) -> ServedModel:
         """The model itself, where it reads pictures; otherwise an ApiError."""
-        if self._told.takes == "picture":
+        if self.told.takes == "picture":
             return self
         how = (
             "; send that as 'input' of /api/ask"
-            if self.takes_json
+            if self.told.takes == "json"
             else ", and nothing else can be sent to this server; ask it with 'saccade look'"
         )
-        raise ApiError(
-            422, "reads_no_pictures", f"'{self.name}' does not read pictures; it reads: {self._told.reads}{how}"
-        )
+        said = f"'{self.name}' does not read pictures; it reads: {self.told.reads}{how}"
+        raise ApiError(422, "reads_no_pictures", said)
 
     def encoded(self, predictor: Predictor, kept: StoredPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""
@@ -149,7 +175,7 @@ class ServedModel:
         for first in self.facts.scores[:1]:
             if (best := headline(self.facts.family, first.metrics)) is not None:
                 score = ScoreEntry(metric=best[0], value=best[1], data=first.data, split=first.split, n=first.n)
-        return ModelEntry(name=self.name, **vars(self._told), score=score, problem=self._problem)
+        return ModelEntry(name=self.name, **vars(self.told), score=score, problem=self._problem)
 
 
 class Models(dict[str, ServedModel]):
@@ -157,6 +183,12 @@ class Models(dict[str, ServedModel]):
 
     def __missing__(self, name: str) -> ServedModel:
         raise ApiError(404, "unknown_model", f"no model '{name}' here: {nearest(name, self)}")
+
+
+def problem_of(error: CheckpointError | MissingExtraError) -> str:
+    """Why a model cannot be loaded, without saying where on this machine it lies."""
+    is_here = isinstance(error, CheckpointError)
+    return "its folder cannot be loaded; the server's log says why" if is_here else str(error)
 
 
 def served_models(names: Sequence[str | Path], device: str, limits: Limits) -> Models:

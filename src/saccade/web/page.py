@@ -1,15 +1,9 @@
-"""The live page as one self-contained file: modules, styles, digits and trained models inside it, no server behind it.
+"""The page: what it is told of a model by its family, and the page as one text that needs no server.
 
-Without a server modules cannot load, so they become one classic script: each is a function that is called once and
-returns what the module exports, dependencies first. The page's own modules keep to three forms: ``import { a, b as c }
-from "./file.js";`` at the start of a line, ``export`` before a function, class or const, and no circle of imports.
-Lines of comments and indentation stay behind.
+Only here does ``web`` ask a family for anything.
 
-The same parts make a page of its own (:func:`offline_page`) and the living part of a report (:func:`live_part`). A page
-without models is a viewer: it shows the views that it carries, and opens saved records.
-
-A family may bring controls of its own: ``Family.panel`` names an ES module in its folder. The server gives it to the
-page as ``families/NAME/FILE.js``, and a page without a server has it inside. The module exports ``function panel(place,
+``Family.panel`` names an ES module with controls of the family's own, in its folder. The server gives it to the page as
+``families/NAME/FILE.js``, and a page without a server has it inside. The module exports ``function panel(place,
 page)``, which the page calls when a model of the family is chosen; models of one family that are compared share it:
 
 =======================  ===========================================================================================
@@ -31,11 +25,15 @@ and again where the colours change; ``unanswered(name)`` with the model that cou
 look that is chosen; and ``closed()`` when no model of the family is shown any more. The page removes ``place`` itself.
 With ``showsLooks: true`` in that object, the cards of the models leave looks over slots and notes to the panel.
 
-A family may also compute its models inside the page, without a server: ``Family.runtime`` names an ES module that
-exports ``function network(weights, tools)``. It is called in a worker with what the family's ``page_model`` made of a
-model. It returns an object with ``answer(input, question)``, which gives ``{question, answers, looks, notes}``: answers
-with their shares, likeliest first, and for each of the facts' ``looks`` its ``weights`` and ``slots``. ``tools`` are
-``matrix``, which reads what :func:`saccade.web.weights.matrix` wrote, and ``softmax``.
+``Family.runtime`` names an ES module that computes the family's models inside the page, in a worker. It exports
+``function network(weights, tools)``, called with what ``page_model`` made, which returns an object with
+``answer(input, question)``. That gives ``{question, answers, looks, notes}``: answers with their shares, likeliest
+first, and for each of the facts' ``looks`` its ``weights`` and ``slots``. ``tools`` are ``matrix``, which reads what
+:func:`saccade.web.views.matrix` wrote, and ``softmax``.
+
+One script: modules are written behind one another, each a function that returns what it exports. They import by name
+at the start of a line, write ``export`` before a function, class or const, and import in no circle. Comments and
+indentation stay behind. A page without models is a viewer: it shows the views that it carries, and opens saved records.
 """
 
 from __future__ import annotations
@@ -43,19 +41,21 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+from urllib.parse import quote
 
+from saccade.data.scenes.drawing import COLOURS
 from saccade.errors import ConfigError
+from saccade.families import Family, family
+from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 from saccade.show.overlay import data_url
 from saccade.show.report import Live, live_page, policy
-from saccade.web.family_page import address_of, family_modules, page_model
 
 STATIC = Path(__file__).parent / "static"
-MAIN = STATIC / "js" / "main.js"
-WORKER = STATIC / "js" / "engine" / "worker.js"
 _STYLESHEET = re.compile(r'<link rel="stylesheet" href="(css/[\w.-]+)">')
 _COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _IMPORT = re.compile(r'^import \{([^{}]*)\} from "(\.{1,2}/[\w./-]+\.js)";\n', re.MULTILINE)
@@ -63,6 +63,99 @@ _EXPORT = re.compile(r"^export ((?:async function|function|class|const) (\w+))",
 _SPARE = re.compile(r"^[ \t]*//.*\n|^[ \t]*/\*\*(?:.|\n)*?\*/\n|^[ \t]+|^\n", re.MULTILINE)
 _UNFIT = re.compile(r"^\s*(?:import\b(?!\()|export\b)|</script|<!--", re.MULTILINE)
 _BLANK = re.compile(r"\s*\n\s*")
+CANVAS = 100
+"""Side of a composed scene in pixels, as the models of digits were trained."""
+Behind = Literal["black", "distractors", "clutter", "photo"]
+
+
+@dataclass(frozen=True)
+class TrainedScenes:
+    """What the scenes of a model's training have in common."""
+
+    digits: tuple[int, int]
+    """Fewest and most."""
+    sizes: tuple[tuple[int, int], ...]
+    """Ranges of the sides of their boxes in pixels."""
+    background: Behind
+    colours: tuple[str, ...] = COLOURS
+    repeats: bool = False
+    """Whether a digit may be there twice."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageEntry:
+    """What the page shows of a model and offers for it, besides its name and its score."""
+
+    family: str
+    """To be shown; the page never asks for it."""
+    reads: str
+    """What it reads, in a word: picture, story."""
+    takes: Literal["picture", "json"] | None
+    """How that is sent; None: not at all."""
+    asks: Literal["choice", "text", "none"]
+    """How it is asked: one question of its list, any text, or nothing."""
+    prompt: str | None = None
+    """How a question begins that its queries end."""
+    scenes: TrainedScenes | None = None
+    """What it learned from, where those are scenes like ours."""
+    example: str | None = None
+    """The shipped picture that it is shown first, as its data declares; None: a scene."""
+    panel: str | None = None
+    """Address of the ES module with controls that no other family has."""
+    told: dict[str, Any] | None = None
+    """What those controls are told of it."""
+    architecture: str
+    summary: str
+    queries: tuple[str, ...]
+    answers: tuple[str, ...]
+    """Empty where it says sentences."""
+    sentences: bool
+    size: tuple[int, int] | None
+    """Height and width of its input; None where it reads no pictures."""
+    parameters: int
+
+
+def page_entry(facts: ModelFacts) -> PageEntry:
+    """What the page is told of the model with these facts, without loading the model."""
+    known = family(facts.family)
+    reader = known.reads()
+    data, spec = known.data.get(str(facts.data.get("name"))), known.models.get(facts.architecture)
+    return PageEntry(
+        family=facts.family,
+        architecture=facts.architecture,
+        summary=facts.architecture if spec is None else spec.summary,
+        reads=reader.thing,
+        takes="picture" if facts.preprocessing else "json" if reader.takes_json else None,
+        asks="text" if known.asks_text else "choice" if facts.queries else "none",
+        queries=facts.queries,
+        answers=() if facts.sentences else facts.answers,
+        sentences=facts.sentences,
+        size=None if facts.preprocessing is None else facts.preprocessing.size,
+        parameters=facts.parameters,
+        example=(data.example or None) if data else None,
+        panel=address_of(known, "panel"),
+        prompt=known.prompt(facts),
+        scenes=known.trained_scenes(facts),
+        told=known.panel_facts(facts),
+    )
+
+
+def address_of(family: Family, what: Literal["panel", "runtime"]) -> str | None:
+    """Where the page finds a module of the family, from the root of the server; the same in a page without one."""
+    declared = getattr(family, what)
+    return None if declared is None else f"families/{quote(family.name, safe='')}/{Path(declared).name}"
+
+
+def panel_modules(family: Family) -> dict[str, Path]:
+    """The family's panel and the modules beside it that it imports, by file name."""
+    wanted = [] if family.panel is None else [family.folder / family.panel]
+    modules: dict[str, Path] = {}
+    while wanted:
+        file = wanted.pop().resolve()
+        modules[file.name] = file
+        imported = [file.parent / path for _, path in _IMPORT.findall(file.read_text(encoding="utf-8"))]
+        wanted += [path for path in imported if path.parent == file.parent and path.name not in modules]
+    return modules
 
 
 def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> Live:
@@ -72,15 +165,24 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
         predictors: models to carry; those that cannot run inside a page are a ConfigError.
         views: shown when the page opens, in place of a scene.
     """
-    script = bundle(MAIN, _declared(predictors, "panel"))
+
+    def declared(what: Literal["panel", "runtime"]) -> dict[str, Path]:
+        families = [predictor.family for predictor in predictors]
+        return {address: each.folder / getattr(each, what) for each in families if (address := address_of(each, what))}
+
+    style = _style()
+    script = bundle(STATIC / "js" / "main.js", declared("panel"))
+    worker = bundle(STATIC / "js" / "engine" / "worker.js", declared("runtime")) if predictors else None
     data = {
-        "policy": policy(_style(), script=script),
-        "weights": [page_model(predictor) for predictor in predictors],
-        "worker": bundle(WORKER, _declared(predictors, "runtime")) if predictors else None,
+        "policy": policy(style, script=script),
+        "weights": [predictor.family.page_model(predictor) for predictor in predictors],
+        "worker": worker,
         "glyphs": data_url((STATIC / "glyphs.png").read_bytes()) if predictors else None,
         "views": list(views),
     }
-    return Live(_markup(), _style(), script, _inside_script(data))
+    markup = _BLANK.sub("\n", _index().partition("<body>\n")[2].partition("\n</body>")[0])
+    # a script element can hold JSON without "<" whatever it says
+    return Live(markup, style, script, json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
 
 
 def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> str:
@@ -93,27 +195,11 @@ def _index() -> str:
     return (STATIC / "index.html").read_text(encoding="utf-8")
 
 
-def _markup() -> str:
-    """What stands in the body of the served page, without indentation."""
-    return _BLANK.sub("\n", _index().partition("<body>\n")[2].partition("\n</body>")[0])
-
-
 @lru_cache
 def _style() -> str:
     """The stylesheets of the served page, in their order, without what only a reader needs: a page is to stay small."""
     sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(_index()))
     return _BLANK.sub("\n", _COMMENT.sub("", sheets))
-
-
-def _declared(predictors: Sequence[Predictor], what: Literal["panel", "runtime"]) -> dict[str, Path]:
-    """Modules that the models' families declare, by their addresses."""
-    declared = {address_of(each.family, what): family_modules(each.family, what) for each in predictors}
-    return {address: next(iter(files.values())) for address, files in declared.items() if files}
-
-
-def _inside_script(data: Mapping[str, object]) -> str:
-    """JSON that can stand inside a script element whatever it says."""
-    return json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
 
 
 def bundle(entry: Path, carried: Mapping[str, Path] | None = None) -> str:
@@ -129,9 +215,9 @@ def bundle(entry: Path, carried: Mapping[str, Path] | None = None) -> str:
     """
     names: dict[Path, str] = {}
     written: list[str] = []
-    found = {address: _add(file.resolve(), names, written) for address, file in (carried or {}).items()}
-    if found:
-        listed = ", ".join(f"{json.dumps(address)}: {name}" for address, name in found.items())
+    carriers = {address: _add(file.resolve(), names, written) for address, file in (carried or {}).items()}
+    if carriers:
+        listed = ", ".join(f"{json.dumps(address)}: {name}" for address, name in carriers.items())
         written.append(f"globalThis.saccadeModules = {{ {listed} }};")
     _add(entry.resolve(), names, written)
     return "\n".join(['"use strict";', *written, ""])

@@ -1,16 +1,47 @@
-"""What may be sent to the server and what comes back, as versioned schemas; OpenAPI is written from these."""
+"""What may be sent to the server and what comes back, as versioned schemas, from which OpenAPI is written; and errors.
+
+An error is ``{"error": {"code", "message"}}`` with a status: of the 400s, with a sentence for the person who sent the
+request, whatever it was. A 500 is a fault of saccade.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.responses import JSONResponse, Response
 
 from saccade.answer import AnswerKind
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES
-from saccade.web.family_page import CANVAS, PageEntry
+from saccade.errors import SaccadeError
+from saccade.web.page import CANVAS, PageEntry
+
+
+class ApiError(SaccadeError):
+    """A request that is refused, with the status and a word that a script can act on."""
+
+    def __init__(self, status: int, code: str, message: str) -> None:
+        self.status, self.code = status, code
+        super().__init__(message)
+
+
+class PlainJson(JSONResponse):
+    """JSON in ASCII: half a character (a lone surrogate), which UTF-8 cannot hold, passes as the escape it came as."""
+
+    def render(self, content: object) -> bytes:
+        """The bytes of ``content``."""
+        return json.dumps(content, allow_nan=False, separators=(",", ":")).encode("ascii")
+
+
+def error_response(status: int, code: str, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    """The one form that every error has."""
+    body = {"error": {"code": code, "message": " ".join(message.split())}}
+    return PlainJson(body, status, headers=dict(headers or {}))
+
 
 LEAST, MOST = 7, CANVAS
 """Sides of a digit's box in pixels."""

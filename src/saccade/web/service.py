@@ -3,14 +3,20 @@
 A view names its ``editable`` looks. An edited answer has ``edited``: for each look how many of its cells differ from
 the model's own and how far they moved (total variation of the two maps, each as shares of its sum), the looks that
 were given as they had been (``frozen``), and the ``unedited`` answer.
+
+An answer is kept for a while and can be fetched again: the view, the strip of looks as a picture, a page that opens
+offline.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import re
 import secrets
 from collections.abc import Collection, Mapping, Sequence
-from functools import lru_cache
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -22,68 +28,52 @@ from saccade.errors import CheckpointError
 from saccade.metrics.maps.baselines import centre_gaussian, uniform
 from saccade.metrics.maps.localisation import iou, pointing, selectivity, total_variation, true_positive_strength
 from saccade.predict import Predictor
+from saccade.show.overlay import png_bytes
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
+from saccade.web import schemas
 from saccade.web.decode import Sandbox
-from saccade.web.errors import ApiError
-from saccade.web.models import ServedModel, Worker, served_models
-from saccade.web.scenes import backgrounds
-from saccade.web.schemas import (
-    DigitTruth,
-    EditedQuestion,
-    Encoding,
-    ModelList,
-    Question,
-    Questions,
-    RenderedScene,
-    Scene,
-    SceneMaterial,
-    SingleQuestion,
-    Upload,
-)
-from saccade.web.serve import Limits
-from saccade.web.store import (
-    LruStore,
-    StoredAnswer,
-    StoredPicture,
-    answer_size,
-    bytes_of,
-    composed_picture,
-    shown_name,
-    stored_picture,
-)
-from saccade.web.views import Json, mask_url, view_of
+from saccade.web.guard import Limits
+from saccade.web.models import LruStore, ServedModel, Worker, served_models
+from saccade.web.page import offline_page
+from saccade.web.pictures import Composed, StoredPicture, backgrounds, bytes_of, compose, shown_name, stored_picture
+from saccade.web.schemas import ApiError
+from saccade.web.views import Json, mask_url, picture_url, view_of
 
 SAME = 1e-4
 """Weights that differ by less than this share of the largest are the same: a page sends some digits only."""
 
 
-def editable_looks(trace: AttentionTrace, names: Collection[str]) -> list[str]:
-    """The looks of ``trace`` that a brush can change: weights on a grid, without steps, that the model takes back.
+def editable_looks(trace: AttentionTrace, names: Collection[str]) -> dict[str, tuple[int, int]]:
+    """The looks of ``trace`` that a brush can change, with their (h, w): weights on a grid, without steps.
 
     Args:
         trace: of one answer.
         names: the looks whose weights the model takes.
     """
-    return [look.name for look in trace.looks if look.name in names and _grid(look) is not None]
+
+    def can_be_edited(look: Look) -> bool:
+        is_grid = look.weights is not None and look.is_spatial and not look.has_steps and look.full is None
+        return is_grid and look.name in names
+
+    return {look.name: tuple(look.weights.shape[-2:]) for look in trace.looks if can_be_edited(look)}  # type: ignore[union-attr]  # it has weights
 
 
 def given_weights(
-    trace: AttentionTrace, names: Collection[str], attention: Mapping[str, Sequence[float]]
+    editable: Mapping[str, tuple[int, int]], attention: Mapping[str, Sequence[float]]
 ) -> dict[str, Tensor]:
     """Weights (1,h,w) of each look in ``attention``, which has them row by row; an ApiError where they do not fit."""
-    allowed = editable_looks(trace, names)
-    if not allowed:
+    if not editable:
         raise ApiError(422, "not_editable", "this model has no look whose weights can be edited here")
     given = {}
     for name, weights in attention.items():
-        if name not in allowed:
-            raise ApiError(422, "not_editable", f"look '{name}' cannot be edited; these can: {', '.join(allowed)}")
-        shape = _grid(trace.look(name)) or (0, 0)
-        if len(weights) != shape[0] * shape[1]:
-            wanted = f"{shape[0]} × {shape[1]} = {shape[0] * shape[1]}"
+        if name not in editable:
+            raise ApiError(422, "not_editable", f"look '{name}' cannot be edited; these can: {', '.join(editable)}")
+        height, width = editable[name]
+        if len(weights) != height * width:
+            wanted = f"{height} × {width} = {height * width}"
             raise ApiError(422, "invalid", f"attention.{name}: expected {wanted} weights, found {len(weights)}")
-        given[name] = torch.tensor(weights, dtype=torch.float32).reshape(1, *shape)
+        given[name] = torch.tensor(weights, dtype=torch.float32).reshape(1, height, width)
     return given
 
 
@@ -99,18 +89,10 @@ def describe_edit(own: Sighting, edited: Mapping[str, Tensor]) -> Json:
             looks[name] = {"cells": cells, "of": before.numel(), "moved": round(moved, 4)}
         else:
             frozen.append(name)
-    said = {"answer": own.answer, "confidence": own.confidence}
-    return {"looks": looks, "frozen": frozen, "unedited": said}
+    return {"looks": looks, "frozen": frozen, "unedited": {"answer": own.answer, "confidence": own.confidence}}
 
 
-def _grid(look: Look) -> tuple[int, int] | None:
-    """(h, w) of weights on a grid without steps; None of any other look."""
-    if look.weights is None or look.has_steps or not look.is_spatial or look.full is not None:
-        return None
-    return look.weights.shape[-2], look.weights.shape[-1]
-
-
-def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> dict[str, object]:
+def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> Json:
     """Scores of the total map of one example, beside those of baselines on the same picture.
 
     Args:
@@ -122,30 +104,57 @@ def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> dict[
         ``attention`` (by metric) and ``baselines`` (by name, then metric), as ``saccade evaluate`` has them; a score
         that is not defined is None.
     """
-    size = (evidence.shape[0], evidence.shape[1])
-    blind = {**_of_no_picture(size), "all_objects_exact": objects[None].float()}
+    size, pixels = (evidence.shape[0], evidence.shape[1]), geometry.identity()
+    blind = {
+        "uniform": uniform(pixels, size, size),
+        "centre_gaussian": centre_gaussian(pixels, size, size),
+        "all_objects_exact": objects[None].float(),
+    }  # (1,H,W) each
     maps = torch.cat([trace.image_map("total", size), *blind.values()])  # (1+K,H,W)
     target, all_objects = (mask.expand(len(maps), *size) for mask in (evidence, objects))  # (1+K,H,W)
-    found = {
+    columns = {
         "true_positive_strength": true_positive_strength(maps, target),
         "pointing": pointing(maps, target),
         "iou": iou(maps, target),
         "selectivity": selectivity(maps, target, all_objects),
     }
-    rows = [{metric: _defined(values[row]) for metric, values in found.items()} for row in range(len(maps))]
+    rows: list[dict[str, float | None]] = [{} for _ in maps]
+    for metric, values in columns.items():
+        for row, value in zip(rows, values.tolist()):
+            row[metric] = round(value, 6) if math.isfinite(value) else None
     return {"attention": rows[0], "baselines": dict(zip(blind, rows[1:]))}
 
 
-@lru_cache(maxsize=16)
-def _of_no_picture(size: geometry.Size) -> dict[str, Tensor]:
-    """The baselines (1,H,W) that depend on the picture's size alone."""
-    pixels = geometry.identity()
-    return {"uniform": uniform(pixels, size, size), "centre_gaussian": centre_gaussian(pixels, size, size)}
+@dataclass(frozen=True, eq=False)
+class StoredAnswer:
+    """One answer as it was given."""
 
+    sighting: Sighting
+    view: Json
 
-def _defined(value: Tensor) -> float | None:
-    number = float(value)
-    return round(number, 6) if math.isfinite(number) else None
+    @property
+    def size(self) -> int:
+        """What it takes in memory, roughly: its picture, its tensors, and the texts that they became."""
+        image = self.sighting.source.image
+        pixels = 0 if image is None else 3 * image.height * image.width
+        tensors = sum(tensor.nbytes for look in self.sighting.trace.looks for tensor in look.tensors().values())
+        return pixels + tensors + len(json.dumps(self.view))
+
+    @property
+    def stem(self) -> str:
+        """What its files are called: letters, digits and dashes of the model's name and the question only."""
+        said = f"{self.sighting.model}-{self.sighting.question or 'look'}"
+        return re.sub(r"[^A-Za-z0-9-]+", "-", said).strip("-")[:80] or "saccade"
+
+    def file(self, form: str) -> bytes:
+        """The answer as ``view.json``, as ``strip.png``, or as ``page.html``, which loads nothing from anywhere."""
+        if form == "strip.png":
+            return png_bytes(self.sighting.filmstrip())
+        view, picture = self.view, self.view["picture"]
+        if picture is not None and not picture["png"]:  # the view is to stand alone, whether or not it was asked for so
+            view = {**view, "picture": {**picture, "png": picture_url(self.sighting.picture.image)}}
+        text = json.dumps(view, indent=1) if form == "view.json" else offline_page(views=[view])
+        return text.encode("utf-8")
 
 
 class Service:
@@ -166,15 +175,15 @@ class Service:
         # Drawing has a queue too.
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
-    async def entries(self) -> ModelList:
+    async def entries(self) -> schemas.ModelList:
         """The models, as the API tells them."""
-        return ModelList(models=[model.entry() for model in self.models.values()])
+        return schemas.ModelList(models=[model.entry() for model in self.models.values()])
 
-    async def material(self) -> SceneMaterial:
+    async def material(self) -> schemas.SceneMaterial:
         """What scenes can be made of."""
-        return SceneMaterial(backgrounds=await self.studio.run(backgrounds))
+        return schemas.SceneMaterial(backgrounds=await self.studio.run(backgrounds))
 
-    async def encode(self, sent: Upload) -> Encoding:
+    async def encode(self, sent: schemas.Upload) -> schemas.Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
         data, name = bytes_of(sent.picture), shown_name(sent.name)
         served = None if sent.model is None else self.models[sent.model].reading_pictures()
@@ -187,35 +196,45 @@ class Service:
         self.pictures.put(kept.id, kept, kept.size)
         if served is not None:
             await served.run(lambda predictor: served.encoded(predictor, kept))
-        return Encoding(encoding=kept.id, picture=kept.entry())
+        return schemas.Encoding(encoding=kept.id, picture=kept.entry())
 
-    async def render(self, scene: Scene) -> RenderedScene:
+    async def render(self, scene: schemas.Scene) -> schemas.RenderedScene:
         """Draw a scene and tell where everything in it is."""
-        return await self.studio.run(lambda: _rendered(composed_picture(scene, self.pictures)))
 
-    async def ask(self, asked: Question) -> Json:
+        def rendered() -> schemas.RenderedScene:
+            kept, composed = self._scene(scene)
+            truth = []
+            for digit, mask in zip(composed.digits, composed.masks):
+                box = (digit.x, digit.y, digit.x + digit.size, digit.y + digit.size)
+                truth.append(
+                    schemas.DigitTruth(digit=digit.digit, colour=digit.colour, box=box, mask_png=mask_url(mask))
+                )
+            return schemas.RenderedScene(encoding=kept.id, picture=kept.entry(), scene=composed.scene, truth=truth)
+
+        return await self.studio.run(rendered)
+
+    async def ask(self, asked: schemas.Question) -> Json:
         """One answer, as a view."""
         served = self.models[asked.model]
-        if served.takes_json:
+        if served.told.takes == "json":
             return await served.run(lambda predictor: self._of_input(asked, predictor))
         served.reading_pictures()
         if asked.input is not None:
             raise ApiError(422, "invalid", f"'{served.name}' reads pictures: send an encoding or a scene, not an input")
         return await served.run(lambda predictor: self._of_picture(asked, served, predictor))
 
-    async def edit(self, asked: EditedQuestion) -> Json:
+    async def edit(self, asked: schemas.EditedQuestion) -> Json:
         """One answer to edited attention, as a view that tells what was edited and the answer without it."""
         served = self.models[asked.model].reading_pictures()
         return await served.run(lambda predictor: self._of_picture(asked, served, predictor, asked.attention))
 
-    async def ask_all(self, asked: Questions) -> Json:
+    async def ask_all(self, asked: schemas.Questions) -> Json:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
         served = self.models[asked.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:
-            kept = self._picture(asked)
-            found = predictor.ask_all(served.encoded(predictor, kept))
-            return [view_of(each, family=served.facts.family, total=False) for each in found]
+            sightings = predictor.ask_all(served.encoded(predictor, self._picture(asked)))
+            return [view_of(sighting, family=served.facts.family, total=False) for sighting in sightings]
 
         return {"schema": "saccade.views/1", "views": await served.run(answer)}
 
@@ -224,15 +243,24 @@ class Service:
         for worker in (self.studio, *(model.worker for model in self.models.values())):
             worker.close()
 
-    def _picture(self, asked: Questions) -> StoredPicture:
+    def _picture(self, asked: schemas.Questions) -> StoredPicture:
         """The picture that a question is about."""
         if (asked.encoding is None) == (asked.scene is None):
             raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
-        if asked.scene is not None:
-            return composed_picture(asked.scene, self.pictures)
-        return self.pictures.find(asked.encoding or "")
+        return self.pictures.find(asked.encoding or "") if asked.scene is None else self._scene(asked.scene)[0]
 
-    def _of_input(self, asked: Question, predictor: Predictor) -> Json:
+    def _scene(self, scene: schemas.Scene) -> tuple[StoredPicture, Composed]:
+        """Render and keep a scene; one that was rendered lately is found again."""
+        name = f"s{hashlib.sha256(scene.model_dump_json().encode()).hexdigest()[:24]}"
+        kept = self.pictures.get(name)
+        if kept is None or kept.scene is None:
+            composed = compose(scene)
+            kept = StoredPicture(name, composed.picture, picture_url(composed.picture.image), composed)
+            self.pictures.put(name, kept, kept.size)
+            return kept, composed
+        return kept, kept.scene
+
+    def _of_input(self, asked: schemas.Question, predictor: Predictor) -> Json:
         """The answer of a model that is sent JSON."""
         if asked.input is None or asked.encoding is not None or asked.scene is not None:
             raise ApiError(422, "invalid", f"'{predictor.name}' reads a {predictor.reads.thing}: send it as 'input'")
@@ -242,7 +270,7 @@ class Service:
 
     def _of_picture(
         self,
-        asked: SingleQuestion,
+        asked: schemas.SingleQuestion,
         served: ServedModel,
         predictor: Predictor,
         attention: Mapping[str, Sequence[float]] | None = None,
@@ -250,11 +278,12 @@ class Service:
         """The answer about a picture, to the model's own attention or to an edited one."""
         predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
         kept = self._picture(asked)
-        encoded, names = served.encoded(predictor, kept), predictor.model.look_names
+        encoded = served.encoded(predictor, kept)
         sighting = own = predictor.ask(encoded, asked.question)
-        more: Json = {"editable": editable_looks(own.trace, names)}
+        editable = editable_looks(own.trace, predictor.model.look_names)
+        more: Json = {"editable": list(editable)}
         if attention is not None:
-            given = given_weights(own.trace, names, attention)
+            given = given_weights(editable, attention)
             try:
                 sighting = predictor.ask(encoded, asked.question, attention=given)
             except CheckpointError as error:
@@ -263,7 +292,7 @@ class Service:
             more["edited"] = describe_edit(own, given)
         scene = kept.scene
         evidence = None if scene is None else scene.evidence(sighting.question)
-        scores = None if scene is None or evidence is None else scores_of(sighting.trace, evidence, scene.objects)
+        scores = None if scene is None or evidence is None else scores_of(sighting.trace, evidence, scene.masks.any(0))
         png = kept.png if asked.picture else None
         view = view_of(sighting, family=served.facts.family, png=png, evidence=evidence, scores=scores)
         return self._keep(sighting, view | more)
@@ -272,19 +301,4 @@ class Service:
         """Keep an answer; returns its view with the ``record`` by which it is found, which nobody can guess."""
         name = secrets.token_urlsafe(12)
         kept = StoredAnswer(sighting, {**view, "record": name})
-        return self.records.put(name, kept, answer_size(sighting, view)).view
-
-
-def _rendered(kept: StoredPicture) -> RenderedScene:
-    if kept.scene is None:
-        raise ApiError(404, "unknown_scene", f"'{kept.id}' is no scene")
-    truth = [
-        DigitTruth(
-            digit=each.digit,
-            colour=each.colour,
-            box=(each.x, each.y, each.x + each.size, each.y + each.size),
-            mask_png=mask_url(mask),
-        )
-        for each, mask in zip(kept.scene.digits, kept.scene.masks)
-    ]
-    return RenderedScene(encoding=kept.id, picture=kept.entry(), scene=kept.scene.scene, truth=truth)
+        return self.records.put(name, kept, kept.size).view

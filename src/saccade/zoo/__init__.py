@@ -1,7 +1,11 @@
-"""The zoo: model folders that come with saccade, one sub-folder each, found without importing torch.
+"""What ships with saccade: model folders, a sub-folder each, and pictures to try things with; found without torch.
 
 ``hf://USER/NAME`` is a model folder on the hub that ``saccade train`` or ``saccade probe`` wrote. It is downloaded once
 and then used from the cache. ``hf://USER/NAME@REVISION`` is a branch, tag or commit.
+
+Of the pictures the scenes lie in ``data/gallery``: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist
+(test split, shipped glyphs), ``stripes`` picture 2 of details (test split). The photographs are among those that ship
+as backgrounds; ``packs/backgrounds/attribution.json`` has their sources.
 """
 
 from __future__ import annotations
@@ -10,6 +14,7 @@ import importlib
 import json
 import re
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +116,51 @@ def hub_folder(address: str) -> Path:
     if facts.inputs is not None:
         verify_digest(folder / INPUTS, facts.inputs.sha256)
     return folder
+
+
+_GALLERY = Path(__file__).parents[1] / "data/gallery"
+_PHOTOGRAPHS = _GALLERY.parent / "scenes/packs/backgrounds"
+_GLYPHS = "MNIST glyphs CC BY-SA 3.0 (LeCun, Cortes, Burges)"
+
+
+@dataclass(frozen=True)
+class ShippedPicture:
+    """One picture to try things with."""
+
+    path: Path
+    shows: str
+    ask: str  # What a model of its kind can be asked; empty for a photograph
+    credit: str  # Author and licence
+
+
+EXAMPLES = {
+    "digits": ShippedPicture(_GALLERY / "digits.png", "seven coloured digits on black", "7", _GLYPHS),
+    "clutter": ShippedPicture(_GALLERY / "clutter.png", "seven coloured digits among bits of others", "7", _GLYPHS),
+    "stripes": ShippedPicture(_GALLERY / "stripes.webp", "discs, one with a mark of fine stripes", "", "generated"),
+    "cat": ShippedPicture(_PHOTOGRAPHS / "test" / "cat.jpg", "a cat", "", "Stefan van der Walt, CC0 1.0"),
+    "coffee": ShippedPicture(
+        _PHOTOGRAPHS / "train" / "coffee.jpg",
+        "a cup of coffee",
+        "",
+        "Rachel Michetti, courtesy of Pikolo Espresso Bar, CC0 1.0",
+    ),
+    "rocket": ShippedPicture(_PHOTOGRAPHS / "val" / "rocket.jpg", "a rocket takes off", "", "SpaceX, public domain"),
+}  # by name
+
+
+def example(name: str = "digits") -> Path:
+    """The file of a picture that ships with saccade, such as ``digits``, ``stripes`` or ``cat`` (:data:`EXAMPLES`).
+
+    Args:
+        name: with or without its suffix.
+
+    Raises:
+        DataError: no such picture; the message names those that there are.
+
+    >>> example("digits").name
+    'digits.png'
+    """
+    found = next((each for key, each in EXAMPLES.items() if name in (key, each.path.name)), None)
+    if found is None:
+        raise DataError(f"no example '{name}': {nearest(str(name), EXAMPLES)}")
+    return found.path

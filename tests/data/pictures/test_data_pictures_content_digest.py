@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.pictures.content_digest import content_digests, copy_groups, files_digest
+from saccade.data.pictures.files import content_digests, copy_groups, files_digest
 
 
 @pytest.fixture

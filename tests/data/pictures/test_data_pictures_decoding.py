@@ -11,8 +11,8 @@ import pytest
 from PIL import GifImagePlugin, Image, TiffImagePlugin
 
 from hostile_pictures import gif_of_frames, jpeg_of_scans, ppm_of_comments, tiff_of_frames
-from saccade.data.pictures import decoding, reading
-from saccade.data.pictures.decoding import FORMATS, decode
+from saccade.data.pictures import files, reading
+from saccade.data.pictures.files import FORMATS, decode
 from saccade.data.pictures.reading import read_picture, stream_pictures
 from saccade.errors import DataError
 
@@ -45,7 +45,7 @@ def test_colours_converted_by_rows_are_those_of_the_whole_picture(kind: str, mon
         data = encoded(noise(mode), kind)
         whole, _ = decode(io.BytesIO(data), "a", 1000)
         with monkeypatch.context() as patched:
-            patched.setattr(decoding, "STRIP", 50)  # two rows at a time
+            patched.setattr(files, "STRIP", 50)  # two rows at a time
             by_rows, _ = decode(io.BytesIO(data), "a", 1000)
         assert by_rows.tobytes() == whole.tobytes()
 
@@ -60,7 +60,7 @@ def test_colours_are_converted_as_plain_pillow_and_numpy_do() -> None:
 
 
 def test_decoding_imports_pillow_and_not_torch() -> None:
-    code = "import saccade.data.pictures.decoding, sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    code = "import saccade.data.pictures.files, sys; print(*{name.partition('.')[0] for name in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "PIL" in loaded
     assert not {"torch", "numpy", "matplotlib"} & set(loaded)

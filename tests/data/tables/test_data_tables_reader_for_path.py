@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.references import with_reader
+from saccade.data.tables.readers import with_reader
 from saccade.errors import DataError
 
 NAMES = ("mref", "csv")

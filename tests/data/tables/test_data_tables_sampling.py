@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from saccade.data.tables.sampling import sample_pictures, sample_rows
-from saccade.data.tables.splits import SPLITS, hashed_share, split_of
+from saccade.data.examples import SPLITS, hashed_share, sample_pictures, sample_rows, split_of
 
 DATA = Path("/data")
 PICTURES = [Path(f"/data/{number:04}.jpg") for number in range(400)]

@@ -43,7 +43,7 @@ def feature_key(*, pictures: str, backbone: str, weights: str, stage: str, size:
     """All that the features of pictures depend on, as text.
 
     Args:
-        pictures: which pictures, in which order: :func:`saccade.data.pictures.content_digest.files_digest` of them.
+        pictures: which pictures, in which order: :func:`saccade.data.pictures.files.files_digest` of them.
         backbone: name of the network.
         weights: :func:`weights_digest` of it.
         stage: where in it the features are taken.

@@ -29,8 +29,16 @@ import torch.nn.functional as F
 from PIL import Image
 from torch import Tensor
 
-from saccade.data.files import find_files, local_path
-from saccade.data.pictures.decoding import SUFFIXES, check_size, decode, deep_grey, strips, upright_rgb
+from saccade.data.pictures.files import (
+    SUFFIXES,
+    check_size,
+    decode,
+    deep_grey,
+    find_files,
+    local_path,
+    strips,
+    upright_rgb,
+)
 from saccade.errors import DataError, ShapeError
 from saccade.files import MAX_PIXELS, open_regular
 from saccade.geometry import Size, fit_inside
@@ -134,7 +142,7 @@ def as_float(images: Tensor) -> Tensor:
 
 
 def find_pictures(paths: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """The picture files meant by ``paths``; see :func:`saccade.data.files.find_files`."""
+    """The picture files meant by ``paths``; see :func:`saccade.data.pictures.files.find_files`."""
     return find_files(paths, SUFFIXES, "picture")
 
 

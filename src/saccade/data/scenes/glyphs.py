@@ -26,8 +26,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from saccade.data.examples import Split
 from saccade.data.scenes.hashing import uniform_below
-from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.files import FILES, cache_home
 

@@ -33,13 +33,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from saccade.data.examples import SPLITS, Split
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.data.scenes.backgrounds import BACKGROUND_DRAWS
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import hash_state, hash_words, uniform_below
 from saccade.data.scenes.kernels import try_kernel
 from saccade.data.tables.doubts import first_few
-from saccade.data.tables.splits import SPLITS, Split
 from saccade.errors import DataError
 from saccade.files import cache_home
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
-from saccade.data.pictures.content_digest import write_if_changed
+from saccade.data.pictures.files import write_if_changed
 from saccade.data.tables.rows import Cells, json_in
 from saccade.data.tables.table import CellRows
 from saccade.errors import DataError

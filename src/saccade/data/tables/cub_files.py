@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
-from saccade.data.tables.splits import hashed_share
+from saccade.data.examples import hashed_share
 from saccade.errors import DataError
 
 _VAL_OF_TRAIN = 0.1

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from saccade.data.pictures.content_digest import torn_copies
+from saccade.data.pictures.files import torn_copies
 from saccade.errors import DataError
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from pathlib import Path
 from textwrap import shorten
 from typing import Any, TextIO
 
-from saccade.data.tables.splits import SPLITS, split_of
+from saccade.data.examples import SPLITS, split_of
 from saccade.errors import DataError
 from saccade.files import check_text, read_regular
 

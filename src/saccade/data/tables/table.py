@@ -30,6 +30,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from saccade.data.examples import SPLITS, split_sizes
 from saccade.data.tables.doubts import check_splits, check_usable, contradictions, first_few, pluralise, spellings
 from saccade.data.tables.rows import (
     Box,
@@ -43,7 +44,6 @@ from saccade.data.tables.rows import (
     text_in,
     words_of,
 )
-from saccade.data.tables.splits import SPLITS, split_sizes
 
 ONE_QUESTION = "what is it?"  # What is asked about pictures that have labels and no questions
 UNSEEN = "never seen in train"

@@ -23,19 +23,17 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from saccade.config import Count, Seed, Share, Within
-from saccade.data.examples import Example, seen_masks
+from saccade.data.examples import SPLITS, Example, Split, seen_masks
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.drawing import COLOURS, render
 from saccade.data.scenes.glyphs import GlyphPolicy
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.render import render
 from saccade.data.scenes.stream import SplitStream
-from saccade.data.tables.references import check_reference
-from saccade.data.tables.splits import SPLITS, Split
+from saccade.data.tables.readers import check_reference
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.published import CAPTION_READERS

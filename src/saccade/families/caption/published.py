@@ -38,10 +38,10 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 from saccade.config import Within
+from saccade.data.examples import SPLITS, hashed_share
 from saccade.data.tables.doubts import check_usable
-from saccade.data.tables.references import OWN, Reader
+from saccade.data.tables.readers import OWN, Reader
 from saccade.data.tables.rows import Cells, UnusableRowError, json_in, text_in
-from saccade.data.tables.splits import SPLITS, hashed_share
 from saccade.data.tables.table import Columns, Row, Table, TableOptions, read_rows
 from saccade.errors import DataError
 from saccade.families.caption.vocabulary import tokenise

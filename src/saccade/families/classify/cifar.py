@@ -26,11 +26,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.examples import Example
+from saccade.data.examples import Example, Split, first_numbers, to_device
 from saccade.data.pictures.labelled import LabelledBatch, label_examples
 from saccade.data.pictures.reading import read_picture
-from saccade.data.tables.sampling import first_numbers, to_device
-from saccade.data.tables.splits import Split
 from saccade.errors import DataError
 from saccade.files import cache_home, parse_json, read_regular
 from saccade.geometry import Size

@@ -1,4 +1,4 @@
-"""Facts for the live page about question models: how questions begin, the training scenes, and the models it can run.
+"""Facts for the live page about question models: the training scenes, and the models it can run.
 
 The engine (``web/static/js/engine``) computes the small stack of SOFT and HAttNet. Every other model needs ``saccade
 serve``.
@@ -17,18 +17,12 @@ from saccade.models.facts import ModelFacts
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.predict import Predictor
-from saccade.web.family_page import Behind, TrainedScenes
-from saccade.web.weights import BLOCK, convolution, head, input_size, norm, page_facts, scorer
+from saccade.web.page import Behind, TrainedScenes
+from saccade.web.views import BLOCK, convolution, head, norm, page_facts, scorer
 
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
 """The models that the engine computes, and what it calls them."""
 _BEHIND: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
-_COLOURS = (*_BEHIND, "cub")  # data whose questions are about colours
-
-
-def prompt(facts: ModelFacts) -> str | None:
-    """How a question begins that the model's queries end; None where its data does not say."""
-    return "What colour is the …" if str(facts.data.get("name")) in _COLOURS else None
 
 
 def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
@@ -46,7 +40,8 @@ def page_model(predictor: Predictor) -> dict[str, object]:
         ConfigError: for a model that the engine cannot compute.
     """
     model = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False)
-    trace = model(torch.zeros(1, 3, *input_size(predictor)), torch.zeros(1, dtype=torch.long)).trace
+    size = predictor.facts.preprocessing.size  # type: ignore[union-attr]  # it reads pictures
+    trace = model(torch.zeros(1, 3, *size), torch.zeros(1, dtype=torch.long)).trace
     return {
         **page_facts(predictor, KINDS[type(model)], trace),
         "stages": _stages(model),

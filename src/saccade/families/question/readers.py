@@ -43,11 +43,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Within
-from saccade.data.causal.reading import CausalPicture, read_causal_set
+from saccade.data.causal import CausalPicture, read_causal_set
+from saccade.data.examples import hashed_share
 from saccade.data.tables.cub_files import CubFiles
-from saccade.data.tables.references import Reader, own_readers
+from saccade.data.tables.readers import Reader, own_readers
 from saccade.data.tables.rows import Box, json_in
-from saccade.data.tables.splits import hashed_share
 from saccade.data.tables.table import Columns, Found, Row, Table, answers_in
 from saccade.errors import DataError
 

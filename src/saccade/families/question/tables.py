@@ -12,11 +12,10 @@ from torch import Tensor
 from saccade.config import Within
 from saccade.data.examples import Example, seen_masks
 from saccade.data.pictures.augment import Augmentation
-from saccade.data.pictures.evidence import Marks
 from saccade.data.pictures.feature_cache import FEATURES_MB
-from saccade.data.pictures.image_split import ImageSplit
+from saccade.data.pictures.image_split import ImageSplit, Marks
 from saccade.data.pictures.reading import SIDE_LIMIT
-from saccade.data.tables.references import read_reference, split_reference
+from saccade.data.tables.readers import read_reference, split_reference
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS

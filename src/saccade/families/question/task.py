@@ -20,10 +20,10 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
 from saccade.data.tables.doubts import warn_of_one_answer
-from saccade.data.tables.splits import Split
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.causal import CausalConfig, write_causal
 from saccade.families.question.losses import LOSSES, CrossEntropy, Default, Reinforce, answer_loss, sampled_loss
@@ -37,7 +37,7 @@ from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import is_frozen, with_features
 from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
-from saccade.tasks.forward_passes import distinct, in_parts
+from saccade.tasks.evaluate import distinct, in_parts
 from saccade.tasks.picture_task import OverlapTerm, PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput

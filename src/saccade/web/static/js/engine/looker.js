@@ -14,7 +14,7 @@ export class Looker {
     this.loaded = new Map();
   }
 
-  /** Take in what `saccade.web.family_page.page_model` made; returns what the model can be asked and can answer. */
+  /** Take in what `saccade.web.page.page_model` made; returns what the model can be asked and can answer. */
   load(weights) {
     if (weights?.schema !== WEIGHTS_SCHEMA) throw new Error(`expected weights of ${WEIGHTS_SCHEMA}, found ${weights?.schema}`);
     const { stages, attention, head, layers, ...facts } = weights;

@@ -1,1 +1,0 @@
-"""Maps from any tool and the truth they are compared with, read from untrusted files."""
