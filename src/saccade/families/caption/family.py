@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from saccade import models
 from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_tables, picture_tables
+
+if TYPE_CHECKING:
+    from saccade.models.facts import ModelFacts
 
 MODELS = {
     "sat-soft": ModelSpec(
@@ -70,19 +73,28 @@ class Captions(Family):
         return CaptionTask
 
     def decode(self) -> Any:
-        from saccade.families.caption.decode import decode
+        from saccade.families.caption.vocabulary import decode
 
         return decode
 
     def responder(self) -> Any:
-        from saccade.families.caption.decode import CaptionResponder
+        from saccade.families.caption.vocabulary import CaptionResponder
 
         return CaptionResponder
 
     def page(self) -> Any:
-        from saccade.families.caption import page
+        return self
 
-        return page
+    def trained_scenes(self, facts: ModelFacts) -> Any:
+        """The scenes of the model's training; None for one that learned from other pictures, or does not say."""
+        from saccade.families.caption.scenes import SIDES, scene_spec
+        from saccade.web.page import CANVAS, TrainedScenes
+
+        if str(facts.data.get("name")) != "scenes":
+            return None
+        fewest, most = scene_spec(CANVAS).count
+        fewest = 0 if facts.data.get("empty") else fewest
+        return TrainedScenes((fewest, most), SIDES, "black")  # sides are told in hundredths of the picture's
 
 
 FAMILY = Captions(

@@ -262,49 +262,38 @@ def cider_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -
     >>> cider_each(said, [(said[0],), (said[1], "one bird sits")]).tolist()
     [10.0, 5.0]
     """
-    pictures = judged_captions(hypotheses, references)
-    counted = [[_counts(words) for words in (picture.said, *picture.references)] for picture in pictures]
-    rarity = _Rarity([known for _, *known in counted])
+    orders = range(1, ORDERS + 1)
+    counted = [
+        [[ngrams(words, order) for order in orders] for words in (picture.said, *picture.references)]
+        for picture in judged_captions(hypotheses, references)
+    ]
+    pictures_with = Counter(chain.from_iterable(set(chain(*chain(*known))) for _, *known in counted))
+    pictures = math.log(max(1, len(counted)))
     scores = []
-    for said, *known in counted:
-        caption = _Vectors(said, rarity)
-        scores.append(SCALE * sum(caption.likeness(_Vectors(counts, rarity)) for counts in known) / len(known))
+    for captions in counted:
+        said, *known = (_Vectors(counts, pictures_with, pictures) for counts in captions)
+        scores.append(SCALE * sum(said.likeness(reference) for reference in known) / len(known))
     return torch.tensor(scores, dtype=torch.float64)
-
-
-def _counts(words: Words) -> list[Counter[NGram]]:
-    return [ngrams(words, order) for order in range(1, ORDERS + 1)]
-
-
-class _Rarity(dict[NGram, float]):
-    """log(pictures / pictures with the n-gram); for one that no reference has, log(pictures)."""
-
-    def __init__(self, references: list[list[list[Counter[NGram]]]]) -> None:
-        self.unseen = math.log(len(references)) if references else 0.0
-        pictures = Counter(chain.from_iterable(set(chain(*chain(*known))) for known in references))
-        super().__init__((ngram, self.unseen - math.log(count)) for ngram, count in pictures.items())
-
-    def __missing__(self, ngram: NGram) -> float:
-        return self.unseen
 
 
 class _Vectors:
     """The four vectors of a caption, their lengths ‖g_k‖, and the length of the caption."""
 
-    def __init__(self, counts: list[Counter[NGram]], rarity: _Rarity) -> None:
-        self.entries = [{ngram: count * rarity[ngram] for ngram, count in order.items()} for order in counts]
+    def __init__(self, counts: list[Counter[NGram]], pictures_with: Counter[NGram], pictures: float) -> None:
+        self.entries = [
+            {ngram: count * (pictures - math.log(pictures_with[ngram] or 1)) for ngram, count in order.items()}
+            for order in counts
+        ]  # an n-gram that no reference has counts as one that a single picture has
         self.norms = [math.sqrt(sum(entry * entry for entry in order.values())) for order in self.entries]
         self.length = counts[1].total()
 
     def likeness(self, reference: _Vectors) -> float:
         """The clipped cosine, as a mean over the four lengths of n-grams, times the penalty on the length."""
         total = 0.0
-        for order in range(ORDERS):
-            norm = self.norms[order] * reference.norms[order]
-            if norm:  # 0 where a caption is too short, or says only what is said of every picture
-                mine, theirs = self.entries[order], reference.entries[order]
+        for mine, theirs, norm, other_norm in zip(self.entries, reference.entries, self.norms, reference.norms):
+            if norm * other_norm:  # 0 where a caption is too short, or says only what is said of every picture
                 shared = ((entry, theirs[ngram]) for ngram, entry in mine.items() if ngram in theirs)
-                total += sum(min(entry, other) * other for entry, other in shared) / norm
+                total += sum(min(entry, other) * other for entry, other in shared) / (norm * other_norm)
         return total / ORDERS * math.exp(-((self.length - reference.length) ** 2) / (2 * SIGMA**2))
 
 
@@ -363,7 +352,8 @@ def cider_of_words(said: Tensor, references: Tensor, rarity: NGramRarity) -> Ten
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
     mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
-    entries, other = _vector(mine, rarity)[:, :, None], _vector(theirs, rarity)[:, None]  # (B,K,1,G,T), (B,1,R,G,T')
+    entries, other = (ngram_counts(keys) * rarity(keys) for keys in (mine, theirs))  # g: (B,K,G,T), (B,R,G,T')
+    entries, other = entries[:, :, None], other[:, None]  # (B,K,1,G,T), (B,1,R,G,T')
     norms = entries.square().sum(-1).sqrt() * other.square().sum(-1).sqrt()  # ‖g(c)‖ ‖g(s)‖: (B,K,R,G)
     same = mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]  # (B,K,R,G,T,T')
     clipped = torch.minimum(entries[..., None], other[..., None, :]) * same  # (B,K,R,G,T,T')
@@ -388,11 +378,6 @@ def clipped_counts(mine: Tensor, theirs: Tensor) -> Tensor:
     return torch.minimum(ngram_counts(mine)[:, :, None], in_each)
 
 
-def _vector(keys: Tensor, rarity: NGramRarity) -> Tensor:
-    """The entry g of each n-gram (…,G,T), where it is counted; 0 elsewhere."""
-    return ngram_counts(keys) * rarity(keys)
-
-
 def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     """Smoothed BLEU-4, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
@@ -403,15 +388,10 @@ def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     matched, there = clipped.sum(-1).float(), (mine > 0).sum(-1).float()  # (B,K,G)
     one = (torch.arange(matched.shape[-1], device=said.device) > 0).float()  # (G,): 0 1 1 1
     precision = (matched + one) / (there + one).clamp_min(1)  # (B,K,G)
-    return _brevity(there[..., 0], references) * precision.log().mean(-1).exp()
-
-
-def _brevity(length: Tensor, references: Tensor) -> Tensor:
-    """exp(min(0, 1 − r/c)) of captions of lengths c (B,K), r the closest length of the references (B,R,T'): (B,K)."""
-    lengths = (references >= 0).sum(-1).float()  # (B,R)
+    length, lengths = there[..., 0], (references >= 0).sum(-1).float()  # (B,K), (B,R)
     counts = (lengths > 0)[:, None]  # (B,1,R)
     # a quarter of a word more, and of two as close the shorter is the closer
     away = (lengths[:, None] - length[..., None] + 0.25).abs().masked_fill(~counts, torch.inf)  # (B,K,R)
     closest = lengths[:, None].expand_as(away).gather(-1, away.argmin(-1, keepdim=True)).squeeze(-1)  # (B,K)
-    penalty = (1 - closest / length.clamp_min(1)).clamp(max=0).exp()
-    return penalty * ((length > 0) & counts.any(-1))
+    brevity = (1 - closest / length.clamp_min(1)).clamp(max=0).exp() * ((length > 0) & counts.any(-1))  # (B,K)
+    return brevity * precision.log().mean(-1).exp()

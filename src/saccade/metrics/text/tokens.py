@@ -76,29 +76,21 @@ _MARKS = (
 )
 
 
-class _PlainMarks(dict[int, str]):
-    """For ``str.translate``: letters, digits and ASCII stay; a symbol stands alone; what has no form is left out."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        kind = unicodedata.category(character)
-        if kind[0] in "LM" or kind == "Nd" or " " <= character <= "~":
-            kept = character
-        elif kind[0] in "NPS" and code <= 0xFFFF:
-            kept = f" {character} "
-        else:
-            kept = " "
-        self[code] = kept
-        return kept
-
-
-_PLAIN_MARKS = _PlainMarks({ord(character): kept for character, kept in _MARKS.items()})
+@lru_cache(maxsize=1 << 12)
+def _plain(character: str) -> str:
+    """Letters, digits and ASCII stay; a symbol stands alone; what has no form is left out."""
+    kind = unicodedata.category(character)
+    if character in _MARKS:
+        return _MARKS[character]
+    if kind[0] in "LM" or kind == "Nd" or " " <= character <= "~":
+        return character
+    return f" {character} " if kind[0] in "NPS" and character <= "\uffff" else " "
 
 
 def _with_plain_marks(text: str) -> str:
     if "&" in text:
         text = _ENTITY.sub(lambda found: _ENTITIES[found[0].lower()], text)
-    return text if text.isascii() and text.isprintable() else text.translate(_PLAIN_MARKS)
+    return text if text.isascii() and text.isprintable() else "".join(map(_plain, text))
 
 
 _L = r"[^\s\d!-/:-@\[-`{-~]"  # a letter, or a symbol that stands alone
@@ -228,6 +220,7 @@ _DONE_AFTER_PLURAL = {"inning", "outing", "canning", "herring", "earring", "proc
 _CONSONANT_Y = re.compile(r"(^|(?<=[aeiouy]))y")
 _REGION = re.compile(r"[aeiouy][^aeiouy]")
 _REGION_AFTER = re.compile(r"gener|commun|arsen")
+_POSSESSIVE = re.compile(r"'(?:s'?)?$")
 _VOWEL = re.compile(r"[aeiouy]")
 _VOWEL_BEFORE_LAST = re.compile(r"[aeiouy].")
 _SHORT_SYLLABLE = re.compile(r"(?:[^aeiouy][aeiouy][^aeiouywxY]|^[aeiouy][^aeiouy])$")
@@ -262,8 +255,9 @@ def stem(word: str) -> str:
     if word in _EXCEPTIONS:
         return _EXCEPTIONS[word]
     word = _CONSONANT_Y.sub("Y", word.removeprefix("'"))
-    first, second = _regions(word)
-    word = _without_plural(_without_possessive(word))
+    first = fixed.end() if (fixed := _REGION_AFTER.match(word)) else _end_of_region(word, 0)
+    second = _end_of_region(word, first)
+    word = _without_plural(_POSSESSIVE.sub("", word))  # steps 0 and 1a
     if word in _DONE_AFTER_PLURAL:
         return word
     word = _without_tense(word, first)
@@ -275,24 +269,10 @@ def stem(word: str) -> str:
     return _without_last(word, first, second).lower()
 
 
-def _regions(word: str) -> tuple[int, int]:
-    """Where R1 and R2 begin; the length of the word where there is none."""
-    fixed = _REGION_AFTER.match(word)
-    first = fixed.end() if fixed else _end_of(word, 0)
-    return first, _end_of(word, first)
-
-
-def _end_of(word: str, start: int) -> int:
-    found = _REGION.search(word, start)
-    return found.end() if found else len(word)
-
-
-def _without_possessive(word: str) -> str:
-    """Step 0."""
-    for ending in ("'s'", "'s", "'"):
-        if word.endswith(ending):
-            return word.removesuffix(ending)
-    return word
+def _end_of_region(word: str, start: int) -> int:
+    """Where R1 (or R2, from where R1 begins) begins; the length of the word where there is none."""
+    region = _REGION.search(word, start)
+    return region.end() if region else len(word)
 
 
 def _without_plural(word: str) -> str:
