@@ -1,26 +1,16 @@
 """Finding captions by beam search, and drawing them, for many pictures at once, with the attention kept.
 
-Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044) leaves the search open; the beam is that of its
-authors' released code: of the continuations of all open captions the best are kept, and a caption that ends takes its
-place with it, so that ended and open captions are always as many as the beam is wide. Greedy is a beam of one.
+Xu et al. 2015 (arXiv:1502.03044) leave the search open; the beam is that of their released code: of the continuations
+of all open captions the best are kept, and a caption that ends takes its place with it, so that ended and open captions
+are always as many as the beam is wide. Greedy is a beam of one. A caption is always found: one that does not end is cut
+after ``longest`` words, and the end cannot be said first. Nothing of a caption is copied while it grows: each step
+keeps what it computed and which place every caption came from, and captions are read backwards in the end.
 
-A caption is always found: one that does not end is cut after ``longest`` words, and the end cannot be said first.
+Captions that a model draws for itself are judged as it says them (Rennie et al. 2017, arXiv:1612.00563): words are
+drawn one after the other by the very logits whose log p then gets the gradient, and what is never said (see
+:func:`allowed`) is not in that distribution either. The number of steps is fixed, and nothing is asked of the device.
 
-Nothing of a caption is copied while it grows. Each step keeps what it computed and which place every caption came
-from, and the captions are read backwards in the end.
-
-Axes: B pictures, K places of the beam, N captions asked for, T words, V words of the vocabulary.
-
-Captions that a model draws for itself, with the gradient of how likely each word was.
-
-Rennie et al., "Self-Critical Sequence Training for Image Captioning", 2017 (arXiv:1612.00563): what is judged is what
-the model says, not what it was given. Words are drawn one after the other by the very logits whose log p then gets the
-gradient, whatever mode the decoder is in; what is never said (see :func:`.allowed`) is not in that distribution either.
-
-The number of steps is fixed, and nothing is asked of the device.
-
-Axes: B pictures, each as often as there are captions of it (:func:`repeat_for_captions`), T words, L = h·w cells,
-V words of the vocabulary.
+Axes: B pictures, K places of the beam, N captions asked for, T words, L = h·w cells, V words of the vocabulary.
 """
 
 from __future__ import annotations

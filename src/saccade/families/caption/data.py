@@ -1,13 +1,7 @@
-"""Captioned pictures: generated scenes, the Flickr sets, COCO, and your own tables.
-
-=========== ========================================================================================================
-scenes       one or two digits, or none, and the one sentence that is true of them, ``scenes.py``
-READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own
-=========== ========================================================================================================
+"""Captioned pictures: generated scenes (``scenes.py``), and those of files (``published.py``).
 
 Numbers count captions in ``take``, as in training, and pictures in ``of_pictures``, as in evaluation; a scene has one
-caption, so its numbers are the same. Generated training never ends: caption i is that of scene i. Val has 2,000
-scenes, test 5,000.
+caption, so its numbers are the same. Generated training never ends. Val has 2,000 scenes, test 5,000.
 
 Deviation: the whole picture is fitted into the network input, where the paper crops the centre. A crop would hide what
 a caption says about the border, and users show whole pictures.
@@ -149,23 +143,17 @@ class CaptionBatch:
         row = torch.arange(len(self), device=self.names.device)[:, None]
         return self.layout.masks()[row, self.names.clamp(min=0)] & self.has_mask[..., None, None]
 
-    def recolour(self, which: Tensor | int, colour: Tensor | None = None) -> CaptionBatch:
+    def recolour(self, which: int) -> CaptionBatch:
         """The same scenes with one digit in another colour: rendered again, and put into words again.
 
-        All other words stay: the sentence is a function of the scene, and only that colour has changed.
-
-        Args:
-            which: the digit that is changed, 0 for the one named first, or (B,) one for each scene.
-            colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
+        All other words stay: the sentence is a function of the scene, and only that colour, drawn from the number of
+        the scene, has changed. ``which``: the digit, 0 for the one named first.
         """
         scenes = cast(SceneLayout, self.layout)  # files are never recoloured
-        if isinstance(which, int):
-            which = torch.full_like(self.picture, which)
-        old = scenes.colour.gather(1, which.clamp(0, scenes.colour.shape[1] - 1)[:, None]).squeeze(1)  # (B,)
-        if colour is None:
-            draw = hash_u32(scenes.seed, scenes.index, which.clamp(min=0), _RECOLOUR)
-            colour = (old + 1 + uniform_below(draw, len(COLOURS) - 1)) % len(COLOURS)
-        layout = scenes.recolour(which, colour)
+        slot = torch.full_like(self.picture, which)  # (B,)
+        draw = hash_u32(scenes.seed, scenes.index, slot, _RECOLOUR)
+        colour = (scenes.colour[:, which] + 1 + uniform_below(draw, len(COLOURS) - 1)) % len(COLOURS)  # (B,)
+        layout = scenes.recolour(slot, colour)
         words, names = describe(layout, cast(Vocabulary, self.vocabulary))
         return replace(self, images=as_float(render(layout)), words=words, names=names, layout=layout)
 

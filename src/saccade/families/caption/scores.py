@@ -14,12 +14,9 @@ program is there. Of generated scenes, whose every object is known, also:
 ``causal_hold``             the latter alone
 ==========================  ========================================================================================
 
-Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.evidence`: do words rest on what
-their maps mark?
-
-Maps of scenes are those of the true sentence, given word by word, so that every content word of every scene has one.
-"nothing" is none, and in an empty scene there is nothing to recolour, so that empty scenes count in scores of sentences
-alone.
+Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.evidence`. Maps of scenes are those
+of the true sentence, given word by word, so that every content word has one. "nothing" is none, and in an empty scene
+there is nothing to recolour: empty scenes count in scores of sentences alone.
 """
 
 from __future__ import annotations

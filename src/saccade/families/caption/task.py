@@ -240,8 +240,10 @@ class CaptionTask(PictureTask):
         words = words or vocabulary_of(table, config)
         return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
 
-    def make_split(self, name: str, /, **changes: Any) -> CaptionSplit:
+    def make_split(self, name: str, /, **changes: Any) -> Material:
         """A split of the data, in the words that this task found."""
+        if name == JUDGED:
+            return JudgedPictures(self.split("train"))
         if self.table is None:
             return cast(CaptionScenes, super().make_split(name))
         return CaptionFiles(self.data_config, self.table, name, vocabulary=self.vocabulary, device=self.device)
@@ -250,16 +252,10 @@ class CaptionTask(PictureTask):
         """Pictures and captions; with ``kept`` what is kept of these pictures, if they are files."""
         captions: CaptionSplit = self.split("train")
         if data == OWN_WORDS:
-            return self._judged()
+            return cast(JudgedPictures, self.split(JUDGED))
         if features != "kept" or not self.data_config.features_mb or not isinstance(captions, CaptionFiles):
             return captions
         return with_features(captions, self.model, self.on_progress)
-
-    def _judged(self) -> JudgedPictures:
-        if JUDGED not in self._splits:
-            self._splits[JUDGED] = JudgedPictures(self.split("train"))
-        judged: JudgedPictures = self._splits[JUDGED]
-        return judged
 
     def order(self, data: Material, epoch: int, together: int) -> Tensor:
         """The captions of one epoch, so that those of a batch are (nearly) of one length: (size,)."""
@@ -330,7 +326,7 @@ class CaptionTask(PictureTask):
         if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
             log_prob = log_prob + word.log_prob * (word.active & ~output.expected.unsqueeze(1))
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
-        earned = self._judged().rewards(words.view(by_picture), references, loss)  # (B,K)
+        earned = self.split(JUDGED).rewards(words.view(by_picture), references, loss)  # (B,K)
         return {
             "loss": self_critical_loss(log_prob.view(by_picture), earned),
             "reward": earned.mean(),

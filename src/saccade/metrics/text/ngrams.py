@@ -1,38 +1,24 @@
-"""BLEU, ROUGE-L and CIDEr-D of captions, as scores of sentences and as rewards of word numbers.
+"""BLEU, ROUGE-L and CIDEr-D of captions: of sentences, and of word numbers as rewards in training.
 
-Captions as words and n-grams: what every score of captions starts from, and the checks they share.
+Hypotheses and references are text as people write it, cut into words here and nowhere else, by the rules of the COCO
+caption evaluation (:mod:`saccade.metrics.text.tokens`).
 
-A caption is text as people write it. Hypotheses and references are cut into words here and nowhere else, both by the
-rules of the COCO caption evaluation (:mod:`saccade.metrics.text.tokens`): lower case, no punctuation, "'s" a word of
-its own. So a caption that repeats a reference word for word is right, and a full stop, which both have, is no word and
-lifts no score.
-
-BLEU-1 to BLEU-4 of a whole set of captions, with and without the brevity penalty.
-
-Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation", ACL 2002. Everything is pooled over
-pictures before anything is divided:
+**BLEU** (Papineni et al., ACL 2002). Everything is pooled over pictures before anything is divided:
 
     p_k = Σ matched k-grams / Σ k-grams said        matched: no more often than in the reference that has it most often
     BLEU-n = BP · (p_1 ⋯ p_n)^(1/n)                 BP = min(1, exp(1 − r / c))
 
 with c words said and r words in the references, for each picture that nearest in length (the shorter of two). Show,
-Attend and Tell prints its BLEU without BP, the reference evaluation has it with BP: both are here, and the length ratio
-c / r says how much lies between them. Without BP a caption gains by being short.
-
+Attend and Tell prints its BLEU without BP, the reference evaluation with it: both are here, and the length ratio c / r.
 Deviation: the reference evaluation adds 1e-15 and 1e-9 to counts, so that a set without one matching 4-gram has a
 BLEU-4 near 1e-4 there. Here it is 0, and so is a BLEU-n when no caption said has n words.
 
-ROUGE-L: how long a subsequence a caption shares with its references.
+**ROUGE-L** (Lin 2004), as the reference evaluation of captions has it: precision and recall are the longest common
+subsequence over the length of the caption and of the reference, each maximised over the references by itself, and
+F = (1 + β²) P R / (R + β² P) with β = 1.2. The score of a set is the mean over its pictures.
 
-Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004, as the reference evaluation of captions has it:
-precision and recall are the longest common subsequence over the length of the caption and of the reference, each
-maximised over the references by itself, and F = (1 + β²) P R / (R + β² P) with β = 1.2. The score of a set is the mean
-over its pictures.
-
-CIDEr-D: how much a caption says of what its references agree on.
-
-Vedantam, Zitnick and Parikh, "CIDEr: Consensus-based Image Description Evaluation", CVPR 2015 (arXiv:1411.5726),
-Section 6. A caption is four vectors, one for each length k = 1 … 4 of n-grams, with entries
+**CIDEr-D** (Vedantam et al., CVPR 2015, arXiv:1411.5726, Section 6). A caption is four vectors, one for each length
+k = 1 … 4 of n-grams, with entries
 
     g_k(ω) = count of ω · log(pictures / pictures with ω in a reference)
 
@@ -40,32 +26,15 @@ and CIDEr-D is ten times the mean over references s and k of
 
     exp(−(l_c − l_s)² / 2σ²) · Σ_ω min(g_k(ω; c), g_k(ω; s)) · g_k(ω; s) / (‖g_k(c)‖ ‖g_k(s)‖),    σ = 6.
 
-**Scale**: 0 to 10, as the reference evaluation counts it; papers print it times 100, like the other scores.
+It is 0 to 10; papers print it times 100. Document frequencies come from the references of the very set that is scored:
+a set of one picture scores 0, and scores of different sets do not compare. As in the reference evaluation the length l
+is the number of bigrams, and an n-gram that no reference has counts as one that a single picture has.
 
-Document frequencies come from the references of the very set that is scored, so the score of a picture depends on the
-others: a set of one picture scores 0, and scores of different sets do not compare. As in the reference evaluation the
-length l is the number of bigrams, which for captions of one word or more is the number of words less one, and an n-gram
-that no reference has counts as one that a single picture has.
-
-CIDEr-D of captions that are numbers of words, for a whole batch on its device: the reward in training.
-
-A tenth of the score in :func:`cider`, without a string or a dictionary: a run of words is one number, and runs
-are counted and met by comparing all with all, so that a batch is judged on the device that said it, without waiting for
-it.
-
-It differs in what the caller decides: document frequencies are those of other captions than the judged ones (the
-training captions, counted once); a word outside the vocabulary is the one unknown word; and the end is a word like
-others where it is given, so that a caption which breaks off in the middle of a phrase loses by it.
-
-Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
-n-grams.
-
-BLEU-4 of single captions that are numbers of words, for a whole batch on its device: a reward in training.
-
-BLEU is a score of many captions together (:func:`bleu`); one caption alone often has no run of four words in
-common with a reference, and would earn nothing for those of three. So precisions of two words and more are smoothed as
-Lin and Och do ("ORANGE", COLING 2004): one is added to what matched and to what there was. The brevity penalty is that
-of the closest reference, the shorter of two as close. The end is a word like others where it is given.
+**Rewards** are of captions that are numbers of words, for a whole batch on its device. A run of words is one number,
+and runs are met by comparing all with all. The end is a word like others where it is given, so that a caption which
+breaks off loses by it, and all words outside the vocabulary are one. CIDEr-D there is a tenth of the score, with
+document frequencies of the training captions. BLEU-4 of one caption is smoothed as by Lin and Och ("ORANGE", COLING
+2004): one is added to what matched and to what there was, for runs of two words and more.
 
 Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
 n-grams.

@@ -1,35 +1,23 @@
 """The words of captions: how a sentence is cut, their stems, and those that name nothing.
 
-Splits captions into words as the COCO caption evaluation does; all caption scores compare these words.
-
-Chen et al., "Microsoft COCO Captions" (arXiv:1504.00325): Stanford's PTB tokeniser with ``-lowerCase``, then a list of
-punctuation is left out. This is that tokeniser in Python, for one caption at a time. Both sides of a score go through
-it, so it does not matter whether a caption comes tokenised ("the dog 's ball") or as it was written ("The dog's
-ball.").
-
-How it works: a caption is cut at white space, and each piece is read from left to right. At each place the rule that
-reaches furthest wins, of equals the first; what a rule looks at behind its token counts as reach.
+Captions are cut as the COCO caption evaluation does (Chen et al., arXiv:1504.00325): Stanford's PTB tokeniser with
+``-lowerCase``, then a list of punctuation is left out. A caption is cut at white space, and each piece is read from
+left to right. At each place the rule that reaches furthest wins, of equals the first; what a rule looks at behind its
+token counts as reach. Both sides of a score go through it, so a caption may come tokenised or as it was written.
 
 Three habits of the evaluation are kept, because its numbers contain them: brackets become ``-lrb-`` and ``-rrb-`` and
-stay, since its list has them in capitals; ``!!`` and ``?!`` stay; "end.The" is one word.
+stay, since its list has them in capitals; ``!!`` and ``?!`` stay; "end.The" is one word. A few words are cut again when
+they come back in lower case ("AT&T" is one word, "at&t" three), there as here. Deviations, none of which is in
+Flickr8k: curly apostrophes and typographic hyphens inside a word become plain ones; a telephone number, a mixed
+fraction ("5 1/2") and a tag with attributes are cut at their spaces; rare symbols, which the evaluation partly drops,
+all stay.
 
-A few words are cut again when they come back in lower case ("AT&T" is one word, "at&t" three), there as here.
+Stems are those of Porter's second stemmer (Snowball 2001, without the exceptions added since); the step numbers below
+are his. Two regions of a word decide whether an ending may go: R1 is what follows the first consonant after a vowel, R2
+is R1 of R1.
 
-Deviations, none of which is in Flickr8k: curly apostrophes and typographic hyphens inside a word become plain ones; a
-telephone number, a mixed fraction ("5 1/2") and a tag with attributes are cut at their spaces; rare symbols, which the
-evaluation partly drops, all stay.
-
-English words without their endings, so that "runs" meets "running": Porter's second stemmer.
-
-Porter, "The English (Porter2) stemming algorithm", Snowball 2001, without the exceptions added since; the step numbers
-below are his. It works by rule alone: "better" does not meet "good". Two regions of a word decide whether an ending may
-go: R1 is what follows the first consonant after a vowel, R2 is R1 of R1.
-
-Words of English captions that name nothing to be seen: articles, prepositions, conjunctions, pronouns, auxiliaries.
-
-A closed list, so that nothing has to be learned or downloaded. Numbers, nouns, adjectives, adverbs and full verbs are
-content words. Words of place ("behind", "on") are function words here, as in lists of stop words: what they speak of is
-no thing.
+``FUNCTION_WORDS`` name nothing to be seen: articles, prepositions, conjunctions, pronouns, auxiliaries, and words of
+place ("behind", "on"). Numbers, nouns, adjectives, adverbs and full verbs are content words.
 """
 
 from __future__ import annotations
@@ -50,7 +38,11 @@ def ptb_tokens(text: str) -> list[str]:
     >>> ptb_tokens('A dog\'s T-shirt isn\'t "red" (5%), is it?')
     ['a', 'dog', "'s", 't-shirt', 'is', "n't", 'red', '-lrb-', '5', '%', '-rrb-', 'is', 'it']
     """
-    pieces = _with_plain_marks(text).split()
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: _ENTITIES[entity[0].lower()], text)
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(map(_plain, text))
+    pieces = text.split()
     words: list[str] = []
     for piece, following in zip(pieces, [*pieces[1:], ""]):
         words += _words_of(piece, following if piece.endswith(".") else "")
@@ -85,12 +77,6 @@ def _plain(character: str) -> str:
     if kind[0] in "LM" or kind == "Nd" or " " <= character <= "~":
         return character
     return f" {character} " if kind[0] in "NPS" and character <= "\uffff" else " "
-
-
-def _with_plain_marks(text: str) -> str:
-    if "&" in text:
-        text = _ENTITY.sub(lambda found: _ENTITIES[found[0].lower()], text)
-    return text if text.isascii() and text.isprintable() else "".join(map(_plain, text))
 
 
 _L = r"[^\s\d!-/:-@\[-`{-~]"  # a letter, or a symbol that stands alone
@@ -179,7 +165,8 @@ def _words_of(piece: str, following: str) -> tuple[str, ...]:
     while place < len(piece):
         token, is_two = _token(text, place, following)
         place += len(token)
-        words += _cut(token.lower()) if is_two else [_as_compared(token.lower())]
+        word, cut = token.lower(), _TWO_WORDS.get(token.lower(), 0)
+        words += [word[:cut], word[cut:]] if is_two else [_as_compared(word)]
     return tuple(word for word in words if word not in PUNCTUATION)
 
 
@@ -193,10 +180,6 @@ def _token(text: str, place: int, following: str) -> tuple[str, bool]:
     if _LETTER_AND_STOP.fullmatch(token) and following in _STARTERS:
         token = token[0]
     return token, found.re is _RULES[0]
-
-
-def _cut(word: str) -> list[str]:
-    return [word[: _TWO_WORDS[word]], word[_TWO_WORDS[word] :]]
 
 
 def _as_compared(word: str) -> str:
