@@ -23,7 +23,7 @@ from torch import Tensor
 
 from saccade.attention.hard import gumbel_max
 from saccade.errors import ConfigError
-from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, stack_steps
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, stack_steps
 
 END, UNKNOWN, NOTHING = 0, 1, -1
 """Ids that are no words: the end of a caption, any word outside the vocabulary, and padding."""
@@ -190,10 +190,8 @@ def sample_captions(
     scene: EncodedImage,
     memory: LstmState,
     noise: Tensor,
-    *,
-    pick: Pick = "expected",
     cell_noise: Tensor | None = None,
-    expected: Tensor | None = None,
+    **how: Any,
 ) -> SampledCaptions:
     """Draw a caption of each picture.
 
@@ -202,16 +200,15 @@ def sample_captions(
         scene: of its ``init_state``.
         memory: of the same.
         noise: Gumbel noise (B,T,V) of the words; its T is how long a caption can be.
-        pick: which cells count.
         cell_noise: (B,T,L) of the cells, where one is drawn for each word.
-        expected: (B,) bool, the pictures of which all cells count even so.
+        how: as of its ``look``.
     """
     before = torch.full_like(noise[:, :1, 0], NOTHING, dtype=torch.long)  # (B,1)
     ended = torch.zeros_like(before, dtype=torch.bool)
     by_step = [None] * noise.shape[1] if cell_noise is None else torch.split(cell_noise, 1, dim=1)  # (B,1,L) each
     words, log_probs, logits, looks = [], [], [], []
     for step, (loud, cells) in enumerate(zip(torch.split(noise, 1, dim=1), by_step)):
-        said = decoder.next_word(scene, memory, before, pick=pick, noise=cells, expected=expected)
+        said = decoder.next_word(scene, memory, before, noise=cells, **how)
         possible = allowed(said.logits.to(noise.dtype), first=step == 0)  # (B,1,V)
         chosen = gumbel_max(possible, loud)  # (B,1)
         log_prob = possible.log_softmax(-1).gather(-1, chosen.unsqueeze(-1)).squeeze(-1)  # (B,1)
