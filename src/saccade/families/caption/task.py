@@ -59,7 +59,7 @@ from saccade.metrics.text.tokens import ptb_tokens
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import with_features
-from saccade.tasks.forward_passes import encoded, numbers_in_batches
+from saccade.tasks.evaluate import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
 from saccade.trace import CaptionOutput

@@ -81,7 +81,7 @@ class StoryTask(Task):
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """How many words there are, and how long stories, sentences and answers are at most, come from the data."""
-        kind = model_spec(self.architecture).resolve()
+        kind = model_spec(self.architecture).load()
         self.source = StorySource(self.data_config)
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
         learned = [*self.source.questions("train"), *self.source.questions("val")]
