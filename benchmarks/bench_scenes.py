@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from saccade.data.scenes import kernels
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.glyphs import has_mnist
-from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families.question.scenes import SCENES, SceneData, SceneDataConfig
 

@@ -19,8 +19,8 @@ from saccade import families as registry
 from saccade.data import read_table
 from saccade.data.tables.readers import Reader
 from saccade.families import ModelSpec, families, model_spec
-from saccade.families.classify.readers import LABEL_READERS
-from saccade.families.question.family import MODELS
+from saccade.families.classify.data import LABEL_READERS
+from saccade.families.question import MODELS
 
 ROOT = Path(__file__).parents[1]
 TINY = {"phases.0.steps": 2, "phases.0.validate_every": 1, "batch_size": 4}
@@ -49,7 +49,7 @@ def shown(heading: str, package: Path, **names: object) -> tuple[str, Any]:
 def test_a_model_is_a_file_and_a_line(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name, spec = shown("Add a model", package, ModelSpec=ModelSpec)
     monkeypatch.setitem(MODELS, name, spec)
-    assert model_spec(name).resolve().__module__ == "yours"
+    assert model_spec(name).load().__module__ == "yours"
     done = saccade.train(
         "soft-mref", out=package / "run", overrides={**TINY, "model.name": name, "data.glyphs": "pack"}, device="cpu"
     )

@@ -166,7 +166,7 @@ def _spec(model: str | type) -> ModelSpec:
 def tiny_config(model: str | type, **changes: Any) -> Any:
     """The settings of a tiny model."""
     spec = _spec(model)
-    kind = spec.resolve()
+    kind = spec.load()
     return kind.Config(**{**TINY[kind.__name__][0], **spec.defaults, **changes})
 
 
@@ -174,12 +174,12 @@ def tiny_model(model: str | type, seed: int | None = None, **changes: Any) -> An
     """A tiny model; its weights are drawn from ``seed`` where one is given."""
     if seed is not None:
         torch.manual_seed(seed)
-    return _spec(model).resolve()(tiny_config(model, **changes))
+    return _spec(model).load()(tiny_config(model, **changes))
 
 
 def example_batch(model: str | type, count: int, seed: int) -> Batch:
     """Inputs and labels that fit :func:`tiny_config`; a function of the arguments."""
-    return TINY[_spec(model).resolve().__name__][1](count, seed)
+    return TINY[_spec(model).load().__name__][1](count, seed)
 
 
 def tiny_facts(**changes: object) -> ModelFacts:

@@ -29,7 +29,7 @@ from saccade.zoo import ZOO
 def deviations(architecture: str) -> tuple[str, ...]:
     """What the model's source file, and those of the classes it is built on, say under "Deviations from the paper"."""
     found = []
-    for base in model_spec(architecture).resolve().__mro__:
+    for base in model_spec(architecture).load().__mro__:
         if base.__module__.startswith("saccade.models"):
             text = ast.get_docstring(ast.parse(Path(inspect.getfile(base)).read_text())) or ""
             match = re.search(r"Deviations from the paper[^:]*:\s*(.*?)(?:\n\n|$)", text, re.DOTALL)

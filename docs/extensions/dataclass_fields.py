@@ -151,7 +151,7 @@ class Models(SphinxDirective):
             if spec.defaults:
                 line.append(nodes.Text(" Differs by "))
                 line.append(nodes.literal("", ", ".join(f"{key}: {value}" for key, value in spec.defaults.items())))
-            by_class.setdefault(spec.resolve().Config, []).append(nodes.paragraph("", "", *line))
+            by_class.setdefault(spec.load().Config, []).append(nodes.paragraph("", "", *line))
         return [each for cls, lines in by_class.items() for each in (*lines, fields_table(cls, "model.config."))]
 
 

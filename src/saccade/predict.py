@@ -23,8 +23,7 @@ from saccade.backbones.stages import fuse_norms
 from saccade.data.pictures.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families import Family, families, family
-from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.families.responder import Question, Responder, Response
+from saccade.families.answering import InputReader, Prepared, Question, ReadItem, Responder, Response
 from saccade.looks import ShortRepr
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts

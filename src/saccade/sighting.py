@@ -20,7 +20,7 @@ from saccade import geometry
 from saccade.answer import Answer
 from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
-from saccade.families.reading import Item
+from saccade.families.answering import Item
 from saccade.files import write_bytes
 from saccade.models.likeness import Fit
 from saccade.trace import AttentionTrace, Look

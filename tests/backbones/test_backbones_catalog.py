@@ -104,7 +104,7 @@ def test_one_function_decides_who_has_published_weights(name: str) -> None:
     assert has_imagenet_weights(name) is has
     models = {"soft": {}, "hsal": {}, "sat-soft": {"vocabulary": 9}, "racnn": {}, "probe": {}}
     for model, settings in models.items():
-        kind = model_spec(model).resolve().Config
+        kind = model_spec(model).load().Config
         given = {**settings, "backbone": name, "pretrained": True}
         if has:
             from_dict(kind, given)

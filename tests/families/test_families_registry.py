@@ -99,4 +99,4 @@ def test_every_target_of_every_family_is_there() -> None:
         assert family.task().name == family.name
         assert callable(family.task().open_split)
         assert family.recipes()
-        assert all(spec.resolve().Config for spec in family.models.values())
+        assert all(spec.load().Config for spec in family.models.values())

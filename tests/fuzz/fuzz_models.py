@@ -52,7 +52,7 @@ class Models(Target):
             Preprocessing(tuple(size)), sentences=kind == "caption", name="tiny", **more,
         )  # fmt: skip
         place = self.folder / f"base-{name}-{len(more)}"
-        save_model(spec.resolve()(config), place, facts)
+        save_model(spec.load()(config), place, facts)
         return {path.name: path.read_bytes() for path in place.iterdir() if path.name != "card.md"}
 
     def corpus(self) -> Mapping[str, Any]:

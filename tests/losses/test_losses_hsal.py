@@ -14,8 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.losses.hsal import hsal_expected_loss, hsal_loss
-from saccade.losses.multiset import multiset_reward, stop_cross_entropy
+from saccade.losses.multiset import hsal_expected_loss, hsal_loss, multiset_reward, stop_cross_entropy
 from saccade.models.hsal import HsalConfig, HsalModel
 from saccade.trace import MultisetOutput
 

@@ -6,8 +6,7 @@ import torch
 from test_losses_hsal import CLASSES, LABELS, Enumerated, assert_same, rows
 from torch import Tensor
 
-from saccade.losses.hsal import hsal_expected_loss, hsal_loss
-from saccade.losses.multiset import LookedRewards, looked_rewards, multiset_rewards
+from saccade.losses.multiset import LookedRewards, hsal_expected_loss, hsal_loss, looked_rewards, multiset_rewards
 from saccade.trace import MultisetOutput
 
 STOP = 4

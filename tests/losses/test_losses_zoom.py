@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from saccade.losses.zoom import proposal_loss, rank_loss, scale_losses, true_class_probability
+from saccade.losses.maps import proposal_loss, rank_loss, scale_losses, true_class_probability
 
 
 def test_rank_loss_by_hand() -> None:

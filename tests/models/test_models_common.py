@@ -23,8 +23,7 @@ from saccade.config import to_dict
 from saccade.errors import ConfigError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses.captions import caption_cross_entropy, hard_attention_loss
-from saccade.losses.hsal import hsal_loss
-from saccade.losses.multiset import count_loss, sequence_cross_entropy
+from saccade.losses.multiset import count_loss, hsal_loss, sequence_cross_entropy
 from saccade.models.base import ImageModel, QueryModel
 from saccade.models.facts import Preprocessing
 from saccade.models.folder import load_model, save_model
@@ -73,7 +72,7 @@ OTHER_SIZE = (62, 68)
 
 def fields_of(name: str) -> set[str]:
     """The settings that a model has."""
-    return {field.name for field in dataclasses.fields(models()[name].resolve().Config)}
+    return {field.name for field in dataclasses.fields(models()[name].load().Config)}
 
 
 def models_with(*settings: str, leave_out: set[str] = frozenset()) -> list[str]:
@@ -86,7 +85,7 @@ def models_with(*settings: str, leave_out: set[str] = frozenset()) -> list[str]:
 
 def models_that_are(kind: type) -> list[str]:
     """The models of a base class, of which there must be one."""
-    found = [name for name in sorted(models()) if issubclass(models()[name].resolve(), kind)]
+    found = [name for name in sorted(models()) if issubclass(models()[name].load(), kind)]
     if not found:
         raise LookupError(f"no model of the catalog is a {kind.__name__}")
     return found
@@ -197,7 +196,7 @@ def test_queries_in_a_row_for_each_picture_are_answered_as_if_asked_alone(name: 
 def test_defaults_of_an_entry_give_way_to_what_is_said(name: str) -> None:
     spec = models()[name]
     for key, value in spec.defaults.items():
-        plain = getattr(spec.resolve().Config(), key)
+        plain = getattr(spec.load().Config(), key)
         assert getattr(spec.build().config, key) == value != plain
         assert getattr(spec.build({key: plain}).config, key) == plain
 

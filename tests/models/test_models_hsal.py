@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from saccade.attention.hard import gumbel_noise
 from saccade.errors import ConfigError
 from saccade.families import model_spec, models
-from saccade.losses.hsal import hsal_expected_loss, hsal_loss
+from saccade.losses.multiset import hsal_expected_loss, hsal_loss
 from saccade.models.hsal import FineCells, HsalModel
 from saccade.trace import ModelOutput
 from tiny_models import example_batch, named, tiny_model

@@ -21,7 +21,7 @@ from tiny_models import OneHotModel, example_batch, named, tiny_model
 Near = Callable[..., None]
 
 DEEP = {"backbone": "mobilenetv2", "through": "block4"}
-ASKED = {name for name, spec in models().items() if issubclass(spec.resolve(), PictureQueryModel)}
+ASKED = {name for name, spec in models().items() if issubclass(spec.load(), PictureQueryModel)}
 every_model = pytest.mark.parametrize("name", sorted(ASKED))
 
 

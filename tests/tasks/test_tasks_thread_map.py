@@ -10,9 +10,8 @@ import torch
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
-from saccade.tasks import forward_passes as module
-from saccade.tasks.evaluate import evaluate
-from saccade.tasks.forward_passes import thread_count, thread_map
+from saccade.tasks import evaluate as module
+from saccade.tasks.evaluate import evaluate, thread_count, thread_map
 
 
 def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:

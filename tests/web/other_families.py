@@ -8,9 +8,8 @@ from typing import Any
 
 from saccade.errors import DataError
 from saccade.families import Family, ModelSpec
-from saccade.families.question import page
+from saccade.families.answering import InputReader, Item, Prepared
 from saccade.families.question.task import QuestionTask
-from saccade.families.reading import InputReader, Item, Prepared
 from saccade.models.facts import ModelFacts
 from saccade.models.soft import SoftModel
 
@@ -41,18 +40,12 @@ class Lines(Family):
     def task(self) -> Any:
         return QuestionTask
 
-    def page(self) -> Any:
-        return page
-
 
 class Tales(Lines):
     """Reads stories, and tells the page nothing."""
 
     def reads(self) -> Stories:
         return STORIES
-
-    def page(self) -> None:
-        return None
 
 
 def lines(folder: Path, panel: str | None = "panel.js", kind: type[Family] = Lines, **changes: Any) -> Family:

@@ -37,7 +37,7 @@ def save_story_model(folder: Path, name: str = "teller", architecture: str = "me
     torch.manual_seed(sum(name.encode()))
     spec = model_spec(architecture)
     config = tiny_config(architecture, words=len(WORDS), **{"memory": 5, **changes})
-    model = spec.resolve()(config)
+    model = spec.load()(config)
     with torch.no_grad():
         for values in model.parameters():
             values.mul_(2)  # so that hops differ, and weights are far from uniform

@@ -15,11 +15,10 @@ from torch import nn
 
 import saccade
 from saccade.config import to_dict
-from saccade.families import models
+from saccade.families import families, models
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
-from saccade.web.page import page_model
 from saccade.web.views import view_of
 from tiny_models import tiny_config, tiny_facts
 
@@ -43,7 +42,7 @@ def trained(name: str, size: tuple[int, int] = (31, 34), **changes: Any) -> Pred
     """A small model whose norms have seen something, so that folding them wrongly would show."""
     spec = models()[name]
     config = tiny_config(name, **changes)
-    model = spec.resolve()(config)
+    model = spec.load()(config)
     for layer in model.modules():
         if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
             for values, low in ((layer.running_mean, -0.5), (layer.running_var, 0.5), (layer.weight, 0.5)):
@@ -58,7 +57,7 @@ def looked(predictor: Predictor, images: torch.Tensor, asked: list[int], folder:
     """What the engine says about each image (B,3,H,W) and question."""
     pixels = images.permute(0, 2, 3, 1).flatten(1).tolist()  # (B, H·W·3)
     questions = [predictor.facts.queries[question] for question in asked]
-    given = {"weights": page_model(predictor), "asked": list(zip(pixels, questions))}
+    given = {"weights": predictor.family.page_model(predictor), "asked": list(zip(pixels, questions))}
     return page_engine.computed(LOOK, given, folder, runtime=runtime)
 
 
@@ -131,7 +130,7 @@ def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
 
 
 def test_cut_off_weights_are_refused(tmp_path: Path) -> None:
-    given = page_model(trained("soft"))
+    given = families()["question"].page_model(trained("soft"))
     matrix = given["stages"][0]["convolution"]["weight"]
     matrix["values"] = matrix["values"][:-8]
     body = "try { new Looker().load(given); } catch (error) { return error.message; }"
@@ -165,7 +164,7 @@ def test_the_worker_answers_messages_and_reports_errors(tmp_path: Path) -> None:
     say({ id: 3, verb: "look", input: new Float32Array(3), question: "1", model: "tiny" });
     return replies.map(({ id, result, error }) => [id, result?.model, result?.schema, error]);
     """
-    given = page_model(trained("soft"))
+    given = families()["question"].page_model(trained("soft"))
     found = page_engine.computed(body, given, tmp_path, runtime=FIRST, modules=(*page_engine.IN_ORDER, "engine/worker"))
     assert found == [
         [1, "tiny", "saccade.page-weights/1", None],

@@ -12,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from saccade.data.scenes.drawing import COLOURS, resized
+from saccade.data.scenes.drawing import COLOURS, render, resized
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.web.page import CANVAS

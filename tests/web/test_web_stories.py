@@ -17,7 +17,7 @@ from story_models import QUESTION, STORY, save_story_model
 import saccade
 from saccade.errors import DataError
 from saccade.families.story.reading import STORIES
-from saccade.web.page import live_part, page_model
+from saccade.web.page import live_part
 from saccade.web.views import view_of
 from tiny_models import save_tiny
 
@@ -113,7 +113,7 @@ def computed(folder: Path, asked: list[tuple[list[str], str]], tmp_path: Path, r
     """
     given = {
         "worker": json.loads(live_part([predictor]).data)["worker"],
-        "weights": page_model(predictor),
+        "weights": predictor.family.page_model(predictor),
         "asked": asked,
     }
     found: list[Any] = page_engine.computed(body, given, tmp_path, runtime=runtime, modules=())

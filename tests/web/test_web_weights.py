@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 import saccade
 from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.families import models
+from saccade.families import families, models
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
-from saccade.web.page import page_model
 from saccade.web.views import matrix
 from tiny_models import tiny_config, tiny_facts
 
@@ -26,7 +25,7 @@ def predictor(name: str, **changes: Any) -> Predictor:
     spec = models()[name]
     config = tiny_config(name, **changes)
     facts = tiny_facts(architecture=name, model=to_dict(config), preprocessing=Preprocessing((62, 68)))
-    return Predictor(spec.resolve()(config), facts, name="tiny")
+    return Predictor(spec.load()(config), facts, name="tiny")
 
 
 def restored(stored: dict[str, Any]) -> torch.Tensor:
@@ -41,7 +40,7 @@ def restored(stored: dict[str, Any]) -> torch.Tensor:
 
 
 def test_facts_travel_with_the_weights() -> None:
-    held = page_model(saccade.load("hattnet-ctx-mref", "cpu"))
+    held = families()["question"].page_model(saccade.load("hattnet-ctx-mref", "cpu"))
     assert (held["schema"], held["kind"], held["total"]) == ("saccade.page-weights/1", "hattnet", "product")
     assert held["queries"] == [str(digit) for digit in range(10)]
     assert held["answers"] == ["green", "yellow", "white", "red", "blue"]
@@ -61,7 +60,7 @@ def test_the_model_itself_stays_as_it_was() -> None:
     asked = predictor("soft")
     asked.model.double()
     before = {name: tensor.clone() for name, tensor in asked.model.state_dict().items()}
-    page_model(asked)
+    asked.family.page_model(asked)
     assert all(parameter.requires_grad for parameter in asked.model.parameters())
     assert all(torch.equal(before[name], tensor) for name, tensor in asked.model.state_dict().items())
 
@@ -105,4 +104,4 @@ def test_no_number_is_off_by_more_than_half_a_step_of_its_row(rows: list[list[fl
 )
 def test_what_the_page_cannot_compute_is_refused(name: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        page_model(predictor(name, **changes))
+        (asked := predictor(name, **changes)).family.page_model(asked)

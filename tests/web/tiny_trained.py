@@ -29,7 +29,7 @@ def save_trained(folder: Path, data: str, name: str, queries: tuple[str, ...] = 
     torch.manual_seed(0)
     spec = model_spec(_ARCHITECTURES[family])
     config = tiny_config(_ARCHITECTURES[family])
-    is_reader = spec.resolve() is HsalModel
+    is_reader = spec.load() is HsalModel
     count = config.classes if is_reader else config.vocabulary
     facts = ModelFacts(
         architecture=_ARCHITECTURES[family],
@@ -42,5 +42,5 @@ def save_trained(folder: Path, data: str, name: str, queries: tuple[str, ...] = 
         data={"name": data},
         name=name,
     )
-    save_model(spec.resolve()(config), folder, facts)
+    save_model(spec.load()(config), folder, facts)
     return folder

@@ -25,7 +25,7 @@ from saccade import geometry
 from saccade.adapters.rows import TOTAL, decode_map, job_of, parquet_modules, table_of
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.errors import ConfigError, DataError, OutputError
-from saccade.families.responder import Question
+from saccade.families.answering import Question
 from saccade.files import make_folder, parse_json, read_regular, write_bytes, write_json
 from saccade.models.likeness import Fit
 from saccade.predict import load

@@ -21,7 +21,7 @@ from typing import Any
 from saccade.adapters.rows import Job, KeptMaps, digest_of, job_of, table_of
 from saccade.data.pictures.reading import Picture, read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, SaccadeError
-from saccade.families.responder import Question
+from saccade.families.answering import Question
 from saccade.predict import Predictor, load
 
 BYTES = ("bytes", "image", "picture", "jpg", "jpeg", "png", "webp")

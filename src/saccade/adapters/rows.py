@@ -43,7 +43,7 @@ from saccade import geometry
 from saccade.config import Count, Within, from_dict
 from saccade.data.pictures.reading import Picture
 from saccade.errors import ConfigError, DataError, MissingExtraError
-from saccade.families.responder import Question
+from saccade.families.answering import Question
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 

@@ -89,10 +89,10 @@ def _machine() -> tuple[list[str], dict[str, str], str]:
     try:
         import torch
 
+        from saccade.data.scenes.drawing import render
         from saccade.data.scenes.glyphs import glyphs_for
         from saccade.data.scenes.kernels import renderer_description
         from saccade.data.scenes.layout import SceneSpec
-        from saccade.data.scenes.render import render
         from saccade.data.scenes.sampler import sample_layout
         from saccade.metrics.text.meteor import meteor_missing
     except ImportError as error:

@@ -1,15 +1,8 @@
 """What a family declares, and every family by name: those of this package, and those that another package adds.
 
-A family is one kind of question, with its models, data, task, losses and metrics, in one folder. Its ``family.py``
-holds one :class:`Family`. What needs torch is imported inside a method, when it is first asked for, so listing families
-costs no import of torch.
-
-==============  ==================================================================================================
-required        ``name, title, folder, models, data, headline``, and the method ``task``
-with a default  ``reads`` (pictures), ``decode`` (one label), ``responder`` (one pass to an answer), ``premise`` and
-                ``page`` (none)
-optional        ``options, columns, asks_text, probing, featured, live, panel, runtime``
-==============  ==================================================================================================
+A family is one kind of question, with its models, data, task, losses and metrics, in one folder, whose ``__init__.py``
+declares it as one :class:`Family`. What needs torch is imported inside a method, so listing families does not import
+torch. A family must have ``name, title, folder, models, data, headline`` and the method ``task``.
 
 How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
 shown where its family is not installed.
@@ -19,8 +12,7 @@ A package adds a family with an entry point of the group ``saccade.families``::
     [project.entry-points."saccade.families"]
     dots = "dots.family:FAMILY"
 
-Its models, data and recipes are then found like those of this package. A family that cannot be loaded is left out with
-a warning; ``saccade doctor`` names it.
+A family that cannot be loaded is left out with a warning; ``saccade doctor`` names it.
 """
 
 from __future__ import annotations
@@ -42,12 +34,16 @@ if TYPE_CHECKING:
 
     from saccade.answer import Answer
     from saccade.data.tables.table import Table
-    from saccade.families.reading import InputReader, Pictures
-    from saccade.families.responder import Responder
-    from saccade.models.facts import ModelFacts
+    from saccade.families.answering import InputReader, Pictures, Responder
+    from saccade.models.facts import ModelFacts as ModelFacts
+    from saccade.predict import Predictor
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
     from saccade.tasks.task import Task
+    from saccade.web.page import TrainedScenes as TrainedScenes
+
+    Decode = Callable[..., list[Answer]]
+    """(model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
 else:
     from saccade import lazy_names
 
@@ -77,28 +73,21 @@ __all__ = [
     "recipes",
 ]
 
-RECIPES = "recipes"
-"""The folder of a family that holds its recipes."""
-
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """A model of the catalog: its class, summary, paper and default settings."""
+    """A model of the catalog."""
 
-    load: Callable[[], type]
+    load: Callable[[], Any]
     """Imports the class; it has ``Config``."""
     summary: str
     paper: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
     """Settings that differ from the defaults of its class; settings from the user override them."""
 
-    def resolve(self) -> Any:
-        """The model class."""
-        return self.load()
-
     def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
         """Builds the model from a dictionary of settings; error messages name ``where`` the settings are."""
-        cls = self.resolve()
+        cls = self.load()
         settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where=where)
         try:
             model: nn.Module = cls(settings)
@@ -129,10 +118,6 @@ class DataEntry:
     example: str = ""
     """The shipped picture (``saccade.example``) that the live page shows first to a model trained on it; empty: none is
     of its kind, and the page starts with a scene of digits."""
-
-
-LABEL_COLUMNS = frozenset({"image", "label"})
-"""What a table of labelled pictures has at least; folders of classes are read as such a table."""
 
 
 def class_folders() -> dict[str, DataEntry]:
@@ -181,10 +166,10 @@ def picture_tables() -> dict[str, DataEntry]:
 
 @dataclass(frozen=True)
 class Probing:
-    """How ``saccade probe`` reads the pictures of a family, and which of its models carries the result."""
+    """How ``saccade probe`` uses a family."""
 
     model: str
-    """Name of a model of the family: a :class:`saccade.models.probe.HeadOnBackbone`."""
+    """The model that carries the result, a :class:`saccade.models.probe.HeadOnBackbone`."""
     asks: bool = False
     """Whether the rows of the table have questions."""
 
@@ -210,7 +195,6 @@ class Family:
     asks_text: bool = False
     """Whether a question is any text; else it is one of those that a model knows, where it knows some."""
     probing: Probing | None = None
-    """How ``saccade probe`` uses a family of pictures with labels or questions."""
     featured: tuple[str, ...] = ()
     """Shipped models that come first: a quick tour stops at them, and the page opens with them."""
     live: tuple[str, ...] = ()
@@ -225,20 +209,20 @@ class Family:
         raise NotImplementedError
 
     def reads(self) -> InputReader:
-        """How files and Python values become inputs."""
-        from saccade.families.reading import PICTURES
+        """How files and Python values become inputs; by default they are pictures."""
+        from saccade.families.answering import PICTURES
 
         return PICTURES
 
-    def decode(self) -> Callable[..., list[Answer]]:
-        """(model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
-        from saccade.families.responder import decode_labels
+    def decode(self) -> Decode:
+        """From an output to answers; by default one label each."""
+        from saccade.families.answering import decode_labels
 
         return decode_labels
 
     def responder(self) -> type[Responder]:
-        """From an encoded input and a question to answers."""
-        from saccade.families.responder import Responder
+        """From an encoded input and a question to answers; by default in one pass."""
+        from saccade.families.answering import Responder
 
         return Responder
 
@@ -246,9 +230,28 @@ class Family:
         """The premise of every question to a model, in words; empty if the model can reject it."""
         return ""
 
-    def page(self) -> Any:
-        """Facts for the live page, such as the training scenes of its models."""
+    def prompt(self, facts: ModelFacts) -> str | None:
+        """How a question begins on the page that a model's queries end, such as "What colour is the …"."""
         return None
+
+    def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
+        """The scenes of a model's training; None for one that learned from other pictures, or does not say."""
+        return None
+
+    def panel_facts(self, facts: ModelFacts) -> dict[str, object] | None:
+        """What the family's panel is told of a model besides its entry, as plain JSON values."""
+        return None
+
+    def page_model(self, predictor: Predictor) -> dict[str, object]:
+        """Facts and weights of a model for the engine of the page (:mod:`saccade.web.views`), as plain values.
+
+        Raises:
+            ConfigError: the engine cannot compute it.
+        """
+        raise ConfigError(
+            f"'{predictor.name}' does not run inside a page: the family '{self.name}' has no models for the page's "
+            "engine; use 'saccade serve'"
+        )
 
     def licence_of_weights(self, data: str) -> tuple[str, bool]:
         """What the card of a model says that was trained on ``data``, and whether that is for research only."""
@@ -260,7 +263,7 @@ class Family:
     def recipes(self) -> dict[str, Path]:
         """Its recipes by name, with the file of each; a file also holds the variants that it lists."""
         found: dict[str, Path] = {}
-        for file in sorted((self.folder / RECIPES).glob("*.yaml")):
+        for file in sorted((self.folder / "recipes").glob("*.yaml")):
             variants = file.read_text(encoding="utf-8").partition("\nvariants:\n")[2]
             found |= dict.fromkeys([file.stem, *re.findall(r"^  ([\w-]+):", variants, re.MULTILINE)], file)
         return found
@@ -273,13 +276,10 @@ _broken: dict[str, str] = {}
 @cache
 def families() -> dict[str, Family]:
     """Every family by name; one of another package whose names are taken is left out, with a warning."""
-    from saccade.families.caption.family import FAMILY as CAPTION
-    from saccade.families.classify.family import FAMILY as CLASSIFY
-    from saccade.families.multiset.family import FAMILY as MULTISET
-    from saccade.families.question.family import FAMILY as QUESTION
-    from saccade.families.story.family import FAMILY as STORY
+    from saccade.families import caption, classify, multiset, question, story
 
-    found: dict[str, Family] = {each.name: each for each in (QUESTION, MULTISET, CAPTION, STORY, CLASSIFY)}
+    own: tuple[Family, ...] = tuple(package.FAMILY for package in (question, multiset, caption, story, classify))
+    found = {each.name: each for each in own}
     for point in entry_points(group=GROUP):
         if (other := _loaded(point)) is not None:
             found.setdefault(other.name, other)
@@ -313,7 +313,7 @@ def model_spec(name: str) -> ModelSpec:
 
 def family_of_model(name: str) -> Family:
     """The family of the model called ``name``."""
-    model_spec(name)
+    model_spec(name)  # or an error
     return next(each for each in families().values() if name in each.models)
 
 

@@ -1,29 +1,40 @@
-"""Multisets of labels said one by one: the reward that knows no order, and the supervised losses beside it.
+"""Multisets of labels said one by one: rewards that know no order, supervised losses, and the objective of HSAL-RL.
 
-Papers: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
-Section 4; Welleck et al., "Loss Functions for Multiset Prediction", 2018 (arXiv:1711.05246).
+Papers: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165);
+Welleck et al., "Loss Functions for Multiset Prediction", 2018 (arXiv:1711.05246).
 
 =================  ==================================================================  ==============================
 2017, Section 4.2  +1 if ŷ_t is among the labels still free, which it then leaves,     :func:`multiset_reward`
                    else −1
 2017, Section 4.2  what saying any other class would have been worth                   :func:`multiset_rewards`
 2017, Section 4.2  the same for lists: A_t = {y_t}                                     :func:`list_rewards`
+2017, Section 4.2  Σ_t,i log p_t,i (V(s_t,i) − R_t,i) at meta steps t ≤ m; of k        :func:`hsal_loss`
+                   glimpses (R = P there) and a class
+2017, Appendix A   V learns by its squared error to the observed reward                :func:`hsal_loss`
 2017, Appendix A   cross-entropy of "stop" at step m + 1                               :func:`stop_cross_entropy`
 2017, Section 5    the baseline: cross-entropy of y_t at step t ≤ m, and of "stop"     :func:`sequence_cross_entropy`
+2017, Section 5    cross-entropy of the one object of a picture; here also of each     :func:`single_object_loss`,
+                   object of several, where boxes say where it is                      :func:`object_loss`
 2018, Section 3    KL(π* ‖ π_θ) at step t ≤ m, π* uniform over the labels still free   :func:`multiset_loss`
 =================  ==================================================================  ==============================
 
 Labels are (B,M), padded with -1 in any place; m of them are real. Classes are numbered from 0, and the last class of
 the logits (B,T,Y) is "stop". Losses are summed over the steps of an example and averaged over examples. Of an example
-with more labels than there are steps the first T count, and it is never told to stop.
+with more labels than there are steps the first T count, and it is never told to stop. Boxes (B,M,4) that are not known
+are NaN. Other axes: T meta steps, k glimpses, h and w cells.
+
+Which part of :func:`hsal_loss` reaches which parameter is decided in the model: there the layers that choose glimpses
+and that tell V see a detached state. So the recurrent networks and the mask learn from what was said, never from where
+the model looked.
 
 Deviations from the papers: π* gives a label that is free twice twice the probability, as the authors' code does; the
-second paper ends by a classifier of its own, here "stop" is a class as in the first.
+second paper ends by a classifier of its own, here "stop" is a class as in the first. The objective of HSAL-RL is the
+total reward while its surrogate judges each action by its own; the surrogate is followed, and ``to_go`` is the other
+reading. The entropy bonus is the authors' later code's. Beyond the papers: :func:`hsal_expected_loss` is the same
+surrogate without the noise of the draws that it judges; ``log_glimpses`` maximises the log of a glimpse's mean reward.
 
-**Rewards by looks.** They tie what a reader of multisets says to where it looks, and the other way round; needs boxes.
-
-Not in a paper. It changes the two rewards of Welleck et al. 2017 (arXiv:1711.05165), Section 4.2, by one number,
-``elsewhere`` = e in −1 .. 1:
+**Rewards by looks** (:func:`looked_rewards`), in no paper, tie what is said to where the model looks; they need boxes,
+and change two rewards of Section 4.2 by one number, ``elsewhere`` = e in −1 .. 1:
 
 ==========================================  =====================  =================
 what is rewarded at meta step t             published              here
@@ -35,32 +46,26 @@ a glimpse at a cell of the label's box      P_t at the cell        P_t at the ce
 a glimpse at any other cell                 P_t at the cell        e · P_t
 ==========================================  =====================  =================
 
-With e = 1 both are the published ones. A label is *looked at* if the step's last glimpse that lies on a free label lies
-on it: the centre of the cell is inside its box, as in the score ``glimpse_on_label``. Where no glimpse of the step lies
-on a free label, every free label counts as looked at.
-
-The label of a glimpse is the one that was then said, which is no longer free afterwards; of two equal digits it is the
-one looked at, else the first. Where nothing free was said, every free label is meant. If no label that is meant has a
-box, every cell counts as inside.
-
-Axes: B examples, T meta steps, k glimpses, M labels (padded with -1), Y classes with "stop", h and w cells.
-
-**Single objects.** Losses of a classifier of single objects: one object per picture, or each object at its own place.
-
-Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
-Section 5, "Implementation Details": cross-entropy of the one object of a picture. Ours is what becomes of it where a
-picture has several, and where boxes say where each of them is.
-
-Labels (B,M) are numbers of classes, then -1; boxes (B,M,4) that are not known are NaN.
+A label is *looked at* if the step's last glimpse that lies on a free label lies on it: the centre of the cell is inside
+its box, as in the score ``glimpse_on_label``. Where no glimpse of the step lies on a free label, every free label
+counts as looked at. The label of a glimpse is the one that was then said; of two equal digits it is the one looked at,
+else the first. Where nothing free was said, every free label is meant. If no label that is meant has a box, every cell
+counts as inside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from saccade.losses.policy import policy_gradient, rewards_to_go
+from saccade.trace import MultisetOutput
+
+LEAST_PRIORITY = 0.05  # added to P_t where the log of a reward is maximised
 
 
 def multiset_reward(said: Tensor, labels: Tensor) -> Tensor:
@@ -82,13 +87,13 @@ def multiset_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
     >>> multiset_rewards(torch.tensor([[1, 1]]), torch.tensor([[1, 0]]), 3).tolist()
     [[[1.0, 1.0, -1.0], [1.0, -1.0, -1.0]]]
     """
-    return _signed(_left(said, labels, classes) > 0)
+    return torch.where(_left(said, labels, classes) > 0, 1.0, -1.0)
 
 
 def list_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
     """The same for lists, where nothing that was said before matters: (B,T,Y)."""
     wanted = _in_turn(labels, said.shape[1])  # (B,T)
-    return _signed(wanted.unsqueeze(2) == torch.arange(classes, device=labels.device))
+    return torch.where(wanted.unsqueeze(2) == torch.arange(classes, device=labels.device), 1.0, -1.0)
 
 
 def label_steps(labels: Tensor, steps: int) -> Tensor:
@@ -134,10 +139,6 @@ def count_loss(count_logits: Tensor, labels: Tensor) -> Tensor:
     classes, most = count_logits.shape[1], count_logits.shape[2] - 1
     counts = label_counts(labels, classes).clamp_max(most)  # (B,C)
     return F.cross_entropy(count_logits.flatten(0, 1), counts.flatten(), reduction="sum") / labels.shape[0]
-
-
-def _signed(right: Tensor) -> Tensor:
-    return right.float() * 2 - 1
 
 
 def label_counts(labels: Tensor, classes: int) -> Tensor:
@@ -195,14 +196,6 @@ class LookedRewards(NamedTuple):
     glimpses: Tensor  # (B,T,h,w): factor of P_t at every cell that could have been glimpsed
 
 
-class _Steps(NamedTuple):
-    """Which labels (B,T,M), all bool, at each step."""
-
-    free: Tensor
-    looked: Tensor
-    taken: Tensor
-
-
 def looked_rewards(
     said: Tensor, location: Tensor, labels: Tensor, inside: Tensor, *, classes: int, elsewhere: float
 ) -> LookedRewards:
@@ -233,8 +226,8 @@ def looked_rewards(
     return LookedRewards(worth, factor)
 
 
-def _follow(said: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> _Steps:
-    """Step by step: which labels are free, which of them are looked at, and which one is taken by being said."""
+def _follow(said: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> list[Tensor]:
+    """Step by step: which labels are free, looked at, and taken by being said, (B,T,M) bool each."""
     many, glimpses = labels.shape[1], location.shape[2]
     left = labels >= 0  # (B,M)
     nowhere = ~inside.flatten(2).any(2)  # no cell belongs to them, so they cannot be looked at: (B,M)
@@ -254,9 +247,123 @@ def _follow(said: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> _
         looked.append(seen)
         taken.append(first)
         left = left & ~first  # (B,M)
-    return _Steps(*(torch.stack(each, dim=1) for each in (free, looked, taken)))
+    return [torch.stack(each, dim=1) for each in (free, looked, taken)]
 
 
 def _any_label(chosen: Tensor, each: Tensor) -> Tensor:
     """Whether some label chosen at a step (B,T,M) has each of X properties (B,M,X): (B,T,X) bool."""
     return torch.bmm(chosen.float(), each.float()) > 0
+
+
+def hsal_loss(
+    output: MultisetOutput,
+    labels: Tensor,
+    *,
+    rewards: Callable[[Tensor, Tensor, int], Tensor] = multiset_rewards,
+    entropy_weight: float = 0.0,
+    to_go: bool = False,
+    looked: LookedRewards | None = None,
+) -> dict[str, Tensor]:
+    """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean rewards.
+
+    Args:
+        output: of a rollout in training.
+        labels: (B,M), padded with -1.
+        rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
+            :func:`list_rewards`.
+        entropy_weight: price of being decided, added for every action that counts.
+        to_go: whether an action is judged by all rewards from it on, not by its own alone.
+        looked: rewards that take the place of ``rewards``, and factors of those of the glimpses; None: as published.
+    """
+    said, glimpses = output.said, output.location_reward.shape[-1]
+    steps = label_steps(labels, said.shape[1])  # (B,T)
+    counts = steps.unsqueeze(-1).expand(-1, -1, glimpses + 1).flatten(1)  # (B,T·(k+1))
+    glimpsed = _worth_of_glimpses(output, looked)  # (B,T,k)
+    worth = rewards(said, labels, output.logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
+    said_reward = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1).to(glimpsed.dtype)  # (B,T)
+    gained = _in_time(glimpsed, said_reward)  # (B,T·(k+1))
+    parts = policy_gradient(
+        _in_time(output.location_log_prob, output.said_log_prob),
+        rewards_to_go(gained, counts) if to_go else gained,
+        _in_time(output.location_value, output.class_value),
+        counts,
+    )
+    told = _told(output, labels, steps, said_reward, glimpsed, entropy_weight)
+    told["loss"] = told["loss"] + parts.policy + parts.value
+    return told | {"policy_loss": parts.policy, "value_loss": parts.value}
+
+
+def hsal_expected_loss(
+    output: MultisetOutput,
+    labels: Tensor,
+    *,
+    rewards: Callable[[Tensor, Tensor, int], Tensor] = multiset_rewards,
+    entropy_weight: float = 0.0,
+    looked: LookedRewards | None = None,
+    log_glimpses: bool = False,
+) -> dict[str, Tensor]:
+    """As :func:`hsal_loss`, each action judged by what all its alternatives were worth: −Σ_a p(a) R(a), summed.
+
+    In every state of a rollout the reward of every class and cell is known, not only of the one drawn. The gradient of
+    their mean is what REINFORCE estimates from one draw, so there is no baseline to learn; rollouts are drawn as ever.
+    With ``looked`` that holds for classes only.
+
+    Args:
+        output: as there.
+        labels: (B,M), padded with -1.
+        rewards: as there.
+        entropy_weight: as there.
+        looked: as there. What a cell is worth depends on what was said after the glimpse that was drawn. The cells
+            that were not drawn are judged as if the same had been said, so for glimpses the gradient is biased.
+        log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not
+            vanish where the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells which
+            the mask leaves out can be learned, and no rewards below 0.
+    """
+    said, logits, priority = output.said, output.logits, output.acts["priority"].weights.detach()
+    steps = label_steps(labels, said.shape[1])  # (B,T)
+    worth = rewards(said, labels, logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
+    worth = worth.to(logits.dtype)
+    named = (logits.softmax(-1) * worth).sum(-1)  # (B,T)
+    looks = output.acts["glimpse"].weights.reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
+    reward = priority + LEAST_PRIORITY if log_glimpses else priority  # (B,T,h,w)
+    reward = reward if looked is None else reward * looked.glimpses  # (B,T,h,w)
+    if log_glimpses:
+        most = reward.amax((2, 3), keepdim=True)  # LEAST_PRIORITY or more: (B,T,1,1)
+        share = reward.clamp_min(0) / most  # (B,T,h,w)
+        tiny = torch.finfo(share.dtype).tiny  # a larger bound would cut the gradient where it is needed most
+        glimpsed = (looks * share.unsqueeze(2)).sum((3, 4)).clamp_min(tiny).log().sum(2)  # of all k: (B,T)
+    else:
+        glimpsed = (looks * reward.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
+    policy = -((named + glimpsed) * steps).sum() / labels.shape[0]
+    drawn = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1)  # (B,T)
+    told = _told(output, labels, steps, drawn, _worth_of_glimpses(output, looked), entropy_weight)
+    told["loss"] = told["loss"] + policy
+    return told | {"policy_loss": policy}
+
+
+def _worth_of_glimpses(output: MultisetOutput, looked: LookedRewards | None) -> Tensor:
+    """The rewards of the glimpses that were drawn: (B,T,k)."""
+    reward = output.location_reward  # (B,T,k)
+    return reward if looked is None else reward * looked.glimpses.flatten(2).gather(2, output.location)
+
+
+def _told(
+    output: MultisetOutput, labels: Tensor, steps: Tensor, said_reward: Tensor, glimpsed: Tensor, entropy_weight: float
+) -> dict[str, Tensor]:
+    """What both have in common: "stop", the entropy bonus, and the mean rewards of the draws (B,T[,k]) at ``steps``."""
+    stop = stop_cross_entropy(output.logits, labels).mean()
+    undecided = output.location_entropy.sum(-1) + output.class_entropy  # (B,T)
+    entropy = (undecided * steps).sum() / labels.shape[0]
+    many = steps.sum().clamp_min(1)
+    return {
+        "loss": stop - entropy_weight * entropy,
+        "stop_loss": stop,
+        "entropy": entropy,
+        "class_reward": (said_reward * steps).sum() / many,
+        "location_reward": (glimpsed.mean(-1) * steps).sum() / many,
+    }
+
+
+def _in_time(locations: Tensor, classes: Tensor) -> Tensor:
+    """What belongs to glimpses (B,T,k) and to classes (B,T), in the order of the actions: (B,T·(k+1))."""
+    return torch.cat([locations, classes.unsqueeze(-1)], dim=-1).flatten(1)

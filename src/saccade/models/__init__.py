@@ -1,4 +1,4 @@
-"""Models: one file per system, composed of mechanisms and a backbone; each ``family.py`` lists its own.
+"""Models: one file per system, composed of mechanisms and a backbone; each family lists its own.
 
 ``ImageOnlyModel``, ``QueryModel``, ``LabelModel``, ``StoryModel`` and ``AttentionModel`` are bases of your own models.
 The settings of a model are its ``Config``. ``load_model`` and ``save_model`` read and write model folders;

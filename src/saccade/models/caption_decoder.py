@@ -253,13 +253,7 @@ class CaptionDecoder(nn.Module):
         gain = hidden.new_ones(hidden.shape[:2]) if self.gate is None else self.gate(hidden).squeeze(-1).sigmoid()
         return LookStep(context * gain.unsqueeze(-1), alpha, scores, gain, choice)
 
-    def next_word(
-        self,
-        scene: EncodedImage,
-        memory: LstmState,
-        before: Tensor,
-        **how: Any,
-    ) -> WordStep:
+    def next_word(self, scene: EncodedImage, memory: LstmState, before: Tensor, **how: Any) -> WordStep:
         """One word more, for K captions of each picture side by side, after ``before`` (B,K); ``how``: :meth:`look`."""
         embedded = self.embed_words(before)  # (B,K,m)
         scores = self._scored_in_blocks(scene, memory)  # (B,K,h,w)

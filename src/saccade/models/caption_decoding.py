@@ -33,14 +33,7 @@ from torch import Tensor
 
 from saccade.attention.hard import gumbel_max
 from saccade.errors import ConfigError
-from saccade.models.caption_decoder import (
-    CaptionDecoder,
-    EncodedImage,
-    LookStep,
-    LstmState,
-    Pick,
-    stack_steps,
-)
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, stack_steps
 
 END, UNKNOWN, NOTHING = 0, 1, -1
 """Ids that are no words: the end of a caption, any word outside the vocabulary, and padding."""

@@ -27,16 +27,7 @@ from typing import Annotated, Literal
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention.hard import (
-    HardAttention,
-    at_cells,
-    best_cell,
-    cell_entropy,
-    log_marginal,
-    log_prob_of,
-    posterior,
-    sample_cells,
-)
+from saccade.attention import hard
 from saccade.attention.scores import grid_of
 from saccade.config import Within
 from saccade.models.base import MAX_STEPS, Given
@@ -59,12 +50,12 @@ class HardModel(PictureQueryModel):
 
     Config = HardConfig
     config: HardConfig
-    attention: HardAttention
+    attention: hard.HardAttention
 
     def __init__(self, config: HardConfig) -> None:
         super().__init__(config)
         self.look_specs = {self.look_name: MIXTURE.at(self.backbone.frames[self.look_name])}
-        self.attention = HardAttention(self.channels, config.queries, hidden=config.hidden)
+        self.attention = hard.HardAttention(self.channels, config.queries, hidden=config.hidden)
         self.head = self.new_head()
         if config.initial == "glorot":
             start_glorot(self.attention, self.head)
@@ -92,7 +83,7 @@ class HardModel(PictureQueryModel):
         output = self._summed(weights, answers) if sums else self._sampled(act, answers)
         act.context = self._log_probability(output.logits).exp()  # (B,K)
         output.acts = {name: act}
-        output.posterior = posterior(weights, self._log_probability(answers), output.logits.argmax(-1))  # (B,h,w)
+        output.posterior = hard.posterior(weights, self._log_probability(answers), output.logits.argmax(-1))  # (B,h,w)
         return output
 
     def _log_probability(self, answers: Tensor) -> Tensor:
@@ -101,19 +92,19 @@ class HardModel(PictureQueryModel):
 
     def _summed(self, weights: Tensor, answers: Tensor) -> QuestionOutput:
         """The exact marginal, and beside it the answer of the likeliest location alone."""
-        logits = log_marginal(weights, self._log_probability(answers))  # log p: (B,K)
+        logits = hard.log_marginal(weights, self._log_probability(answers))  # log p: (B,K)
         if self.multi_label:  # 1 − p is a mixture too, so that a label nearly certain keeps its digits
-            logits = logits - log_marginal(weights, self._log_probability(-answers))  # log p − log (1 − p): (B,K)
-        return QuestionOutput(logits, argmax_logits=at_cells(answers, best_cell(weights))[:, 0])  # (B,K) each
+            logits = logits - hard.log_marginal(weights, self._log_probability(-answers))  # log p − log (1 − p): (B,K)
+        return QuestionOutput(logits, argmax_logits=hard.at_cells(answers, hard.best_cell(weights))[:, 0])  # (B,K) each
 
     def _sampled(self, act: Act, answers: Tensor) -> QuestionOutput:
         """What one location answers: in training the first of those drawn, otherwise the likeliest."""
         weights = act.weights  # (B,h,w)
-        cells = sample_cells(weights, self.config.samples) if self.training else best_cell(weights)  # (B,S|1)
-        log_prob, logits = log_prob_of(weights, cells), at_cells(answers, cells)  # (B,S|1), (B,S|1,K)
+        cells = hard.sample_cells(weights, self.config.samples) if self.training else hard.best_cell(weights)  # (B,S|1)
+        log_prob, logits = hard.log_prob_of(weights, cells), hard.at_cells(answers, cells)  # (B,S|1), (B,S|1,K)
         act.choice, act.log_prob = cells[:, 0], log_prob[:, 0]  # (B,) each
         output = QuestionOutput(logits[:, 0])  # (B,K)
         if self.training:
             output.sampled_logits, output.sampled_log_prob = logits, log_prob
-            output.entropy = cell_entropy(weights)
+            output.entropy = hard.cell_entropy(weights)
         return output

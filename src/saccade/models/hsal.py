@@ -13,7 +13,7 @@ Section 5                      in training drawn, otherwise the likeliest until 
 =============================  ======================================================  ==========================
 
 Every rollout has ``most`` + 1 meta steps of k + 1 controller steps, whatever is said, so that it can be captured;
-``active`` tells which count. What the parts are taught by is in :mod:`saccade.losses.hsal`.
+``active`` tells which count. What the parts are taught by is in :mod:`saccade.losses.multiset`.
 
 The result is a :class:`~saccade.trace.MultisetOutput` of T = ``most`` + 1 meta steps and Y classes, stop among them.
 Behind the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn. Glimpses are k steps a

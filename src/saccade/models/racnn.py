@@ -9,7 +9,7 @@ Eqs. (3–7)    cut out and amplified                                       :mod
 Section 3.4   the scales' normalised descriptors, one classifier          ``fused``
 ============  ==========================================================  ==========================================
 
-What teaches the parts, and in which order, is in :mod:`saccade.losses.zoom` and in the recipes.
+What teaches the parts, and in which order, is in :mod:`saccade.losses.maps` and in the recipes.
 
 The network input is the **whole picture** (``input_size``, 224×224). Scale 1 sees it shrunk to ``coarse`` (112×112), so
 that a crop of half its side, read at ``crop`` (112×112), shows pixels that scale 1 never saw. Without that a zoom adds
@@ -39,7 +39,7 @@ Deviations from the paper:
 - Proposals may learn from ``responses``, which are read for nothing else. The network of the next scale sees the whole
   region of this one, at ``input_size``. Before it learns classes it has ImageNet weights. These say better where an
   object is than a network that has begun to learn classes at half the resolution.
-- Those of :mod:`saccade.attention.zoom` and :mod:`saccade.losses.zoom` apply too.
+- Those of :mod:`saccade.attention.zoom` and :mod:`saccade.losses.maps` apply too.
 """
 
 from __future__ import annotations

@@ -35,15 +35,7 @@ from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import Stages, build_backbone
 from saccade.errors import ConfigError
 from saccade.models.base import Given, ImageModel
-from saccade.models.caption_decoder import (
-    CaptionDecoder,
-    EncodedImage,
-    LookStep,
-    LstmState,
-    Pick,
-    SatConfig,
-    WordStep,
-)
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, SatConfig, WordStep
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
 from saccade.trace import SOFT, Act, AttentionTrace, CaptionOutput, LookSpec, ModelOutput
 

@@ -292,7 +292,7 @@ def strengths(predictor: Predictor, n: int) -> dict[str, float]:
     from saccade.geometry import project
     from saccade.metrics.intervals import mean_defined
     from saccade.metrics.maps.localisation import true_positive_strength
-    from saccade.tasks.forward_passes import in_parts
+    from saccade.tasks.evaluate import in_parts
 
     model = cast("QueryModel", predictor.model)
     split = SceneData(SceneDataConfig(predictor.facts.data["name"]), "test", device=predictor.device, allow_pack=True)

@@ -37,7 +37,7 @@ from saccade.probing.features import Features
 from saccade.probing.heads import Places
 from saccade.probing.probe import ProbeResult
 from saccade.probing.trials import habits
-from saccade.tasks.forward_passes import in_parts
+from saccade.tasks.evaluate import in_parts
 
 MAX_MAPS = 1000
 """Pictures whose maps are scored."""

@@ -29,8 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.causal.reading import CausalPicture, CausalScene, read_causal_set
-from saccade.data.causal.truth import SCENE, TWINS, picture_name
+from saccade.data.causal import SCENE, TWINS, CausalPicture, CausalScene, picture_name, read_causal_set
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ByName, ColumnBuffer, Values

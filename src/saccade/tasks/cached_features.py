@@ -22,7 +22,7 @@ from saccade.data.pictures.files import files_digest
 from saccade.errors import ConfigError
 from saccade.files import cache_home
 from saccade.models.base import ImageModel
-from saccade.tasks.forward_passes import at_once, encoded
+from saccade.tasks.evaluate import at_once, encoded
 
 Split = TypeVar("Split")
 FOLDER = "features"

@@ -310,7 +310,7 @@ class Task(ABC):
     def new_model(self, seed: int) -> AttentionModel:
         """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
-        if not issubclass(spec.resolve(), self.model_kind):
+        if not issubclass(spec.load(), self.model_kind):
             raise ConfigError(
                 f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_description}"
             )

@@ -21,8 +21,7 @@ from saccade.backbones.hub import from_hub
 from saccade.backbones.timm_adapter import timm_with
 from saccade.backbones.transformers_adapter import hf_colours, hf_config, hf_network, open_hf
 from saccade.errors import ConfigError, DataError
-from saccade.families.reading import PICTURES, Pictures
-from saccade.families.responder import Question, Responder, Response, ranked
+from saccade.families.answering import PICTURES, Pictures, Question, Responder, Response, ranked
 from saccade.geometry import Size
 from saccade.models.base import Given
 from saccade.models.facts import ModelFacts, Preprocessing

@@ -1,14 +1,6 @@
 """The page: what it is told of a model by its family, and the page as one text that needs no server.
 
-Only here does ``web`` ask a family for anything. ``Family.page`` names a module. It may have any of these functions;
-one that is missing has nothing to tell.
-
-=============================  =====================================================================================
-``prompt(facts)``              how a question begins that the model's queries end, such as "What colour is the …"
-``trained_scenes(facts)``      the scenes of the model's training, as :class:`TrainedScenes`
-``page_model(predictor)``      the model for the engine of the page; see :mod:`saccade.web.views`
-``panel_facts(facts)``         what the family's panel is told of the model besides its entry, as plain JSON values
-=============================  =====================================================================================
+Only here does ``web`` ask a family for anything.
 
 ``Family.panel`` names an ES module with controls of the family's own, in its folder. The server gives it to the page as
 ``families/NAME/FILE.js``, and a page without a server has it inside. The module exports ``function panel(place,
@@ -74,8 +66,6 @@ _BLANK = re.compile(r"\s*\n\s*")
 CANVAS = 100
 """Side of a composed scene in pixels, as the models of digits were trained."""
 Behind = Literal["black", "distractors", "clutter", "photo"]
-_TOLD = {"prompt": "prompt", "scenes": "trained_scenes", "told": "panel_facts"}
-"""Fields of an entry, and the functions of a family that fill them."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +118,7 @@ class PageEntry:
 def page_entry(facts: ModelFacts) -> PageEntry:
     """What the page is told of the model with these facts, without loading the model."""
     known = family(facts.family)
-    page, reader = known.page(), known.reads()
+    reader = known.reads()
     data, spec = known.data.get(str(facts.data.get("name"))), known.models.get(facts.architecture)
     return PageEntry(
         family=facts.family,
@@ -144,20 +134,10 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         parameters=facts.parameters,
         example=(data.example or None) if data else None,
         panel=address_of(known, "panel"),
-        **{key: getattr(page, name)(facts) for key, name in _TOLD.items() if hasattr(page, name)},
+        prompt=known.prompt(facts),
+        scenes=known.trained_scenes(facts),
+        told=known.panel_facts(facts),
     )
-
-
-def page_model(predictor: Predictor) -> dict[str, object]:
-    """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes."""
-    module = predictor.family.page()
-    if not hasattr(module, "page_model"):
-        raise ConfigError(
-            f"'{predictor.name}' does not run inside a page: the family '{predictor.family.name}' has no models for "
-            "the page's engine; use 'saccade serve'"
-        )
-    model: dict[str, object] = module.page_model(predictor)
-    return model
 
 
 def address_of(family: Family, what: Literal["panel", "runtime"]) -> str | None:
@@ -195,7 +175,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
     worker = bundle(STATIC / "js" / "engine" / "worker.js", declared("runtime")) if predictors else None
     data = {
         "policy": policy(style, script=script),
-        "weights": [page_model(predictor) for predictor in predictors],
+        "weights": [predictor.family.page_model(predictor) for predictor in predictors],
         "worker": worker,
         "glyphs": data_url((STATIC / "glyphs.png").read_bytes()) if predictors else None,
         "views": list(views),

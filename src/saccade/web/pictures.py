@@ -25,11 +25,10 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import Picture, find_pictures, read_picture
 from saccade.data.scenes.backgrounds import Background, Black, Clutter, Distractors
-from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, render
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.photographs import SHIPPED, Photographs
-from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
 from saccade.web.page import CANVAS

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from saccade.data.causal import MASKED, SCENE, TWINS, scene_digest
 from saccade.data.causal import writing as causal
-from saccade.data.causal.truth import MASKED, SCENE, TWINS, scene_digest
 from saccade.data.causal.writing import causal_batches, rows_of
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.twins import CELL, free_places
+from saccade.data.scenes.layout import CELL, SceneSpec, free_places
 
 GLYPHS = glyphs_for("test", "pack")
 BACKGROUNDS = {"black": SceneSpec(), "distractors": SceneSpec(background=Distractors())}

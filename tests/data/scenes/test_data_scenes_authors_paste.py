@@ -11,9 +11,8 @@ import torch
 
 from authors_paste import drawn
 from saccade.data.scenes import kernels
-from saccade.data.scenes.drawing import Drawing, resized
+from saccade.data.scenes.drawing import Drawing, render, resized
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 

@@ -13,9 +13,9 @@ import torch
 
 from saccade.data.scenes import kernels
 from saccade.data.scenes.backgrounds import Distractors
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
@@ -96,7 +96,7 @@ from saccade.data.scenes import kernels
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.render import render
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.photographs import photographs_for
 from saccade.data.scenes.sampler import sample_layout
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.data.scenes import host
+from saccade.data.scenes import sampler
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout, SceneSpec, join_layouts
@@ -82,7 +82,7 @@ def test_scenes_depend_on_neither_batch_nor_order(kind):
 def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
     spec, glyphs = SceneSpec(max_tries=60), glyphs_for("train", "pack")
     expected = sample_layout(spec, glyphs, 3, torch.arange(40))
-    monkeypatch.setattr(host, "_FIRST_ROUND", first)
+    monkeypatch.setattr(sampler, "_FIRST_ROUND", first)
     found = sample_layout(spec, glyphs, 3, torch.arange(40))
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name

@@ -8,15 +8,13 @@ import pytest
 import torch
 from PIL import Image
 
-from saccade.data.scenes.drawing import resized
+from saccade.data.scenes.drawing import _inked_on_device, inked_pixels, render, resized
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
-from saccade.data.scenes.render import _listed_on_device, _listed_on_host, render
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 
 SPEC = SceneSpec()
-LISTED = (_listed_on_device, _listed_on_host)
 FIRST_THOUSAND = "04bbce1999f0b2f5a7e26d874a9c0f3f7f0905f46399aaba8ade2a54eb382c3f"
 INTEGERS = ("index", "classes", "glyph", "colour", "noise", "extent", "x", "y", "present")
 
@@ -88,7 +86,9 @@ def test_pictures_are_colour_times_ink(scenes):
 
 def test_ink_as_a_gpu_lists_it_is_that_of_the_host(scenes):
     """By torch's own operations, here on the CPU: in another order."""
-    one, other = (sorted(zip(*(column.tolist() for column in listed(scenes)))) for listed in LISTED)
+    one, other = (
+        sorted(zip(*(column.tolist() for column in listed(scenes)))) for listed in (_inked_on_device, inked_pixels)
+    )
     assert one == other
 
 

@@ -6,11 +6,10 @@ import pytest
 import torch
 
 from saccade.data.scenes.backgrounds import Black, Distractors
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.render import render
+from saccade.data.scenes.layout import CELL, SceneSpec, free_places, move_to, other_background
 from saccade.data.scenes.sampler import sample_layout
-from saccade.data.scenes.twins import CELL, free_places, move_to, on_other_background, other_background
 
 GLYPHS = glyphs_for("test", "pack")
 
@@ -50,7 +49,7 @@ def test_a_moved_object_lies_on_free_ground_a_cell_away(layout, places, number):
 @pytest.mark.parametrize("background", [Black(), Distractors()])
 def test_another_background_leaves_the_objects(layout, background):
     scenes = replace(layout, spec=replace(layout.spec, background=background))
-    changed = on_other_background(scenes)
+    changed = replace(scenes, spec=replace(scenes.spec, background=other_background(background)))
     before, after = render(scenes), render(changed)
     different = (before != after).any(1).flatten(1).any(1)
     assert different.float().mean() > 0.95

@@ -103,8 +103,8 @@ def test_val_is_left_out_of_train_unless_all_is_learnt(tmp_path: Path, monkeypat
     assert torch.equal(whole[9::10], held)
     kept = train.take(torch.arange(90)).images
     assert not any(torch.equal(one, other) for one in held for other in kept)
-    assert "choose nothing" in config(name, hold_out=False).remark
-    assert config(name).remark == ""
+    assert config(name, hold_out=False).learns_val
+    assert not config(name).learns_val
 
 
 def test_pictures_that_were_learnt_fit_no_temperature_and_no_likeness(

@@ -24,18 +24,8 @@ from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelDataConfig, varied
-from saccade.families.classify.task import ClassifyTask
-from saccade.families.classify.zoom_scores import ClassifyScoring, causal_values, drawn_again, zoom_values
-from saccade.families.classify.zooming import (
-    Proposals,
-    Rank,
-    Scales,
-    last_scale,
-    taught_regions,
-    wanted_regions,
-    zoom_loss,
-    zoom_options,
-)
+from saccade.families.classify.task import ClassifyTask, Proposals, Rank, Scales, taught_regions, zoom_loss
+from saccade.families.classify.zoom_scores import ClassifyScoring, causal_values, crops_round, drawn_again
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
 from saccade.tasks.evaluate import evaluate
@@ -77,7 +67,9 @@ def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> No
             "boxes": torch.tensor([[[0.5, 0.5, 0.25], [0.6, 0.75, 0.25]]]),
         }
     )
-    assert wanted_regions(raw, 0.5, SMALLEST).tolist() == [[[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]]
+    assert taught_regions(raw, Proposals(), SMALLEST).tolist() == [
+        [[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]
+    ]
     label = torch.tensor([0])
     assert float(zoom_loss(raw, label, Proposals("scale3"), SMALLEST)["loss"]) == pytest.approx(0.0, abs=1e-9)
     assert float(zoom_loss(raw, label, Proposals("scale2"), SMALLEST)["loss"]) == pytest.approx(0.25 - 0.05)
@@ -97,8 +89,6 @@ def test_proposals_may_be_taught_the_square_of_responses() -> None:
     torch.testing.assert_close(taught_regions(raw, loss, SMALLEST), wanted)
     found = float(zoom_loss(raw, torch.tensor([0]), loss, SMALLEST)["loss"])
     assert found == pytest.approx((0.1 - 0.05) / 2)  # the mean of two boxes
-    assert zoom_options(loss) == {"last": "scale2", "responses": True}
-    assert zoom_options(Proposals()) == {"last": "scale2"}
 
 
 def test_no_region_is_taught_that_the_model_cannot_propose() -> None:
@@ -120,7 +110,7 @@ def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
     raw.boxes = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
     told.checked_loss(Proposals("scale2", side=0.3), "default")
     told.checked_loss(Proposals("scale3", target="responses"), "default")
-    found = zoom_values(told.model, raw, batch, told.taught)
+    found = told.zoom_values(told.model, raw, batch)
     assert float(found["scale2_proposal_error"]) == pytest.approx(0.1 + 0.1)
     assert "scale3_proposal_error" not in found
     assert "scale2_proposal_error" in told.metric_names()
@@ -142,10 +132,15 @@ def test_no_phase_chooses_by_the_error_of_proposals_that_are_taught_another_regi
 
 
 def test_phases_look_no_further_than_their_loss() -> None:
-    """Which scale each loss needs last."""
+    """Which scale each loss needs last, and who needs responses."""
     losses = [Scales("scale1"), Proposals("scale2"), Proposals("scale3"), Proposals("both"), Scales(), Rank()]
-    found = [last_scale(loss) for loss in losses]
+    told = task()
+    found = [told.forward_options(loss).get("last", "scale3") for loss in losses]
     assert found == ["scale1", "scale1", "scale2", "scale2", "scale3", "scale3"]
+    assert [told.forward_options(Proposals(target=target))["responses"] for target in ("strongest", "responses")] == [
+        False,
+        True,
+    ]
 
 
 def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
@@ -195,8 +190,6 @@ class _Oracle(RacnnModel):
         self.known = batches
 
     def answer(self, encoding: torch.Tensor, **options: Any) -> LabelOutput:
-        from saccade.families.classify.zooming import crops_round
-
         for batch in self.known:
             images = batch.images.float() / 255
             if images.shape == encoding.shape and torch.allclose(images, encoding):

@@ -61,7 +61,7 @@ def test_digits_have_cells_as_large_as_the_largest_and_come_in_reading_order(tho
 def test_pictures_are_clutter_with_the_digits_written_over_it(thousand):
     """Each pixel by hand: the clutter, then of every digit the pixels that have ink."""
     part = thousand[:12]
-    expected = strewn(part.glyphs, 0, part.index, 100, count=8, patch=5).long()
+    expected = strewn(part.glyphs, 0, part.index, 100, 8).long()
     for b in range(12):
         for k in range(int(part.count[b])):
             x, y, side = int(part.x[b, k]), int(part.y[b, k]), int(part.side[b, k])

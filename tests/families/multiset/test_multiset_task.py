@@ -27,7 +27,7 @@ from saccade.families.multiset.task import (
     ReinforceExpected,
     SingleObject,
 )
-from saccade.losses.hsal import hsal_loss
+from saccade.losses.multiset import hsal_loss
 from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 

@@ -9,10 +9,9 @@ from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.config import from_dict
+from saccade.data import causal as causal_facts
 from saccade.data import read_causal_set
-from saccade.data.causal import truth as causal_facts
-from saccade.data.causal import writing
-from saccade.data.causal.truth import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
+from saccade.data.causal import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name, writing
 from saccade.data.tables.readers import with_reader
 from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
 from saccade.families.question.causal import CausalConfig, write_causal

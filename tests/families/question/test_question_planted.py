@@ -10,7 +10,7 @@ from saccade.data.scenes.backgrounds import SIDE
 from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
-from saccade.families.question.twin_scores import twin_scores
+from saccade.families.question.twins import twin_scores
 from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import Act, Look, ModelOutput

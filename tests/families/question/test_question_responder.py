@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import saccade
-from saccade.families.responder import blind_queries
+from saccade.families.answering import blind_queries
 from saccade.models.facts import CONFIG, Score, read_facts
 from tiny_models import save_tiny, tiny_facts
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.data.scenes.drawing import COLOURS, rgb
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
-from saccade.families.question.twin_scores import twin_scores
+from saccade.families.question.twins import twin_scores
 from saccade.metrics.maps.edits import mask_boxes
 from saccade.models.base import Given, QueryModel
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel

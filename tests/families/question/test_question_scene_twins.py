@@ -12,11 +12,9 @@ from torch import Tensor, nn
 
 from saccade.backbones import small_stack
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.twins import free_places
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.task import QuestionTask
-from saccade.families.question.twin_scores import coarsest_cell, twin_scores
-from saccade.families.question.twins import WAYS, SceneTwins
+from saccade.families.question.twins import WAYS, SceneTwins, coarsest_cell, twin_scores
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel
@@ -43,7 +41,7 @@ class Knowing(QueryModel):
         old = each.colour.gather(1, obj[:, None]).squeeze(1)
         self.known: dict[bytes, tuple[Tensor, Tensor, Tensor]] = {}
         self._learn(twins.images, twins.layout)
-        self._learn(twins.moved, each.move(obj, twins.places.x, twins.places.y))
+        self._learn(twins.moved, twins.moved_scenes)
         self._learn(twins.removed, each.remove(obj))
         self._learn(twins.recoloured, each[often].recolour(obj[often], (old[often] + steps) % COLOURS))
 
@@ -139,10 +137,14 @@ def knowing(seer: Knowing, batch: SceneBatch) -> dict:
 
 def test_moved_digits_lie_on_free_ground_far_enough_away(twins: SceneTwins):
     scene, obj = twins.layout.present.nonzero().unbind(1)
-    found = twins.places.found
+    found = twins.is_free[scene, obj]
     assert 0.5 < found.double().mean() < 1
-    x, y = (column[scene, obj] for column in (twins.layout.x, twins.layout.y))
-    step = torch.maximum((twins.places.x - x).abs(), (twins.places.y - y).abs())
+    moved, row = twins.moved_scenes, torch.arange(len(obj))
+    steps = [
+        (new[row, obj] - old[scene, obj]).abs()
+        for new, old in zip((moved.x, moved.y), (twins.layout.x, twins.layout.y))
+    ]
+    step = torch.maximum(*steps)
     assert (step[found] >= LEAST).all()
     assert (step[~found] == 0).all()
     everything = twins.masks.any(1)[scene]  # (P,H,W), the old place included
@@ -151,16 +153,6 @@ def test_moved_digits_lie_on_free_ground_far_enough_away(twins: SceneTwins):
     assert torch.equal(old.sum(dim=(1, 2)), twins.moved_masks.sum(dim=(1, 2)))  # the same digit, whole
     where_changed = (twins.moved != twins.images[scene]).any(1)  # (P,H,W)
     assert not (where_changed & ~(old | twins.moved_masks)).any()
-
-
-def test_moves_are_those_of_causal_sets(twins: SceneTwins):
-    """There is one way to find free ground, so a scene has the same twins wherever it is rendered again."""
-    scene, obj = twins.layout.present.nonzero().unbind(1)
-    places = free_places(twins.layout, least=LEAST)
-    found = twins.places.found
-    assert torch.equal(found, places.found[scene, obj])
-    assert torch.equal(twins.places.x[found], places.x[scene, obj][found])
-    assert torch.equal(twins.places.y[found], places.y[scene, obj][found])
 
 
 def test_every_digit_is_removed_and_gets_every_other_colour(twins: SceneTwins):

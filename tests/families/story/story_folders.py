@@ -29,7 +29,7 @@ def save_story_model(
 ) -> Path:
     """A model with random weights, by default of :data:`WORDS`, with a memory of 6 sentences."""
     spec = model_spec(architecture)
-    fields = spec.resolve().Config.__dataclass_fields__
+    fields = spec.load().Config.__dataclass_fields__
     known = {"words": len(words), "memory": 6, "longest": 6, "times": 6}
     torch.manual_seed(0)
     settings = {**{key: value for key, value in known.items() if key in fields}, **config}

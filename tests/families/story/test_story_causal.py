@@ -7,8 +7,8 @@ import random
 import pytest
 import torch
 
-from saccade.families.story.causal import CausalTests
-from saccade.families.story.edits import (
+from saccade.families.story.causal import (
+    CausalTests,
     _reduced,
     exchanged,
     names_in,

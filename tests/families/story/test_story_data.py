@@ -7,7 +7,14 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import DataError
-from saccade.families.story.data import StoryDataConfig, StorySource, babi_files, in_turn, read_babi, read_story_jsonl
+from saccade.families.story.data import (
+    AskedQuestions,
+    StoryDataConfig,
+    StorySource,
+    babi_files,
+    read_babi,
+    read_story_jsonl,
+)
 from saccade.families.story.stories import StoryExample, cut_sentences, facts_and_questions, story_words, words_of
 
 
@@ -213,4 +220,5 @@ def test_generated_splits_share_no_story_and_tasks_come_in_turn():
     assert [len(asked) for asked in splits] == [100, 10, 100]
     stories = [{each.where for each in asked} for asked in splits]
     assert len(set().union(*stories)) == sum(map(len, stories))
-    assert [each.task for each in in_turn(splits[0])[:4]] == ["qa1", "qa17", "qa1", "qa17"]
+    shown = AskedQuestions("stories", splits[0]).shown(4)
+    assert [each.truth for each in shown] == [splits[0][at].answer for at in (0, 50, 1, 51)]

@@ -5,23 +5,17 @@ from dataclasses import replace
 import pytest
 import torch
 
-from saccade.families.story import sentence_scores
+from saccade.families.story import tensors as story_tensors
 from saccade.families.story.scores import (
     CAUSAL,
     StoryScoring,
+    sample_questions,
+    story_numbers,
     taught_note,
     unknown_words,
 )
-from saccade.families.story.sentence_scores import (
-    as_tensors,
-    batch_for,
-    is_right,
-    respond,
-    sample_questions,
-    sentence_weights,
-    story_numbers,
-)
 from saccade.families.story.stories import StoryExample
+from saccade.families.story.tensors import as_tensors, batch_for, is_right, respond, sentence_weights
 from saccade.models.dmn import DMNModel
 from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
@@ -170,7 +164,7 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
         given = {"pass1": whole.acts["pass1"].weights.scatter(1, torch.zeros(41, 1, dtype=torch.long), 0.0)}
         edited = respond(model, batch, given)
         seen = []
-        monkeypatch.setattr(sentence_scores, "PART", 8)
+        monkeypatch.setattr(story_tensors, "PART", 8)
         forward = model.forward_raw
 
         def watched(story, *more, **options):

@@ -272,7 +272,7 @@ def test_unusual_questions_are_answered_by_every_model(model: str) -> None:
     taken = tensors.take(torch.arange(3))
     sizes = {"words": len(WORDS), "memory": 4, "longest": 5, "times": 4}
     spec = model_spec(model)
-    known = spec.resolve().Config.__dataclass_fields__
+    known = spec.load().Config.__dataclass_fields__
     for more in ({}, {"mask": True}, {"gate": "softmax", "stops": True}):
         if not more.keys() <= known.keys():
             continue

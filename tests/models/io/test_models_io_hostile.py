@@ -59,7 +59,7 @@ def test_no_number_of_a_model_is_without_a_range() -> None:
     """Each whole number that settings may hold is refused when it is 2^60 or below 0."""
     for family in families().values():
         for name, spec in family.models.items():
-            config = spec.resolve().Config
+            config = spec.load().Config
             for field, hint in get_type_hints(config).items():
                 for value in (2**60, -1) if hint is int else ():
                     with pytest.raises(ConfigError, match=field):

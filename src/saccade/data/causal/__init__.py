@@ -7,20 +7,14 @@
 ...     scene.image, scene.question, scene.answer, scene.masks, scene.twins["target_moved"].image
 
 One question asks for the colour of a digit, the *target*. A second one asks for the *other* object: among those that
-can be moved, the one whose area is nearest to the target's. Each scene has seven twins:
-
-======================================  ================================================================================
-target_recoloured, other_recoloured      one of the other four colours, drawn by the seed
-target_moved, other_moved                onto free ground, 16 px or more away along x or y (see ``scenes/twins.py``)
-target_removed, other_removed            gone
-background_changed                       another background; for scenes on black, the distractors of MDIST
-======================================  ================================================================================
+can be moved, the one whose area is nearest to the target's. Each scene has seven twins, see
+:mod:`saccade.data.scenes.layout`: target and other are recoloured, moved and removed; the background is changed.
 
 The folder:
 
 =================  =====================================================================================================
 causal.json         facts of the set: format, version, settings, counts, digest
-truth.jsonl         one scene a line, see :mod:`saccade.data.causal.truth`
+truth.jsonl         one scene a line
 images/ID.png       the scene; ``images/ID-TWIN.png`` its twins
 masks/ID.png        grey values: 0 is background, k + 1 is object k of the scene; ``masks/ID-TWIN.png`` for twins in
                     which an object was moved or removed. ``truth.jsonl`` names the mask of every picture
@@ -28,4 +22,332 @@ README.md           the data card
 =================  =====================================================================================================
 
 A map is called ``PICTURE__QUERY``, as in ``00000012__7.npy`` or ``00000012-target_moved__7.npy``.
+
+One line of ``truth.jsonl``:
+
+==========  ============================================================================================================
+id           eight digits, the number of the scene in its stream; also the name of its picture
+image, mask  paths from the folder of the set
+objects      class, colour, rgb, box (x0 y0 x1 y1 in pixels, right and lower edge excluded) and scale of each object
+target       which object the first question asks about
+other        which object the second question asks about; the one that is changed in the ``other`` twins
+questions    two: query (a digit), object, answer (a colour)
+twins        by name: image and mask; ``object``, the one that was changed (null for the background); ``colour`` or
+             ``box``, what it has now; ``answers`` to both questions, null where the object asked about is gone
+digest       blake2b (16 bytes, in hex) over the pixels, the masks and this line without its digest
+==========  ============================================================================================================
+
+The digest of a scene takes in the eight pictures (RGB bytes, row by row; the scene, then the twins in the order of
+:data:`TWINS`), the masks of :data:`MASKED`, and the line as JSON with sorted keys and without spaces. That of a set is
+blake2b (32 bytes) over those of its scenes.
+
+Files are untrusted: every line is checked, pictures are opened only inside the folder, and a wrong digest is an error.
 """
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from PIL import Image
+
+from saccade.config import from_dict
+from saccade.data.maps import SEPARATOR
+from saccade.errors import DataError
+from saccade.files import open_regular, read_json
+
+Masks = npt.NDArray[np.bool_]
+SCENE = "scene"  # Stands for the scene itself among the names of its twins
+TWINS = (
+    "target_recoloured",
+    "target_moved",
+    "target_removed",
+    "other_recoloured",
+    "other_moved",
+    "other_removed",
+    "background_changed",
+)
+# Pictures with a mask of their own; the others have that of the scene.
+MASKED = (SCENE, "target_moved", "target_removed", "other_moved", "other_removed")
+Pixels = npt.NDArray[np.uint8]
+Row = dict[str, Any]
+
+
+def picture_name(scene: str, picture: str) -> str:
+    """The name of a scene's picture or of that of a twin, without its suffix.
+
+    >>> picture_name("00000012", "scene"), picture_name("00000012", "target_moved")
+    ('00000012', '00000012-target_moved')
+    """
+    return scene if picture == SCENE else f"{scene}-{picture}"
+
+
+def map_name(scene: str, picture: str, query: str) -> str:
+    """What a map of a picture for a question is called.
+
+    >>> map_name("00000012", "target_moved", "7")
+    '00000012-target_moved__7'
+    """
+    return f"{picture_name(scene, picture)}{SEPARATOR}{query}"
+
+
+def scene_digest(row: Mapping[str, object], images: Mapping[str, Pixels], masks: Mapping[str, Pixels]) -> str:
+    """The digest of one scene; ``images`` (H,W,3) by SCENE and TWINS, ``masks`` (H,W) by MASKED."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name in (SCENE, *TWINS):
+        digest.update(images[name].data)
+    for name in MASKED:
+        digest.update(masks[name].data)
+    line = {key: value for key, value in row.items() if key != "digest"}
+    digest.update(json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+    return digest.hexdigest()
+
+
+FACTS = "causal.json"
+ROWS = "truth.jsonl"
+CARD = "README.md"
+FORMAT = 1  # Version of the folder's layout
+
+V1 = "causal-v1"
+V1_COUNT = 10_000
+V1_SETTINGS = {
+    "background": "black",
+    "split": "test",
+    "seed": 0,
+    "start": 0,
+    "glyphs": "pack-test-600",
+    "drawing": "blend",
+}
+# Number of scenes from the first on → digest.
+V1_DIGESTS = {
+    32: "54f8f645900b60b59364ae1ffac568a9751a50777c5084af800d5a642ccb518f",
+    V1_COUNT: "f69133d299b71eb1c1f89849e0db2cd1c4a1b2d2a2847aa5f2afd39e40c24cdc",
+}
+
+
+@dataclass(frozen=True)
+class CausalFacts:
+    """What is known of a set without reading its scenes."""
+
+    scenes: str  # mref, mdist or mbg: what lies behind the digits
+    split: str
+    seed: int
+    start: int  # number of the first scene that was looked at; those that cannot be used are passed over
+    glyphs: str  # name of the glyphs, which says how many there are
+    drawing: str
+    background: str
+    other_background: str  # what lies behind the digits in the twin ``background_changed``
+    count: int
+    last: int  # number of the last scene
+    digest: str
+    licence: str
+    pictures: bool = True  # sets of earlier versions could be without PNG files
+    size: int = 100
+    format: int = FORMAT
+    version: str | None = None  # ``causal-v1``, where it is that
+    queries: tuple[str, ...] = field(default_factory=lambda: tuple(map(str, range(10))))
+    answers: tuple[str, ...] = ()
+
+
+def is_frozen(facts: CausalFacts) -> bool:
+    """Whether a set has the settings of ``causal-v1``, with as many scenes or fewer."""
+    same = all(getattr(facts, name) == value for name, value in V1_SETTINGS.items())
+    return same and facts.count <= V1_COUNT
+
+
+def check_frozen(facts: CausalFacts, where: str) -> None:
+    """Refuse a set that says or should be a part of ``causal-v1`` with a known digest, and has another one.
+
+    Raises:
+        DataError: names both digests.
+    """
+    pinned = V1_DIGESTS.get(facts.count)
+    if facts.version not in (None, V1 if is_frozen(facts) and facts.count == V1_COUNT else None):
+        raise DataError(f"{where}: its settings or its number of scenes are not those of {facts.version}")
+    if pinned is not None and is_frozen(facts) and facts.digest != pinned:
+        raise DataError(
+            f"{where}: the digest of the first {facts.count} scenes of {V1} is {pinned}, found {facts.digest}; "
+            "the set is damaged, or this version of saccade draws other scenes"
+        )
+
+
+class CausalPicture:
+    """The picture of a scene or of a twin: ``row`` is what ``truth.jsonl`` says of it."""
+
+    def __init__(self, folder: Path, size: int, objects: int, row: Mapping[str, Any]) -> None:
+        self.folder, self.size, self.objects, self.row = folder, size, objects, row
+        self.image_path: Path = folder / row["image"]
+        self.mask_path: Path = folder / row["mask"]
+
+    @property
+    def image(self) -> Pixels:
+        """(H, W, 3) uint8, read now."""
+        return _decoded(self.image_path, "RGB", self.size)
+
+    @property
+    def label_map(self) -> Pixels:
+        """(H, W) uint8, read now: 0 is background, k + 1 is object k."""
+        labels = _decoded(self.mask_path, "L", self.size)
+        if int(labels.max()) > self.objects:
+            raise DataError(
+                f"{self.mask_path}: marks object {int(labels.max()) - 1} of {self.objects}; make or copy the set again"
+            )
+        return labels
+
+    @property
+    def masks(self) -> Masks:
+        """(N, H, W) bool: the visible pixels of each object; empty for one that was removed."""
+        masks: Masks = self.label_map == np.arange(1, self.objects + 1, dtype=np.uint8)[:, None, None]
+        return masks
+
+
+class CausalTwin(CausalPicture):
+    """A scene with one thing changed.
+
+    ``object`` says which object was changed, None for the background. ``answer`` and ``other_answer`` are those to the
+    first and the second question, None where the object is gone.
+    """
+
+    def __init__(self, folder: Path, size: int, objects: int, row: Mapping[str, Any]) -> None:
+        super().__init__(folder, size, objects, row)
+        self.object: int | None = row["object"]
+        self.answer: str | None
+        self.other_answer: str | None
+        self.answer, self.other_answer = row["answers"]
+
+
+class CausalScene(CausalPicture):
+    """A scene with its twins by name, and two questions.
+
+    ``question`` is a digit whose colour is asked for, ``answer`` the colour, ``target`` the object. The second question
+    is about the object ``other``.
+    """
+
+    def __init__(self, folder: Path, size: int, row: Mapping[str, Any]) -> None:
+        super().__init__(folder, size, len(row["objects"]), row)
+        self.id: str = row["id"]
+        self.target: int = row["target"]
+        self.other: int = row["other"]
+        self.question, self.other_question = (str(asked["query"]) for asked in row["questions"])
+        self.answer, self.other_answer = (str(asked["answer"]) for asked in row["questions"])
+        self.twins = {name: CausalTwin(folder, size, self.objects, twin) for name, twin in row["twins"].items()}
+
+    def maps(self) -> dict[str, tuple[str, str]]:
+        """Every map that can be handed in, by its name: its picture (``scene`` or a twin) and its query."""
+        asked = [(SCENE, self.question), (SCENE, self.other_question), *((name, self.question) for name in TWINS)]
+        return {map_name(self.id, *each): each for each in asked}
+
+
+class CausalSet:
+    """A folder that ``saccade data make causal`` wrote."""
+
+    def __init__(self, folder: Path, facts: CausalFacts) -> None:
+        self.folder, self.facts = folder, facts
+
+    def __len__(self) -> int:
+        return self.facts.count
+
+    def __iter__(self) -> Iterator[CausalScene]:
+        """The scenes in their order; of a long set only one is in memory.
+
+        Raises:
+            DataError: a line that is none, or the wrong number of them, or digests of another set.
+        """
+        path, digest, count = self.folder / ROWS, hashlib.blake2b(digest_size=32), 0
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for count, line in enumerate(lines, start=1):
+                try:
+                    row = json.loads(line)
+                    _check(row)
+                except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
+                    said = f"{type(error).__name__}: {error}"
+                    raise DataError(
+                        f"{path}: line {count} is not a scene ({said}); make or copy the set again"
+                    ) from error
+                digest.update(bytes.fromhex(row["digest"]))
+                yield CausalScene(self.folder, self.facts.size, row)
+        if (count, digest.hexdigest()) != (self.facts.count, self.facts.digest):
+            raise DataError(
+                f"{path}: {count} scenes of digest {digest.hexdigest()}, but {FACTS} says {self.facts.count} of "
+                f"{self.facts.digest}; make or copy the set again"
+            )
+
+    def verify(self) -> None:
+        """Read every picture and mask, and check every digest.
+
+        Raises:
+            DataError: names the first scene that is not as it was written.
+        """
+        for scene in self:
+            pictures: dict[str, CausalPicture] = {SCENE: scene, **scene.twins}
+            images = {name: picture.image for name, picture in pictures.items()}
+            digest = scene_digest(scene.row, images, {name: pictures[name].label_map for name in MASKED})
+            if digest != scene.row["digest"]:
+                raise DataError(
+                    f"{self.folder}: scene {scene.id} is not as it was written (digest {digest}, its line says "
+                    f"{scene.row['digest']}); make or copy the set again"
+                )
+
+
+def read_causal_set(folder: str | Path) -> CausalSet:
+    """The causal set in ``folder``, to be iterated: each scene has image, question, answer, masks and twins.
+
+    Raises:
+        DataError: no such set, or facts that are not those of one.
+    """
+    folder = Path(folder).expanduser()
+    path = folder / FACTS
+    if not path.is_file():
+        raise DataError(
+            f"{folder}: no causal set, as {FACTS} is not there; `saccade data make causal --out DIR` writes one"
+        )
+    facts = read_json(path)
+    version = facts.get("format")
+    if isinstance(version, int) and version > FORMAT:
+        raise DataError(f"{path}: format {version} is newer than {FORMAT}, which this saccade reads; update it")
+    causal = CausalSet(folder, from_dict(CausalFacts, facts, where=str(path)))
+    if causal.facts.version is not None:
+        check_frozen(causal.facts, str(path))
+    return causal
+
+
+def _check(row: Any) -> None:
+    """Refuse a line that lacks something, or that leads out of its folder."""
+    objects, asked = row["objects"], row["questions"]
+    pair = (row["target"], row["other"])
+    shown = [row, *(row["twins"][name] for name in TWINS)]
+    right = {
+        "id": isinstance(row["id"], str),
+        "digest": len(bytes.fromhex(row["digest"])) == 16,
+        "target or other": all(type(at) is int and 0 <= at < len(objects) for at in pair),
+        "questions": len(asked) == 2
+        and tuple(each["object"] for each in asked) == pair
+        and all(isinstance(each[key], str) for each in asked for key in ("query", "answer")),
+        "twins": len(row["twins"]) == len(TWINS)
+        and all(len(twin["answers"]) == 2 and "object" in twin for twin in shown[1:]),
+        "image or mask, which leads out of the folder": not any(
+            (named := PurePosixPath(each[key])).is_absolute() or ".." in named.parts or "\\" in each[key]
+            for each in shown
+            for key in ("image", "mask")
+        ),
+    }
+    if wrong := [what for what, holds in right.items() if not holds]:
+        raise ValueError(wrong[0])
+
+
+def _decoded(path: Path, mode: str, size: int) -> Pixels:
+    """A small PNG of that mode and size."""
+    try:
+        with open_regular(path) as file, Image.open(file, formats=("PNG",)) as picture:
+            if picture.mode != mode or picture.size != (size, size):
+                raise ValueError(f"{picture.mode} {picture.width}×{picture.height}, not {mode} {size}×{size}")
+            return np.asarray(picture)
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise DataError(f"{path}: cannot be read ({why}); make or copy the set again") from error

@@ -20,7 +20,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.data.causal.truth import (
+from saccade.data.causal import (
     CARD,
     FACTS,
     MASKED,
@@ -38,21 +38,22 @@ from saccade.data.causal.truth import (
     picture_name,
     scene_digest,
 )
+from saccade.data.scenes.drawing import inked_pixels, render
 from saccade.data.scenes.glyphs import GlyphSet
-from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.data.scenes.layout import SceneLayout, SceneSpec
-from saccade.data.scenes.render import inked_pixels, render
-from saccade.data.scenes.sampler import sample_layout
-from saccade.data.scenes.twins import (
+from saccade.data.scenes.hashing import hash_u32
+from saccade.data.scenes.layout import (
     OTHER_COLOUR,
     TARGET_COLOUR,
     Places,
-    drawn_bits,
+    SceneLayout,
+    SceneSpec,
+    drawn_from,
     free_places,
     move_to,
-    on_other_background,
+    other_background,
     other_colour,
 )
+from saccade.data.scenes.sampler import sample_layout
 from saccade.files import folder_in_place, make_folder
 
 AT_ONCE = 128  # Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it.
@@ -84,31 +85,27 @@ def causal_batches(spec: SceneSpec, glyphs: GlyphSet, seed: int, start: int, cou
         places = free_places(layout)
         usable = (places.found.sum(1) >= 2).nonzero().squeeze(1)[: count - made]
         if len(usable):
-            yield _drawn(layout[usable], places.of(usable), areas[usable])
+            yield _drawn(layout[usable], Places(*(column[usable] for column in places)), areas[usable])
         made += len(usable)
 
 
 def _drawn(layout: SceneLayout, places: Places, areas: Tensor) -> CausalBatch:
     """All pictures of some usable scenes; ``areas`` (B, N) in pixels."""
-    bits = hash_u32(layout.seed, layout.index, _TARGET)
-    wanted = uniform_below(bits, places.found.sum(1))  # (B,) the how-manieth of those that can be moved
-    target = (places.found.cumsum(1) <= wanted[:, None]).sum(1)  # (B,)
+    target = drawn_from(places.found, hash_u32(layout.seed, layout.index, _TARGET))  # (B,)
     others = places.found.scatter(1, target[:, None], False)  # (B, N)
     unlike = (areas - areas.gather(1, target[:, None])).abs()
     other = torch.where(others, unlike, torch.iinfo(torch.int64).max).argmin(1)  # (B,)
 
-    def recoloured(obj: Tensor, draw: int) -> SceneLayout:
-        return layout.recolour(obj, other_colour(layout, obj, drawn_bits(layout, target, draw)))
-
+    spec = replace(layout.spec, background=other_background(layout.spec.background, layout.spec.drawing))
     layouts = {
         SCENE: layout,
-        "target_recoloured": recoloured(target, TARGET_COLOUR),
+        "target_recoloured": layout.recolour(target, other_colour(layout, target, target, TARGET_COLOUR)),
         "target_moved": move_to(layout, target, places),
         "target_removed": layout.remove(target),
-        "other_recoloured": recoloured(other, OTHER_COLOUR),
+        "other_recoloured": layout.recolour(other, other_colour(layout, other, target, OTHER_COLOUR)),
         "other_moved": move_to(layout, other, places),
         "other_removed": layout.remove(other),
-        "background_changed": on_other_background(layout),
+        "background_changed": replace(layout, spec=spec),
     }
     images = {name: render(twin).numpy() for name, twin in layouts.items()}
     masks = {name: _label_maps(layouts[name]).numpy() for name in MASKED}

@@ -13,7 +13,17 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, drawn_as_authors, painted, resized, rgb
+from saccade.data.scenes.drawing import (
+    COLOURS,
+    FRACTION_BITS,
+    GLYPH,
+    Drawing,
+    divided_by_255,
+    drawn_as_authors,
+    painted,
+    resized,
+    rgb,
+)
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import (
     distinct_below,
@@ -26,7 +36,6 @@ from saccade.data.scenes.hashing import (
     uniform_pair_below,
 )
 from saccade.data.scenes.kernels import try_kernel
-from saccade.data.scenes.render import divided_by_255
 
 # First stream of draws within a scene that belongs to its background; those below make the digits.
 BACKGROUND_DRAWS = 50
@@ -161,11 +170,6 @@ _CUT_FROM, _CELL = range(BACKGROUND_DRAWS, BACKGROUND_DRAWS + 2)
 PATCHES = 8  # Patches in a picture, as in the released generator
 
 
-def patch_side(size: int) -> int:
-    """Side of a patch in a picture of side ``size``."""
-    return size // 20
-
-
 @dataclass(frozen=True)
 class Clutter:
     """Bits of digits on black: a :class:`~saccade.data.scenes.backgrounds.Background`."""
@@ -174,22 +178,13 @@ class Clutter:
 
     def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
         """Grey clutter in all three channels."""
-        grey = strewn(glyphs, seed, indices, size, count=PATCHES, patch=patch_side(size))  # (B,size,size)
-        return grey[:, None].repeat(1, 3, 1, 1)  # (B,3,size,size)
+        return strewn(glyphs, seed, indices, size, PATCHES)[:, None].repeat(1, 3, 1, 1)
 
 
-def strewn(glyphs: GlyphSet, seed: int, indices: Tensor, size: int, *, count: int, patch: int) -> Tensor:
-    """Grey pictures (B, size, size) uint8 of nothing but clutter, for the scenes ``indices`` (B,).
-
-    Args:
-        glyphs: what the patches are cut from, on the device of ``indices``.
-        seed: which stream of scenes.
-        indices: numbers of the scenes in it.
-        size: side of the pictures.
-        count: patches in a picture.
-        patch: side of a patch.
-    """
-    device, cells = indices.device, size // patch
+def strewn(glyphs: GlyphSet, seed: int, indices: Tensor, size: int, count: int) -> Tensor:
+    """Grey pictures (B, size, size) uint8 of nothing but ``count`` patches of clutter; else as a background."""
+    device, patch = indices.device, size // 20
+    cells = size // patch
     number = torch.arange(count, device=device)
     scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
     for_glyph, for_offset = hash_words(scene, _CUT_FROM, number)  # (B, K) each

@@ -34,23 +34,17 @@ Lane = TypeVar("Lane", int, Tensor)
 
 
 def hash_state(seed: int, *counters: int | Tensor) -> State:
-    """Take in ``seed`` and ``counters`` and keep the state, to be continued by :func:`hash_more`.
+    """The state after ``seed`` and ``counters``, which broadcast; to be continued by :func:`hash_more`.
 
-    Counters broadcast against each other as they come, so a prefix shared by many draws is computed once. The seed, and
-    numbers that come before any tensor, cost a device nothing: they are taken in before it is asked.
+    The seed, and numbers that come before any tensor, cost a device nothing: they are taken in before it is asked.
     """
-    a, b = _absorb(_START, seed, *counters)
+    a, b = hash_words(_START, seed, *counters)
     return torch.as_tensor(a), torch.as_tensor(b)
 
 
 def hash_more(state: State, *counters: int | Tensor) -> Tensor:
     """The draw that continues ``state`` with ``counters``: int64 values in [0, 2³²)."""
     return hash_words(state, *counters)[1]
-
-
-def hash_words(state: State, *counters: int | Tensor) -> State:
-    """Two words of 32 bits for the price of one draw: both lanes, of which the second is :func:`hash_more`'s."""
-    return _absorb(state, *counters)
 
 
 def hash_u32(seed: int, *counters: int | Tensor) -> Tensor:
@@ -119,8 +113,11 @@ def _normal_thresholds(sigma: float, device: torch.device) -> Tensor:
     return torch.tensor([round(2**31 * math.erfc(-z / math.sqrt(2.0))) for z in z_scores], device=device)
 
 
-def _absorb(state: tuple[Any, Any], *counters: int | Tensor) -> tuple[Any, Any]:
-    """Lanes are whole numbers until the first tensor comes, and tensors from then on."""
+def hash_words(state: tuple[Any, Any], *counters: int | Tensor) -> State:
+    """Two words of 32 bits for the price of one draw: both lanes, of which the second is :func:`hash_more`'s.
+
+    Lanes are whole numbers until the first tensor comes, and tensors from then on.
+    """
     a, b = state
     for counter in counters:
         a = _mix(a ^ (counter & _MASK))

@@ -1,21 +1,34 @@
-"""Scenes as integers: which digits, how large, where, and in which colour; and edits of one object.
+"""Scenes as integers: which digits, how large, where, in which colour; and their twins, with one thing changed.
 
-A layout is the whole description of a scene, and so the truth to score against: boxes, masks, classes and
-scales are read from it, and a scene with one object changed is an edited layout, rendered again.
+A layout is the whole description of a scene, and so the truth to score against: boxes, masks, classes and scales are
+read from it, and a twin is an edited layout, rendered again. What is drawn for a twin depends on the seed, the number
+of the scene and the slot of the object, on nothing else:
+
+=============  ========================================================================================================
+recoloured      one of the other four colours; the object's own noise stays
+moved           a place on free ground: its box touches no ink of the scene, that of the object itself included, and it
+                lies :data:`CELL` pixels or more away, along x or along y. Found by trying: an object for which no try
+                fits cannot be moved
+removed         gone; what lay behind it shows
+background      another draw of the same kind; behind scenes on black, the distractors of MDIST
+=============  ========================================================================================================
+
+Free ground keeps old and new place apart: a map that stays where it was has nothing on the new one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.backgrounds import Background, Black
-from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, rgb
+from saccade.data.scenes.backgrounds import Background, Black, Distractors
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, inked_pixels, rgb
 from saccade.data.scenes.glyphs import GlyphSet
-from saccade.data.scenes.render import inked_pixels
+from saccade.data.scenes.hashing import derive_seed, hash_more, hash_state, hash_u32, uniform_below, uniform_pair_below
+from saccade.errors import DataError
 
 
 class PictureSpec(Protocol):
@@ -197,3 +210,94 @@ class SceneLayout(GlyphLayout):
             ]
             for count, *scene in zip(*(column.tolist() for column in columns))
         ]
+
+
+CELL = 16  # Pixels from a cell to the next in the coarsest grid of the models (4 × 4 cells on 100 × 100 pixels)
+# Places tried for an object that is moved. Of objects that have a free place, about one in thirty is missed.
+TRIES = 256
+OTHER, OTHER_COLOUR, TARGET_COLOUR, PLACE, BACKGROUND = range(101, 106)  # draws on top of those that make a scene
+
+
+def drawn_from(choices: Tensor, bits: Tensor) -> Tensor:
+    """(B,) the column of one of the True in each row of ``choices`` (B, N), by 32 random bits (B,)."""
+    wanted = uniform_below(bits, choices.sum(1))  # (B,) the how-manieth
+    return (choices.cumsum(1) <= wanted[:, None]).sum(1)
+
+
+def other_object(layout: SceneLayout, obj: Tensor) -> Tensor:
+    """(B,) a present object that is not ``obj`` (B,).
+
+    Raises:
+        DataError: a scene has no other.
+    """
+    others = layout.present.scatter(1, obj[:, None], False)  # (B, N)
+    if not bool(others.any(1).all()):
+        raise DataError("a scene holds no other digit to change")
+    return drawn_from(others, hash_u32(layout.seed, layout.index, obj, OTHER))
+
+
+def other_colour(layout: SceneLayout, obj: Tensor, target: Tensor, draw: int) -> Tensor:
+    """(B,) a colour that the object ``obj`` (B,) does not have, where ``target`` (B,) is asked for.
+
+    ``draw`` is TARGET_COLOUR for the target itself, OTHER_COLOUR for another object.
+    """
+    old = layout.colour.gather(1, obj[:, None]).squeeze(1)
+    step = 1 + uniform_below(hash_u32(layout.seed, layout.index, target, draw), len(COLOURS) - 1)
+    return (old + step) % len(COLOURS)
+
+
+class Places(NamedTuple):
+    """Where objects can be moved, such as the N of each of B scenes."""
+
+    x: Tensor  # (B, N) left edge of the new box
+    y: Tensor  # (B, N) top edge
+    found: Tensor  # (B, N) bool: the object is present, and a place was found for it
+
+
+def free_places(layout: SceneLayout, *, least: int = CELL) -> Places:
+    """A place on free ground for each object, ``least`` pixels away: the first of some draws that fits."""
+    size, (batch, slots) = layout.spec.size, layout.present.shape
+    ink = torch.zeros(batch, size + 1, size + 1, dtype=torch.int32, device=layout.device)
+    ink[:, 1:, 1:] = layout.all_objects().to(torch.int32).cumsum(1).cumsum(2)  # inked pixels above and left
+    slot = torch.arange(slots, device=layout.device)
+    state = hash_state(layout.seed, layout.index[:, None], slot, PLACE)  # lanes (B, N)
+    number = torch.arange(TRIES, device=layout.device)
+    bits = hash_more((state[0][..., None], state[1][..., None]), number)  # (B, N, tries)
+    side = layout.side[..., None]  # (B, N, 1)
+    x, y = uniform_pair_below(bits, size + 1 - side)
+    corners = ((y + side, x + side), (y, x + side), (y + side, x), (y, x))
+    places = [(row * (size + 1) + column).flatten(1) for row, column in corners]
+    counts = [ink.view(batch, -1).gather(1, place).view(x.shape) for place in places]  # (B, N, tries) each
+    met = counts[0] - counts[1] - counts[2] + counts[3]
+    far = ((x - layout.x[..., None]).abs() >= least) | ((y - layout.y[..., None]).abs() >= least)
+    fits = (met == 0) & far & layout.present[..., None]  # (B, N, tries)
+    first = fits.int().argmax(-1, keepdim=True)  # (B, N, 1): the first of equals
+    return Places(*(each.gather(-1, first).squeeze(-1) for each in (x, y, fits)))
+
+
+def move_to(layout: SceneLayout, obj: Tensor, places: Places) -> SceneLayout:
+    """The object ``obj`` (B,) of each scene moved to its place, which was found."""
+    at = obj[:, None]
+    moved = layout.move(obj, places.x.gather(1, at).squeeze(1), places.y.gather(1, at).squeeze(1))
+    return replace(moved, may_overlap=layout.may_overlap)  # on free ground nothing overlaps
+
+
+def other_background(background: Background, drawing: Drawing = "blend") -> Background:
+    """Another draw of ``background``; for black, the distractors of MDIST."""
+    return Distractors(drawing=drawing) if isinstance(background, Black) else DrawnAnew(background)
+
+
+@dataclass(frozen=True)
+class DrawnAnew:
+    """A background as another seed draws it."""
+
+    background: Background
+
+    @property
+    def name(self) -> str:
+        """As in ``distractors-17, drawn anew``."""
+        return f"{self.background.name}, drawn anew"
+
+    def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
+        """Pictures (B, 3, size, size) uint8."""
+        return self.background(glyphs, derive_seed(seed, BACKGROUND), indices, size)

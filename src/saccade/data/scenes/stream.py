@@ -1,9 +1,8 @@
-"""Scenes by number, made in large chunks and kept for a while.
+"""Scenes by number, made in large aligned chunks; those last used stay on the device as bytes, up to a limit.
 
-Making thousands of scenes at once costs a fraction of making them batch by batch, above all on a GPU, and a finite
-set is asked for the same scenes in every epoch. So scenes are made in aligned chunks, and the chunks last used stay
-on the device as bytes, up to a limit. A batch of neighbours, as training on fresh scenes asks for, is a slice of its
-chunk and costs nothing. On a GPU the next chunk of an endless stream is made while this one is used.
+Making thousands of scenes at once costs a fraction of making them batch by batch, above all on a GPU, and a finite set
+is asked for the same scenes in every epoch. A batch of neighbours, as training on fresh scenes asks for, is a slice of
+its chunk and costs nothing. On a GPU the next chunk of an endless stream is made while this one is used.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from torch import Tensor
 
 from saccade.data.examples import SPLITS, Split, as_rows, checked_split, first_numbers
 from saccade.data.pictures.labelled import Written, write_pictures
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.scenes.layout import GlyphLayout, Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
-from saccade.data.scenes.render import render
+from saccade.data.scenes.layout import Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.sampler import sample_layout
 
 CACHE_BYTES = 256 << 20  # limit for the pictures kept; at least one chunk always is
@@ -90,17 +89,17 @@ class GlyphStream(ABC, Generic[Layout]):
 
     def write_scenes(
         self,
-        facts: Callable[[Layout, int, str], dict[str, object]],
+        facts: Callable[[Layout, str], dict[str, object]],
         what: str,
         numbers: range,
         out: Path,
         progress: Callable[[int, int], None] | None = None,
     ) -> Path:
-        """Write scenes: pictures, and a line of ``facts`` (layout, place in it, file) for each."""
+        """Write scenes: pictures, and a line of ``facts`` (layout of the one scene, file) for each."""
 
         def make(batch: range, files: list[str]) -> Written:
             layout, images = self.scenes(torch.tensor(batch))
-            return images, [facts(layout, scene, file) for scene, file in enumerate(files)]
+            return images, [facts(layout[scene : scene + 1], file) for scene, file in enumerate(files)]
 
         return write_pictures(make, what, numbers, out, progress, length=self.length)
 
@@ -124,10 +123,14 @@ class GlyphStream(ABC, Generic[Layout]):
 
     def _chunk(self, number: int) -> tuple[Layout, Tensor]:
         if number not in self._chunks:
-            made = self._make(number) if self._ahead is None else self._ahead.take(number)
+            layout, images = self._make(number) if self._ahead is None else self._ahead.take(number)
             if self._ahead is not None and self.device.type == "cuda":
-                _belongs_here(*made)
-            self._chunks[number] = made
+                # Memory that another CUDA stream has filled is not given back to it before this one is done with it:
+                # batches are slices of it, and may be kept for longer than the chunk is.
+                stream = torch.cuda.current_stream(self.device)
+                for part in (*layout.tensors().values(), images):
+                    part.record_stream(stream)
+            self._chunks[number] = layout, images
             while len(self._chunks) > self._kept_at_most:
                 self._chunks.popitem(last=False)
         self._chunks.move_to_end(number)
@@ -137,16 +140,6 @@ class GlyphStream(ABC, Generic[Layout]):
         start = number * self.chunk
         stop = start + self.chunk if self.length is None else min(start + self.chunk, self.length)
         return self._draw(torch.arange(start, stop, device=self.device))
-
-
-def _belongs_here(layout: GlyphLayout, images: Tensor) -> None:
-    """Memory that another CUDA stream has filled is not given back to it before this one is done with it.
-
-    Batches are slices of it, and may be kept for longer than the chunk is.
-    """
-    stream = torch.cuda.current_stream(images.device)
-    for part in (*layout.tensors().values(), images):
-        part.record_stream(stream)
 
 
 class SplitStream(GlyphStream[Layout]):
@@ -193,10 +186,9 @@ class SplitStream(GlyphStream[Layout]):
     def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None) -> Path:
         """Write these scenes; each line holds image, what is true of it, seed, split, index and glyphs."""
 
-        def facts(layout: Layout, scene: int, file: str) -> dict[str, object]:
-            made = {"seed": self.config.seed, "split": self.split, "index": int(layout.index[scene])}
-            truth = self.truth(layout[scene : scene + 1])
-            return {"image": file, **truth, **made, "glyphs": self.glyphs.name}
+        def facts(layout: Layout, file: str) -> dict[str, object]:
+            made = {"seed": self.config.seed, "split": self.split, "index": int(layout.index)}
+            return {"image": file, **self.truth(layout), **made, "glyphs": self.glyphs.name}
 
         return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
 

@@ -28,11 +28,10 @@ from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
-from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.drawing import COLOURS, render
 from saccade.data.scenes.glyphs import GlyphPolicy
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.render import render
 from saccade.data.scenes.stream import SplitStream
 from saccade.data.tables.readers import check_reference
 from saccade.data.tables.table import Table

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from saccade.answer import Answer
 from saccade.errors import DataError
-from saccade.families.responder import Responder, Response
+from saccade.families.answering import Responder, Response
 from saccade.models.base import Given
 from saccade.models.caption_decoding import Decoded
 from saccade.models.facts import ModelFacts

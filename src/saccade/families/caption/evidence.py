@@ -44,9 +44,9 @@ import torch
 from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.render import render
 from saccade.families.caption.data import CaptionBatch
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
@@ -56,8 +56,7 @@ from saccade.metrics.maps.words import map_distances, marked, own_and_other, wor
 from saccade.metrics.text.tokens import FUNCTION_WORDS
 from saccade.metrics.verdict import BLUR, donors
 from saccade.models.sat import WORD, SatModel
-from saccade.tasks.evaluate import Kept
-from saccade.tasks.forward_passes import encoded
+from saccade.tasks.evaluate import Kept, encoded
 from saccade.trace import AttentionTrace
 
 PICTURES = 120  # photographs whose words are scored: a word of them costs four forward passes, a caption has about ten

@@ -21,11 +21,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, render
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import State, hash_more, hash_state, rounded_normal, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
-from saccade.data.scenes.render import render
 from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.vocabulary import END, NO_WORD, Vocabulary

@@ -48,8 +48,7 @@ from saccade.metrics.text.meteor import meteor_jar, meteor_lite, meteor_missing
 from saccade.metrics.text.ngrams import bleu_intervals, cider_each, rouge_l_each
 from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
-from saccade.tasks.evaluate import Job, Kept, Scoring
-from saccade.tasks.forward_passes import encoded, numbers_in_batches
+from saccade.tasks.evaluate import Job, Kept, Scoring, encoded, numbers_in_batches
 
 KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}  # content words of scenes
 CIDER_ENDS = (0.0, 10.0)

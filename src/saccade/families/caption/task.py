@@ -41,12 +41,7 @@ from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import scene_vocabulary
 from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.losses.captions import (
-    caption_cross_entropy,
-    doubly_stochastic,
-    hard_attention_loss,
-    word_log_likelihood,
-)
+from saccade.losses.captions import caption_cross_entropy, doubly_stochastic, hard_attention_loss, word_log_likelihood
 from saccade.losses.policy import self_critical_loss
 from saccade.metrics.maps.words import same_caption
 from saccade.metrics.result import Evaluation
@@ -54,7 +49,7 @@ from saccade.metrics.text.ngrams import bleu
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import with_features
-from saccade.tasks.forward_passes import encoded, numbers_in_batches
+from saccade.tasks.evaluate import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
 from saccade.trace import CaptionOutput

@@ -1,19 +1,16 @@
 """Pictures with one label each: folders, tables, CIFAR-10 and generated sets, split by split.
 
 ================ ===================================================================================================
-READER:PATH       ``folder``, ``csv``, ``coco`` … (:mod:`.readers`): picture files
+READER:PATH       ``folder``, ``csv``, ``coco`` …, and ``cub`` (Wah et al. 2011, CNS-TR-2011-001): picture files
 cifar10[:FOLDER]  60,000 pictures of 32 × 32 kept as bytes, :mod:`.cifar`
-GENERATORS        pictures that are drawn, by name
+details           pictures whose class depends on a small detail, which is the evidence: :mod:`saccade.data.details`
 ================ ===================================================================================================
-
-The generated set ``details``: pictures whose class depends on a small detail, with the detail as evidence.
-
-What they show and how little a coarse view tells is in :mod:`saccade.data.details`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -22,19 +19,55 @@ from torch import Tensor
 from saccade.config import Seed, Within, from_dict
 from saccade.data import details
 from saccade.data.details import SIZE, DetailLayout, render_details, sample_details
-from saccade.data.examples import Example
+from saccade.data.examples import Example, hashed_share
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.image_split import ImageSplit, carried
 from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch, label_examples
 from saccade.data.pictures.reading import SIDE_LIMIT
-from saccade.data.tables.readers import check_reference
+from saccade.data.tables.cub_files import CubFiles
+from saccade.data.tables.readers import Reader, check_reference, own_readers
+from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions
 from saccade.errors import ConfigError
-from saccade.families.classify.cifar import CLASSES, LEARNS_VAL
+from saccade.families.classify.cifar import CLASSES
 from saccade.families.classify.cifar import NAME as CIFAR
-from saccade.families.classify.readers import LABEL_READERS
 from saccade.geometry import Size
 
 DETAILS = "details"
+COLUMNS = Columns()
+"""One label a picture; boxes and masks are evidence."""
+
+
+def read_cub_species(path: Path, options: TableOptions) -> Table:
+    """The birds in ``path``, the folder CUB_200_2011 or the one that holds it: which of 200 species is it?
+
+    Train is the official training list less a tenth of its pictures for val, test the official test list. Boxes are
+    evidence and never learned from.
+    """
+    files = CubFiles(path)
+    found: list[Found] = []
+    skipped: list[str] = []
+    # Not in the order of the species, so that the first pictures of a split are a fair sample of it.
+    for number, name in sorted(files.images.items(), key=lambda item: hashed_share(item[1])):
+        image = files.folder / "images" / name
+        if not image.is_file():
+            skipped.append(f"no such picture: {image.name}")
+            continue
+        species = _in_words(files.species[files.species_of[number]])
+        found.append((image.name, Row(image, (species,), files.splits[number], box=files.boxes[number])))
+    return Table.of(f"cub:{path}", found, COLUMNS, skipped=skipped, strict=options.strict)
+
+
+def _in_words(folder: str) -> str:
+    """The name of a species from that of its folder.
+
+    >>> _in_words("001.Black_footed_Albatross")
+    'Black footed Albatross'
+    """
+    number, dot, name = folder.partition(".")
+    return (name if dot and number.isdigit() else folder).replace("_", " ")
+
+
+LABEL_READERS: dict[str, Reader] = {"cub": Reader(read_cub_species), **own_readers(COLUMNS)}
 
 
 @dataclass(frozen=True)
@@ -51,13 +84,9 @@ class Details(DrawnPictures):
         if self.side != SIZE:
             raise ValueError(f"size: pictures of '{DETAILS}' are {SIZE} × {SIZE}, found {self.side}; set it to {SIZE}")
 
-    def layout(self, seed: int, numbers: Tensor) -> DetailLayout:
-        """What the pictures ``numbers`` (B,) of the stream ``seed`` show, to be changed and drawn again."""
-        return sample_details(seed, numbers)
-
     def draw(self, seed: int, numbers: Tensor) -> LabelledBatch:
         """The pictures ``numbers`` (B,) of the stream ``seed`` as bytes, with the pixels of the mark."""
-        return drawn(self.layout(seed, numbers))
+        return drawn(sample_details(seed, numbers))
 
 
 def drawn(layout: DetailLayout) -> LabelledBatch:
@@ -138,11 +167,6 @@ class LabelDataConfig:
     def learns_val(self) -> bool:
         """Whether val is a part of the pictures that are learned from."""
         return self.is_cifar and not self.hold_out
-
-    @property
-    def remark(self) -> str:
-        """What must be known of the splits before a score of val is read; empty where there is nothing."""
-        return LEARNS_VAL if self.learns_val else ""
 
     def drawn(self) -> DrawnPictures:
         """The generated set: its ``side`` is the height of the network input, unless the options say another."""

@@ -1,45 +1,129 @@
-"""Classification: a picture in, one label out. What it has beside :class:`LabelTask`: tables, CIFAR-10, and zooming."""
+"""Classification: a picture in, one label out. What it has beside :class:`LabelTask`: tables, CIFAR-10, and zooming.
+
+The losses ``scales``, ``proposals`` and ``rank`` are for a model that zooms (:mod:`saccade.losses.maps`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Literal, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.answer import Answer
+from saccade.attention.zoom import clamped_box
+from saccade.config import Portion, Weight, Within
 from saccade.data.examples import Split
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
-from saccade.families.classify.cifar import CifarPictures, part_digest
-from saccade.families.classify.data import GENERATORS, LabelDataConfig, LabelFiles, varied
-from saccade.families.classify.readers import LABEL_READERS
-from saccade.families.classify.zoom_scores import ClassifyScoring, zoom_metric_names, zoom_values
-from saccade.families.classify.zooming import (
-    LOSSES,
-    Proposals,
-    ZoomLoss,
-    check_zoom_loss,
+from saccade.families.answering import decode_labels
+from saccade.families.classify.cifar import LEARNS_VAL, CifarPictures, part_digest
+from saccade.families.classify.data import GENERATORS, LABEL_READERS, LabelDataConfig, LabelFiles, varied
+from saccade.families.classify.zoom_scores import (
+    ClassifyScoring,
+    crops_of,
     crops_round,
     needs_evidence,
+    scale_values,
     seen,
-    zoom_loss,
-    zoom_options,
+    sides_of,
 )
-from saccade.families.responder import decode_labels
+from saccade.losses.maps import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
+from saccade.metrics.maps.edits import covers_evidence
 from saccade.models.base import AttentionModel, ImageOnlyModel
 from saccade.models.facts import ModelFacts
-from saccade.models.racnn import CROPS, SCALES
+from saccade.models.racnn import CROPS, SCALES, RacnnModel
 from saccade.tasks.data_parts import Entries
-from saccade.tasks.label_task import LabelTask
+from saccade.tasks.label_task import CrossEntropy, LabelTask
 from saccade.tasks.picture_task import with_labels_of
 from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
+
+USUAL_SIDE = 0.5
+"""Side of the regions that proposals learn first, as a share of the parent's side, as in the paper."""
+Scale = Literal["scale1", "scale2", "scale3"]
+
+
+@dataclass(frozen=True)
+class Scales:
+    """Cross-entropy of every scale up to ``last``; with the finest one also of all scales together."""
+
+    last: Scale = "scale3"
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """Smooth L1 between proposals and regions that the responses of a network ask for."""
+
+    of: Literal["scale2", "scale3", "both"] = "both"
+    """Whose proposals are taught."""
+    target: Literal["strongest", "responses"] = "strongest"
+    """``strongest``: a region of ``side`` round the strongest response, as in the paper. ``responses``: the square in
+    which the network of the taught scale responds more than on average, ``grow`` times as wide."""
+    side: Portion = USUAL_SIDE
+    """Side of the region round the strongest response, as a share of its parent's."""
+    grow: Annotated[float, Within(0, above=True)] = 1.0
+    """Side of the region of ``responses``, as a multiple of the square's."""
+
+    def __post_init__(self) -> None:
+        if self.target == "strongest" and self.grow != 1:
+            raise ValueError("grow: belongs to 'target: responses'; leave it out, or change target")
+        if self.target == "responses" and self.side != USUAL_SIDE:
+            raise ValueError("side: belongs to 'target: strongest'; give grow instead, or change target")
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Each scale is to be surer of the true class than the one before it, by ``margin``."""
+
+    margin: Weight = MARGIN
+
+
+ZoomLoss = Scales | Proposals | Rank
+LOSSES: dict[str, type] = {
+    "default": CrossEntropy,
+    "cross_entropy": CrossEntropy,
+    "scales": Scales,
+    "proposals": Proposals,
+    "rank": Rank,
+}
+
+
+def zoom_loss(raw: LabelOutput, label: Tensor, loss: ZoomLoss, smallest: float) -> dict[str, Tensor]:
+    """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name.
+
+    ``smallest`` is the side of the model's smallest region: none is taught that it cannot propose.
+    """
+    logits = raw.scale_logits  # (B,S,K)
+    right = (logits.argmax(-1) == label[:, None]).float().mean(0)  # (S,)
+    told = {f"{name}_accuracy": share for name, share in zip(SCALES, right)}
+    if isinstance(loss, Scales):
+        total = scale_losses(logits, label).sum()
+        if raw.logits is not None:
+            total = total + F.cross_entropy(raw.logits, label)
+            told["accuracy"] = (raw.logits.argmax(-1) == label).float().mean()
+        return {"loss": total, **told}
+    if isinstance(loss, Proposals):
+        which = slice(None) if loss.of == "both" else slice(CROPS.index(loss.of), CROPS.index(loss.of) + 1)
+        return {"loss": proposal_loss(raw.boxes[:, which], taught_regions(raw, loss, smallest)[:, which]), **told}
+    return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
+
+
+def taught_regions(raw: LabelOutput, loss: Proposals, smallest: float) -> Tensor:
+    """Legal boxes (B,2,3) that ``loss`` teaches; they teach nothing back."""
+    if loss.target == "strongest":
+        centre = raw.strongest.detach()  # (B,2,2)
+        region = torch.cat([centre, torch.full_like(centre[..., :1], loss.side / 2)], dim=-1)  # (B,2,3)
+    else:
+        square = raw.responses.detach()  # (B,2,3)
+        region = torch.cat([square[..., :2], loss.grow * square[..., 2:]], dim=-1)  # (B,2,3)
+    return clamped_box(region.to(raw.boxes.dtype), smallest)
 
 
 def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
@@ -104,7 +188,9 @@ class ClassifyTask(LabelTask):
 
     def summary(self) -> str:
         """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
-        return self.data_config.remark if self.table is None else self.table.summary()
+        if self.table is not None:
+            return self.table.summary()
+        return LEARNS_VAL if self.learns_val else ""
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The labels of train and val with their pictures; and the words."""
@@ -127,7 +213,14 @@ class ClassifyTask(LabelTask):
 
     def checked_loss(self, loss: Any, data: str) -> object:
         """``loss``, once it is clear that the model can be taught by it."""
-        check_zoom_loss(self.model, loss)
+        is_racnn, model = isinstance(self.model, RacnnModel), cast(RacnnModel, self.model)
+        if isinstance(loss, ZoomLoss) != is_racnn:
+            fitting = "scales, proposals or rank" if is_racnn else "cross_entropy"
+            raise ConfigError(f"loss: this model is taught by {fitting}, found {type(loss).__name__}")
+        if isinstance(loss, Proposals | Rank) and not model.proposals:
+            raise ConfigError(
+                f"loss: a model with crops '{model.config.crops}' proposes no crops; train it with the loss scales"
+            )
         if isinstance(loss, Proposals):
             self.taught |= dict.fromkeys(CROPS if loss.of == "both" else (loss.of,), loss)
         if getattr(loss, "evidence_weight", 0.0) and self.data_config.shift is not None:
@@ -139,7 +232,12 @@ class ClassifyTask(LabelTask):
 
     def forward_options(self, loss: Any) -> dict[str, object]:
         """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
-        return zoom_options(loss) if isinstance(loss, ZoomLoss) else super().forward_options(loss)
+        match loss:
+            case Scales():
+                return {"last": loss.last}
+            case Proposals():
+                return {"last": SCALES[loss.of != "scale2"], "responses": loss.target == "responses"}
+        return super().forward_options(loss)
 
     def loss(self, raw: LabelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
@@ -148,8 +246,23 @@ class ClassifyTask(LabelTask):
         return super().loss(raw, batch, loss)
 
     def metric_names(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells."""
-        return (*super().metric_names(), *zoom_metric_names(self.model, self.has_evidence, self.taught))
+        """What :meth:`validate` tells, of a model that zooms also of its scales and crops."""
+        names = super().metric_names()
+        if not isinstance(self.model, RacnnModel):
+            return names
+        scores = ("side", "covers_evidence") if self.has_evidence else ("side",)
+        crops = [f"{name}_{score}" for score in scores for name in CROPS]
+        errors = [f"{name}_proposal_error" for name in self._learned_regions(self.model)]
+        return (*names, *(f"{name}_accuracy" for name in SCALES), *crops, *errors)
+
+    def _learned_regions(self, model: RacnnModel) -> dict[str, Proposals]:
+        """What teaches the proposals of each scale, of those that are taught the region round the strongest response.
+
+        Of these validation tells ``scale2_proposal_error``: how far a region is from the one that is taught, in shares
+        of its parent's sides, summed over centre and half side.
+        """
+        losses = {name: self.taught.get(name, Proposals()) for name in model.proposals}
+        return {name: loss for name, loss in losses.items() if loss.target == "strongest"}
 
     @property
     def has_evidence(self) -> bool:
@@ -161,7 +274,20 @@ class ClassifyTask(LabelTask):
     def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
         """Of a model that zooms also what each scale says."""
         raw = seen(model, batch.images, batch.evidence)
-        return self.values_of(raw.logits, batch.label) | zoom_values(model, raw, batch, self.taught)
+        values = self.values_of(raw.logits, batch.label)
+        return values | self.zoom_values(model, raw, batch) if isinstance(model, RacnnModel) else values
+
+    def zoom_values(self, model: RacnnModel, raw: LabelOutput, batch: LabelledBatch) -> dict[str, Tensor]:
+        """What validation tells (B,) of scales and crops."""
+        values = scale_values(raw, batch.label)
+        for name, loss in self._learned_regions(model).items():
+            wanted = taught_regions(raw, loss, model.config.smallest)  # (B,2,3)
+            values[f"{name}_proposal_error"] = (raw.boxes - wanted)[:, CROPS.index(name)].abs().sum(-1)
+        for name, crops in crops_of(model, raw).items():
+            values[f"{name}_side"] = sides_of(raw, name)
+            if batch.evidence is not None:
+                values[f"{name}_covers_evidence"] = covers_evidence(crops, batch.evidence)
+        return values
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:

@@ -1,17 +1,12 @@
 """Scores of where a model zooms: the regions themselves, moved regions, and pictures drawn again.
 
-Scores of a model that zooms: how right each scale is, and how its crops lie on the evidence.
-
 ``scale1_accuracy`` … are those of each scale by itself; ``accuracy`` is that of all together. Of each crop there are
 ``scale2_covers_evidence``, ``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.edits`), where
 the data knows the evidence, and ``scale2_side``, its side as a share of the picture's. Beside them stand a centred crop
-and one anywhere, both of the same side. Validation also tells ``scale2_proposal_error``: how far a region is from the
-one round the strongest response, in shares of its parent's sides, summed over centre and half side; not of proposals
-that are taught another region.
+and one anywhere, both of the same side.
 
-Moves nested crops elsewhere: the scales read other windows, and the model answers again.
-
-Windows keep the sides of the model's own. The evidence is the target.
+Edits move nested crops elsewhere, with the sides of the model's own, and the model answers again. The evidence is the
+target.
 
 ==================  ====================================================================================
 ``zero_target``     both windows lie where nothing of the evidence is in them
@@ -27,7 +22,7 @@ where it was ("frozen"). Scale 1 sees the whole picture in any case, so an answe
 beside the random row that counts. There is no ``edit_sufficiency``: the answer is colour and stripes, and with all but
 the evidence blurred the colour is gone, so that no ceiling is known. Axes: B pictures.
 
-Causal scores of a model that zooms, on pictures of ``details`` that are drawn again with one thing changed.
+Causal scores, on pictures of ``details`` that are drawn again with one thing changed:
 
 =========================  ===================================================================================
 ``moved_follow``           the bearer is elsewhere: share of pictures whose finest crop now covers it (half or more)
@@ -38,82 +33,56 @@ Causal scores of a model that zooms, on pictures of ``details`` that are drawn a
 ``surrounded_crop_hold``   … and the finest crop lies where it was
 =========================  ===================================================================================
 
-Only pictures that are answered correctly, with a crop that covers the evidence, count; others are NaN. A model that is
-already wrong cannot show that it follows.
+Only pictures that are answered correctly, with a crop that covers the evidence, count; others are NaN.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeGuard, cast
 
 import torch
 from torch import Tensor
 
 from saccade import geometry
 from saccade.attention.zoom import theta_box
-from saccade.data.details import moved, rewoven, surrounded
+from saccade.data.details import moved, rewoven, sample_details, surrounded
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.pictures.reading import as_float
+from saccade.errors import DataError
 from saccade.families.classify.data import Details, drawn
-from saccade.families.classify.zooming import Proposals, seen, wanted_regions
-from saccade.geometry import Size
-from saccade.metrics.maps import baselines
-from saccade.metrics.maps.edits import (
-    REMOVED,
-    EditScores,
-    anywhere_scores,
-    beside,
-    centred,
-    covers_evidence,
-    crop_boxes,
-    crop_scores,
-    mask_boxes,
-    on_boxes,
-    one_by_one,
-    over,
-    round_about,
-)
+from saccade.metrics.maps import baselines, edits
 from saccade.metrics.verdict import changed
-from saccade.models.racnn import CROPS, SCALES, RacnnModel
-from saccade.tasks.evaluate import Kept
+from saccade.models.base import ImageOnlyModel
+from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
+from saccade.tasks.evaluate import Kept, at_once, in_parts, thread_count
 from saccade.tasks.label_task import LabelScoring
-from saccade.trace import LabelOutput
+from saccade.trace import LabelOutput, joined
 
 
-def zoom_metric_names(model: object, has_evidence: bool, taught: Mapping[str, Proposals]) -> tuple[str, ...]:
-    """Names of what validation tells of a model that zooms; none of another.
-
-    ``taught`` is what teaches the proposals of a scale, if not the loss of the paper.
-    """
-    if not isinstance(model, RacnnModel):
-        return ()
-    covers = [f"{name}_covers_evidence" for name in CROPS] if has_evidence else []
-    errors = [f"{name}_proposal_error" for name in model.proposals if _usual(name, taught)]
-    return (*(f"{name}_accuracy" for name in SCALES), *(f"{name}_side" for name in CROPS), *covers, *errors)
+def needs_evidence(model: object) -> TypeGuard[RacnnModel]:
+    """Whether the crops of ``model`` come from the data."""
+    return isinstance(model, RacnnModel) and model.config.crops == "given"
 
 
-def zoom_values(
-    model: object, raw: LabelOutput, batch: LabelledBatch, taught: Mapping[str, Proposals]
-) -> dict[str, Tensor]:
-    """Those values (B,) of a batch."""
-    if not isinstance(model, RacnnModel):
-        return {}
-    found = scale_values(raw, batch.label)
-    for number, name in enumerate(model.proposals):
-        if (loss := _usual(name, taught)) is not None:
-            wanted = wanted_regions(raw, loss.side, model.config.smallest)  # (B,2,3)
-            found[f"{name}_proposal_error"] = (raw.boxes - wanted)[:, number].abs().sum(-1)
-    for name, crops in crops_of(model, raw).items():
-        found[f"{name}_side"] = sides_of(raw, name)
-        if batch.evidence is not None:
-            found[f"{name}_covers_evidence"] = crop_scores(crops, batch.evidence)["covers_evidence"]
-    return found
+def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]:
+    """The frames of both crops round the evidence (B,H,W), as ``attention``; the whole where there is none."""
+    if evidence is None:
+        raise DataError("crops 'given' lie round the evidence, and this data has no evidence: add a column box or mask")
+    config = model.config
+    height, width = config.input_size
+    boxes = edits.mask_boxes(evidence)  # (B,4)
+    whole = torch.tensor([0.0, 0.0, width, height], dtype=boxes.dtype, device=boxes.device)
+    return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
 
-def _usual(name: str, taught: Mapping[str, Proposals]) -> Proposals | None:
-    """What teaches the proposals of a scale, if it is the region round the strongest response."""
-    loss = taught.get(name, Proposals())
-    return loss if loss.target == "strongest" else None
+def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> LabelOutput:
+    """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
+    if not needs_evidence(model):
+        return cast(LabelOutput, in_parts(model, images, threads=thread_count(images.device)))
+    crops = crops_round(model, evidence)
+    parts = [slice(at, at + at_once(images)) for at in range(0, len(images), at_once(images))]
+    return joined(model.forward_raw(images[part], attention={n: f[part] for n, f in crops.items()}) for part in parts)
 
 
 def scale_values(raw: LabelOutput, label: Tensor) -> dict[str, Tensor]:
@@ -126,7 +95,7 @@ def crops_of(model: RacnnModel, raw: LabelOutput) -> dict[str, Tensor]:
     """The boxes (B,4) xyxy of the crops in pixels of the network input, by the name of the scale."""
     config = model.config
     frames = {n: geometry.theta_to_frame(raw.acts[n].theta.double(), config.crop, config.input_size) for n in CROPS}
-    return {name: crop_boxes(frame, config.crop) for name, frame in frames.items()}
+    return {name: edits.crop_boxes(frame, config.crop) for name, frame in frames.items()}
 
 
 def sides_of(raw: LabelOutput, name: str) -> Tensor:
@@ -151,10 +120,10 @@ class ClassifyScoring(LabelScoring):
         for name, crops in crops_of(model, raw).items():
             kept.acts.add_values({f"{name}_side": sides_of(raw, name)})
             if batch.evidence is not None:
-                centre = centred(crops, model.config.input_size)
-                kept.acts.add_values(_named(name, crop_scores(crops, batch.evidence)))
-                kept.rivals.add_values("centred_crop", _named(name, crop_scores(centre, batch.evidence)))
-                kept.rivals.add_values("crop_anywhere", _named(name, anywhere_scores(crops, batch.evidence)))
+                centre = edits.centred(crops, model.config.input_size)
+                kept.acts.add_values(_named(name, edits.crop_scores(crops, batch.evidence)))
+                kept.rivals.add_values("centred_crop", _named(name, edits.crop_scores(centre, batch.evidence)))
+                kept.rivals.add_values("crop_anywhere", _named(name, edits.anywhere_scores(crops, batch.evidence)))
         if (again := drawn_again(self.data, numbers)) is not None:
             kept.causal.add_values(causal_values(model, raw, batch, again))
         if before < EDITED:
@@ -172,7 +141,7 @@ ONE_LOOK = ("zero_target", "zero_random", "keep_target")
 
 
 @torch.no_grad()
-def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictures: Tensor) -> EditScores:
+def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictures: Tensor) -> edits.EditScores:
     """What becomes of the answers; nothing where no evidence is known or crops are not proposed.
 
     Args:
@@ -181,7 +150,7 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
         batch: pictures as the model takes them, labels and evidence.
         pictures: (B,) ids.
     """
-    scores = EditScores()
+    scores = edits.EditScores()
     if batch.evidence is None or model.config.crops != "proposed":
         return scores
     rows = batch.evidence.flatten(1).any(1).nonzero().squeeze(1)  # (n,)
@@ -191,62 +160,58 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
     size = (images.shape[-2], images.shape[-1])
     looks = {look.name: look for look in model.wrap(raw[rows], size).trace.looks}
     own = {name: box[rows].double() for name, box in crops_of(model, raw).items()}  # (n,4) each
-    target = mask_boxes(evidence)  # (n,4)
+    target = edits.mask_boxes(evidence)  # (n,4)
     first, second = CROPS
-    away, apart = beside(own[first], target, size)
-    again, apart_again = beside(own[first], target, size, seed=1)
-    moved, covers = over(own[first], target, size)
-    inner, covers_too = over(own[second], target, size, within=moved)
+    away, apart = edits.beside(own[first], target, size)
+    again, apart_again = edits.beside(own[first], target, size, seed=1)
+    moved, covers = edits.over(own[first], target, size)
+    inner, covers_too = edits.over(own[second], target, size, within=moved)
     pictures = pictures.to(rows.device)[rows]  # (n,)
     shift = baselines.derangement(pictures).to(images.device)  # (n,)
     always = torch.ones_like(apart)
-    edits: dict[str, tuple[dict[str, Tensor], Tensor]] = {
-        "zero_target": ({first: away, second: _inside(away, own[second], size)}, apart),
+
+    def inside(outer: Tensor, inner: Tensor) -> Tensor:
+        """Boxes (n,4) with the sides of ``inner`` in the middle of ``outer``."""
+        return edits.round_about(outer, inner[:, 2:] - inner[:, :2], size)
+
+    places: dict[str, tuple[dict[str, Tensor], Tensor]] = {
+        "zero_target": ({first: away, second: inside(away, own[second])}, apart),
         "zero_random": ({first: moved, second: inner}, covers & covers_too),
-        "keep_target": ({name: round_about(target, _sides(own[name]), size) for name in CROPS}, always),
-        "keep_random": ({first: again, second: _inside(again, own[second], size)}, apart_again),
+        "keep_target": ({name: inside(target, own[name]) for name in CROPS}, always),
+        "keep_random": ({first: again, second: inside(again, own[second])}, apart_again),
         "exchanged": ({name: own[name][shift] for name in CROPS}, always),
     }
 
     def answered(boxes: dict[str, Tensor]) -> Tensor:
-        given = {name: looks[name].aim(box).as_given()[name] for name, box in boxes.items()}
+        frames = {name: looks[name].aim(box).as_given()[name] for name, box in boxes.items()}
         parts = [slice(at, at + 50) for at in range(0, len(images), 50)]
-        found = [
-            model.forward_raw(images[part], attention={name: each[part] for name, each in given.items()}).logits
+        outputs = [
+            model.forward_raw(images[part], attention={name: frame[part] for name, frame in frames.items()})
             for part in parts
         ]
-        return torch.cat(found).argmax(-1)  # (n,)
+        return torch.cat([output.logits for output in outputs]).argmax(-1)  # (n,)
 
-    found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in edits.items()}}
-    for way, look, kept in one_by_one(own):
+    found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in places.items()}}
+    for way, look, kept in edits.one_by_one(own):
         for name in ONE_LOOK:
-            boxes, ok = edits[name]
+            boxes, ok = places[name]
             found.setdefault(way, {})[name] = torch.where(ok, answered({**kept, look: boxes[look]}), -1)
     without = changed(images, images, evidence)["evidence_blurred"]
-    found["all"][REMOVED] = seen(model, without).logits.argmax(-1)
+    found["all"][edits.REMOVED] = seen(model, without).logits.argmax(-1)
     scores.add(raw.logits[rows].argmax(-1), label, pictures, found)
     return scores
 
 
-def _sides(boxes: Tensor) -> Tensor:
-    return boxes[:, 2:] - boxes[:, :2]
-
-
-def _inside(outer: Tensor, inner: Tensor, size: Size) -> Tensor:
-    """Boxes (n,4) with the sides of ``inner`` in the middle of ``outer``."""
-    return round_about(outer, _sides(inner), size)
-
-
 HALF = 0.5
-_EDITS = {"moved": moved, "rewoven": rewoven, "surrounded": surrounded}
 
 
 def drawn_again(data: object, numbers: Tensor) -> dict[str, LabelledBatch] | None:
     """The pictures ``numbers`` (B,) with one thing changed, by name; None of data that is not drawn."""
     if not isinstance(data, DrawnSplit) or not isinstance(data.pictures, Details):
         return None
-    layout = data.pictures.layout(data.stream, numbers.to(data.device))
-    return {name: drawn(edit(layout)) for name, edit in _EDITS.items()}
+    layout = sample_details(data.stream, numbers.to(data.device))
+    changes = {"moved": moved, "rewoven": rewoven, "surrounded": surrounded}
+    return {name: drawn(change(layout)) for name, change in changes.items()}
 
 
 def causal_values(
@@ -257,14 +222,14 @@ def causal_values(
         return {}
     before = crops_of(model, raw)[CROPS[-1]]  # (B,4)
     answer = raw.logits.argmax(-1)  # (B,)
-    counts = (answer == batch.label) & (covers_evidence(before, batch.evidence) >= HALF)  # (B,)
+    counts = (answer == batch.label) & (edits.covers_evidence(before, batch.evidence) >= HALF)  # (B,)
     found: dict[str, Tensor] = {}
     for name, other in again.items():
         then = seen(model, as_float(other.images), other.evidence)
         crop, said = crops_of(model, then)[CROPS[-1]], then.logits.argmax(-1)
-        stayed = on_boxes(before, crop)["overlap"] >= HALF
+        stayed = edits.on_boxes(before, crop)["overlap"] >= HALF
         if name == "moved" and other.evidence is not None:
-            found["moved_follow"] = covers_evidence(crop, other.evidence) >= HALF
+            found["moved_follow"] = edits.covers_evidence(crop, other.evidence) >= HALF
             found["moved_hold"] = said == answer
         elif name == "rewoven":
             found["rewoven_follow"] = said == other.label

@@ -22,7 +22,7 @@ As in the paper, no scene of val and test is empty unless the option ``empty_hel
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -55,13 +55,11 @@ _STREAMS = {"mnist-multiset": 0, "mnist-set": 1, "mnist-single": 2}
 """A number for each set, part of the seed of its scenes. A set keeps its number for good: with another one it would be
 other scenes. A new set takes a number that is not here, and not 7, which is that of scenes with captions."""
 
-ALONE, AMONG = "mnist-single", "mnist-set"  # what a backbone learns digits from: lone ones, or each beside others
-
+ALONE = "mnist-single"
 _NO_BOX = (float("nan"),) * 4
 DIGITS = tuple(str(digit) for digit in range(CLASSES))
 
 MultisetProtocol = Literal["authors", "unlimited"]
-PROTOCOLS = get_args(MultisetProtocol)  # sizes of generated splits by name
 
 # scenes by protocol and split; None: without end
 SIZES: dict[str, dict[str, int | None]] = {
@@ -128,7 +126,7 @@ class MultisetDataConfig:
         """
         if not self.is_generated:
             return self.name
-        return AMONG if from_dict(SceneOptions, self.options, where="options").among else ALONE
+        return "mnist-set" if from_dict(SceneOptions, self.options, where="options").among else ALONE
 
     def scenes(self, split: str) -> MultisetSpec:
         """How the scenes of a split are drawn."""
@@ -148,7 +146,7 @@ class MultisetBatch:
     images: Tensor  # (B, 3, H, W) float32 in 0..1
     labels: Tensor  # (B, M) numbers of classes, then −1
     picture: Tensor  # (B,) number of the picture in its split
-    boxes: Tensor  # (B, M, 4) xyxy, NaN where a label has none and where there is no label
+    boxes: Tensor  # (B, M, 4) xyxy, NaN where there is none
     layout: GlyphLayout | None = None  # the scenes, where the pictures were generated
     slot: Tensor | None = None  # (B, M) which object of its scene each label stands for
 

@@ -1,4 +1,4 @@
-"""Readers of pictures with a set of labels: your own tables, and SVHN with its digitStruct.mat.
+"""Readers of pictures with a set of labels: your own tables, and SVHN.
 
 Of a table of one's own, ``labels`` are ``3; 3; 7`` or a JSON list, in any order; an empty cell is the empty multiset. A
 column ``boxes`` has one ``x1 y1 x2 y2`` for each label, in its order, with semicolons between, or a JSON list of lists;
@@ -6,17 +6,9 @@ an empty one where a label has none. What ``labels`` means is the option ``kind`
 their order means nothing), a ``set`` (a label that repeats is an error) or a ``list`` (the order is part of the
 answer).
 
-``digitStruct.mat``, the annotations of SVHN's full numbers: read once with h5py, then remembered.
-
-It is a MATLAB 7.3 file, hence HDF5: ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture,
-to its name as character codes and to a group of five columns. A column of several numbers is references again, one of
-a single number is that number. Following them all takes a minute or more for the 33,402 training pictures, so what was
-read is kept in the cache folder as JSON, under the digest of the file.
-
-SVHN, full numbers: pictures of house numbers, the digits on each, and a box for every digit.
-
-Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading Digits in Natural Images with Unsupervised Feature Learning"
-(2011), in either of two layouts below one folder:
+SVHN, full numbers: pictures of house numbers, the digits on each, and a box for every digit. Netzer, Wang, Coates,
+Bissacco, Wu and Ng, "Reading Digits in Natural Images with Unsupervised Feature Learning" (2011), in either of two
+layouts below one folder:
 
 * the official format 1, as its archives unpack: ``train/digitStruct.mat`` (HDF5, read with the extra ``svhn``) beside
   ``train/1.png`` …, and the same in ``test/``. A picture is cut to the union of its digits' boxes, enlarged by 15 % of
@@ -26,9 +18,8 @@ Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading Digits in Natural Images wit
 
 Splits: val is 5 % of the training pictures, by a hash of their numbers, hence the same in both layouts. Test is the
 official one where it is there, and a trained model is scored on it without train/. Else it is another 10 % of the
-training pictures, which a score must then say. Of the 33,402
-training pictures that makes 28,463 train, 1,638 val and 3,301 test. With ``hold_out_test: false`` these 3,301 are
-trained on too, whether official test pictures are there or not.
+training pictures, which a score must then say: of 33,402 that makes 28,463 train, 1,638 val and 3,301 test. With
+``hold_out_test: false`` these 3,301 are trained on too.
 """
 
 from __future__ import annotations
@@ -44,19 +35,8 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Within
 from saccade.data.examples import hashed_share
+from saccade.data.tables import rows
 from saccade.data.tables.readers import OWN, Reader, own_table
-from saccade.data.tables.rows import (
-    Box,
-    Cells,
-    UnusableRowError,
-    box_in,
-    csv_rows,
-    file_in,
-    is_blank,
-    parts_of,
-    text_in,
-    words_of,
-)
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions, one_label
 from saccade.errors import DataError, MissingExtraError, OutputError
 from saccade.files import cache_home, file_digest, write_text
@@ -64,22 +44,24 @@ from saccade.files import cache_home, file_digest, write_text
 Kind = Literal["multiset", "set", "list"]  # what the labels of a picture are
 
 
-def _labels(cells: Cells) -> tuple[str, ...]:
+def _labels(cells: rows.Cells) -> tuple[str, ...]:
     value = cells.get("labels")
     if value is None and "label" in cells:
         return one_label(cells)  # of a folder by class
     if value is None:  # an empty cell is "": here there is no cell
-        raise UnusableRowError("no labels", "an empty multiset is an empty cell or []")
-    return tuple(words_of(value, "labels"))
+        raise rows.UnusableRowError("no labels", "an empty multiset is an empty cell or []")
+    return tuple(rows.words_of(value, "labels"))
 
 
-def _boxes(cells: Cells, labels: int) -> tuple[Box | None, ...]:
+def _boxes(cells: rows.Cells, labels: int) -> tuple[rows.Box | None, ...]:
     value = cells.get("boxes")
-    if is_blank(value) or value == []:
+    if rows.is_blank(value) or value == []:
         return ()
-    boxes = tuple(box_in(part.strip() if isinstance(part, str) else part) for part in parts_of(value, "boxes"))
+    boxes = tuple(
+        rows.box_in(part.strip() if isinstance(part, str) else part) for part in rows.parts_of(value, "boxes")
+    )
     if len(boxes) != labels:
-        raise UnusableRowError("boxes for other labels", f"{len(boxes)} boxes for {labels} labels")
+        raise rows.UnusableRowError("boxes for other labels", f"{len(boxes)} boxes for {labels} labels")
     return boxes
 
 
@@ -132,11 +114,14 @@ class HouseNumber(NamedTuple):
 
     image: str  # name of its file
     digits: tuple[str, ...]  # from left to right
-    boxes: tuple[Box, ...]  # one for each digit
+    boxes: tuple[rows.Box, ...]  # one for each digit
 
 
 def read_digit_struct(path: Path) -> list[HouseNumber]:
-    """The pictures of a ``digitStruct.mat``, in its order."""
+    """The pictures of a ``digitStruct.mat``, in its order.
+
+    Following its references takes a minute or more, so what was read is kept in the cache, under the file's digest.
+    """
     memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
     try:
         numbers = json.loads(memory.read_text(encoding="utf-8"))
@@ -147,8 +132,13 @@ def read_digit_struct(path: Path) -> list[HouseNumber]:
     return [HouseNumber(name, tuple(digits), tuple(map(tuple, boxes))) for name, digits, boxes in numbers]
 
 
-def _follow(path: Path) -> list[tuple[str, list[str], list[Box]]]:
-    """Names, digits and boxes, by following every reference of the file."""
+def _follow(path: Path) -> list[tuple[str, list[str], list[rows.Box]]]:
+    """Names, digits and boxes, by following every reference of the HDF5 file (MATLAB 7.3).
+
+    ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture, to its name as character codes
+    and to a group of five columns. A column of several numbers is references again, one of a single number is that
+    number.
+    """
     try:
         import h5py
     except ImportError as error:
@@ -210,9 +200,9 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
         for number in read_digit_struct(file) if official else _reduced(file, skipped):
             where = f"{part}/{number.image}"
             try:
-                image = file_in(path / part, number.image, "picture")
+                image = rows.file_in(path / part, number.image, "picture")
                 _check(number)
-            except UnusableRowError as error:
+            except rows.UnusableRowError as error:
                 skipped.append(error.at(where))
                 continue
             share = hashed_share(f"svhn train {image.stem}")
@@ -225,14 +215,16 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
 
 def _check(number: HouseNumber) -> None:
     if not number.digits or not set(number.digits) <= set("0123456789"):
-        raise UnusableRowError("no digits" if not number.digits else "unknown digit", " ".join(number.digits))
+        raise rows.UnusableRowError("no digits" if not number.digits else "unknown digit", " ".join(number.digits))
     if len(number.boxes) != len(number.digits):
-        raise UnusableRowError("boxes for other digits", f"{len(number.boxes)} boxes for {len(number.digits)} digits")
+        raise rows.UnusableRowError(
+            "boxes for other digits", f"{len(number.boxes)} boxes for {len(number.digits)} digits"
+        )
     for box in number.boxes:
-        box_in(box)  # has an area
+        rows.box_in(box)  # has an area
 
 
-def _enlarged(boxes: tuple[Box, ...]) -> Box:
+def _enlarged(boxes: tuple[rows.Box, ...]) -> rows.Box:
     x0, y0 = min(box[0] for box in boxes), min(box[1] for box in boxes)
     x1, y1 = max(box[2] for box in boxes), max(box[3] for box in boxes)
     across, down = MARGIN * (x1 - x0), MARGIN * (y1 - y0)
@@ -241,12 +233,12 @@ def _enlarged(boxes: tuple[Box, ...]) -> Box:
 
 def _reduced(path: Path, skipped: list[str]) -> Iterator[HouseNumber]:
     """The numbers of a ``train.csv``."""
-    for line, cells in csv_rows(path, ("image", "digits", "boxes_xyxy")):
+    for line, cells in rows.csv_rows(path, ("image", "digits", "boxes_xyxy")):
         try:
-            boxes = [box_in(text) for text in text_in(cells, "boxes_xyxy").split()]
-            digits = tuple(text_in(cells, "digits").split())
-            yield HouseNumber(text_in(cells, "image"), digits, tuple(box for box in boxes if box is not None))
-        except UnusableRowError as error:
+            boxes = [rows.box_in(text) for text in rows.text_in(cells, "boxes_xyxy").split()]
+            digits = tuple(rows.text_in(cells, "digits").split())
+            yield HouseNumber(rows.text_in(cells, "image"), digits, tuple(box for box in boxes if box is not None))
+        except rows.UnusableRowError as error:
             skipped.append(error.at(f"{path.name} line {line}"))
 
 

@@ -13,16 +13,15 @@ generator would put a lone digit on a grid as coarse as itself; digits are resiz
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.backgrounds import PATCHES, patch_side, strewn
-from saccade.data.scenes.drawing import FRACTION_BITS
+from saccade.data.scenes.backgrounds import PATCHES, strewn
+from saccade.data.scenes.drawing import FRACTION_BITS, inked_pixels
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import (
-    State,
     distinct_below,
     hash_more,
     hash_state,
@@ -30,7 +29,6 @@ from saccade.data.scenes.hashing import (
     uniform_pair_below,
 )
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.data.scenes.render import inked_pixels
 from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError
 
@@ -69,11 +67,6 @@ class MultisetSpec:
         return self.size // 2
 
     @property
-    def patch(self) -> int:
-        """Side of a patch of clutter."""
-        return patch_side(self.size)
-
-    @property
     def slots(self) -> int:
         """Length of the object axis."""
         return 1 if self.alone else self.most
@@ -87,7 +80,12 @@ def sample_multisets(spec: MultisetSpec, glyphs: GlyphSet, seed: int, indices: T
     scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
     count = 1 + uniform_below(hash_more(scene, _COUNT), spec.most)  # (B, 1)
     present = slot < count  # (B, N)
-    glyph = _glyphs(spec, glyphs, scene, slot)
+    bits = hash_more(scene, _GLYPH, slot)
+    if spec.repeats:  # any glyphs, so digits are as frequent as in MNIST
+        glyph = uniform_below(bits, len(glyphs))  # (B, N)
+    else:  # of different digits
+        order = hash_more(scene, _ORDER, torch.arange(CLASSES, device=slot.device))  # (B, 10)
+        glyph = glyphs.pick(torch.argsort(order, dim=1, stable=True)[:, : len(slot)], bits)  # (B, N)
     side = spec.smallest + uniform_below(hash_more(scene, _SIDE, slot), spec.largest + 1 - spec.smallest)  # (B, N)
 
     cell = (side * present).amax(dim=1)  # (B,) side of the cells
@@ -107,12 +105,16 @@ def sample_multisets(spec: MultisetSpec, glyphs: GlyphSet, seed: int, indices: T
         y=y + place // per_row[:, None] * cell[:, None],
         present=present & (hash_more(scene, _EMPTY) >= round(spec.empty * 2**32)),
     )
-    return _alone(layout, uniform_below(hash_more(scene, _ALONE), count)) if spec.alone else layout
+    if not spec.alone:
+        return layout
+    kept = uniform_below(hash_more(scene, _ALONE), count)  # (B, 1): the slot
+    by_slot = {name: values for name, values in layout.tensors().items() if name != "index"}
+    return replace(layout, **{name: values.gather(1, kept) for name, values in by_slot.items()})
 
 
 def paint(layout: GlyphLayout, spec: MultisetSpec) -> Tensor:
     """The pictures of a layout, grey in three channels: (B, 3, H, W) uint8, one plane in memory."""
-    canvas = strewn(layout.glyphs, layout.seed, layout.index, spec.size, count=spec.clutter, patch=spec.patch)
+    canvas = strewn(layout.glyphs, layout.seed, layout.index, spec.size, spec.clutter)
     pixels = inked_pixels(layout)
     canvas.view(-1)[pixels.position] = pixels.ink.byte()
     return canvas[:, None].expand(-1, 3, -1, -1)
@@ -126,24 +128,3 @@ class MultisetStream(GlyphStream[GlyphLayout]):
     def _draw(self, numbers: Tensor) -> tuple[GlyphLayout, Tensor]:
         layout = sample_multisets(self.spec, self.glyphs, self.seed, numbers)
         return layout, paint(layout, self.spec)
-
-
-def _glyphs(spec: MultisetSpec, glyphs: GlyphSet, scene: State, slot: Tensor) -> Tensor:
-    """(B, N) ids: any glyphs for a multiset, so digits are as frequent as in MNIST; of different digits for a set."""
-    bits = hash_more(scene, _GLYPH, slot)
-    if spec.repeats:
-        return uniform_below(bits, len(glyphs))
-    order = hash_more(scene, _ORDER, torch.arange(CLASSES, device=slot.device))  # (B, 10)
-    return glyphs.pick(torch.argsort(order, dim=1, stable=True)[:, : len(slot)], bits)
-
-
-def _alone(layout: GlyphLayout, kept: Tensor) -> GlyphLayout:
-    """Scenes of one slot, with what was in slot ``kept`` (B, 1)."""
-    columns = ("classes", "glyph", "extent", "x", "y", "present")
-    return GlyphLayout(
-        spec=layout.spec,
-        glyphs=layout.glyphs,
-        seed=layout.seed,
-        index=layout.index,
-        **{name: getattr(layout, name).gather(1, kept) for name in columns},
-    )

@@ -45,24 +45,15 @@ from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import MultisetSpec, paint
 from saccade.geometry import Size, scale_shift
 from saccade.losses.multiset import label_steps, names_each, names_one
+from saccade.metrics import sets
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
 from saccade.metrics.maps.points import at_glimpses, at_random, most_salient
 from saccade.metrics.result import only_defined
-from saccade.metrics.sets import (
-    before_stop,
-    exact_match,
-    macro_f1,
-    macro_f1_by_presence,
-    macro_f1_interval,
-    multiset_counts,
-    overall_precision,
-)
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
-from saccade.tasks.evaluate import Kept, Scoring
-from saccade.tasks.forward_passes import answers_of, at_once, in_parts
+from saccade.tasks.evaluate import Kept, Scoring, answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace, MultisetOutput, joined
 
@@ -74,11 +65,7 @@ VALIDATION_BATCH = 500
 class MultisetScoring(Scoring):
     """Measures a model that reads multisets.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split, in the words of the model.
-        limit: at most this many pictures: of files a sample, else the first.
-        sweeps: must be 0.
+    ``limit`` is how many pictures at most, of files a sample, else the first; ``sweeps`` must be 0.
     """
 
     def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None, sweeps: int = 0) -> None:
@@ -115,7 +102,7 @@ class MultisetScoring(Scoring):
         baselines = {}
         if self.habit is not None:
             always = torch.tensor([[*self.habit, len(self.data.answers)]])  # (1,T): the labels, then stop
-            habit = multiset_counts(always, len(self.data.answers) + 1)
+            habit = sets.multiset_counts(always, len(self.data.answers) + 1)
             baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth)
         counts = {"macro_f1": len(said), "exact_match_by_count": {name: len(each) for name, each in by_count.items()}}
         if isinstance(self.data, MultisetFiles):
@@ -130,7 +117,7 @@ class MultisetScoring(Scoring):
             "maps": kept.maps,
             "measured": [(kept.answers, kept.maps.groups)],
             "baselines": baselines,
-            "intervals": {"macro_f1": macro_f1_interval(said[:, :-1], truth[:, :-1])},
+            "intervals": {"macro_f1": sets.macro_f1_interval(said[:, :-1], truth[:, :-1])},
             "counts": counts,
         }
 
@@ -138,11 +125,14 @@ class MultisetScoring(Scoring):
 def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
     """Scores of what was said and true, counts (N,K+1) with the last column for stop."""
     both = said[:, :-1], truth[:, :-1]  # (N,K)
-    overall = {"overall_precision": overall_precision(*both), "overall_recall": overall_precision(*reversed(both))}
+    overall = {
+        "overall_precision": sets.overall_precision(*both),
+        "overall_recall": sets.overall_precision(*reversed(both)),
+    }
     return {
-        "macro_f1": macro_f1(*both),
+        "macro_f1": sets.macro_f1(*both),
         **only_defined(overall),
-        "macro_f1_by_presence": macro_f1_by_presence(said, truth),
+        "macro_f1_by_presence": sets.macro_f1_by_presence(said, truth),
     }
 
 
@@ -156,22 +146,11 @@ def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[Multise
     return output, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
 
 
-def read_objects(model: MultisetModel, images: Tensor, boxes: Tensor, size: Size) -> MultisetOutput:
-    """What the classifier of single objects says of pictures (B,3,H,W), and of each box (B,M,4) on them alone."""
-    network_boxes, network_images = boxes_at_size(boxes, images, size), at_size(images, size)
-    together = at_once(network_images)
-    parts = [
-        model.forward_raw(some, single=True, boxes=theirs)
-        for some, theirs in zip(torch.split(network_images, together), torch.split(network_boxes, together))
-    ]
-    return cast(MultisetOutput, joined(parts))
-
-
 def add_answers(kept: Kept, said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
     """What was said (B,T), as counts, and whether it is right."""
     stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
     kept.columns.append(
-        said=torch.cat([multiset_counts(said, stop), stopped[:, None]], dim=1),
+        said=torch.cat([sets.multiset_counts(said, stop), stopped[:, None]], dim=1),
         truth=torch.cat([batch.counts(stop), torch.ones_like(stopped)[:, None]], dim=1),
     )
     kept.answers.add_values({"exact_match": is_right(said, batch, stop, is_list)})
@@ -179,11 +158,11 @@ def add_answers(kept: Kept, said: Tensor, batch: MultisetBatch, stop: int, is_li
 
 def is_right(said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> Tensor:
     """1.0 where the labels were said (B,T), each as often as it is there: (B,); of a list also in their order."""
-    right = exact_match(multiset_counts(said, stop), batch.counts(stop))  # (B,)
+    right = sets.exact_match(sets.multiset_counts(said, stop), batch.counts(stop))  # (B,)
     if not is_list:
         return right
     length = min(said.shape[1], batch.labels.shape[1])
-    spoken = torch.where(before_stop(said, stop), said, -1)  # (B,T)
+    spoken = torch.where(sets.before_stop(said, stop), said, -1)  # (B,T)
     return right * (spoken[:, :length] == batch.labels[:, :length]).all(1).float()
 
 
@@ -192,8 +171,14 @@ def add_glimpses(kept: Kept, output: MultisetOutput, trace: AttentionTrace, batc
     if output.location is None:
         return
     saliency, said = output.acts["saliency"].weights, answers_of(trace)
-    active, steps, salient = before_stop(said, stop), said.shape[1], most_salient(saliency)  # active: a label is said
-    maps = {"attn_saliency": saliency, "attn_saliency_raw": in_units_of_energy(saliency, output.energy)}
+    active, steps, salient = (
+        sets.before_stop(said, stop),
+        said.shape[1],
+        most_salient(saliency),
+    )  # active: a label is said
+    low, high = output.energy.flatten(1).aminmax(dim=1)  # (B,): of the energy (B,h,w), which saliency was scaled from
+    raw = low[:, None, None, None] + saliency * (high - low)[:, None, None, None]  # (B,T,h,w)
+    maps = {"attn_saliency": saliency, "attn_saliency_raw": raw}
     for score, each in (maps | _evidence_under_cells(trace, said, batch)).items():
         kept.acts.add_values({score: at_glimpses(each, output.location, active).flatten()})  # (B·T,)
         kept.rivals.add_values("most_salient_glimpse", {score: at_glimpses(each, salient, active).flatten()})
@@ -212,18 +197,14 @@ def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict
     """How often the classifier of single objects names one that is there, and each object that has a box."""
     single, objects = [], []
     for batch in in_batches(data, VALIDATION_BATCH):
-        output = read_objects(model, batch.images, batch.boxes, size)
+        images, boxes = at_size(batch.images, size), boxes_at_size(batch.boxes, batch.images, size)
+        parts = zip(torch.split(images, at_once(images)), torch.split(boxes, at_once(images)))
+        output = cast(MultisetOutput, joined(model.forward_raw(some, single=True, boxes=own) for some, own in parts))
         single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
         right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
         objects.append(right[known])  # (N,)
     told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
     return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
-
-
-def in_units_of_energy(saliency: Tensor, energy: Tensor) -> Tensor:
-    """Saliency (B,T,h,w), which began between 0 and 1, back on the scale of the energy (B,h,w) that it came from."""
-    low, high = energy.flatten(1).aminmax(dim=1)  # (B,)
-    return low[:, None, None, None] + saliency * (high - low)[:, None, None, None]
 
 
 def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
@@ -244,15 +225,7 @@ def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBa
 def glimpse_edits(
     model: HsalModel, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, size: Size
 ) -> EditScores:
-    """What becomes of one label of each scene.
-
-    Args:
-        model: in eval mode.
-        output: of the unedited pass over the batch.
-        trace: of the same, placed on the pictures.
-        batch: generated scenes.
-        size: (height, width) of the network input.
-    """
+    """What becomes of one label of each generated scene; ``output`` and ``trace`` are those of the unedited pass."""
     scores, layout, said = EditScores(), cast(GlyphLayout, batch.layout), output.said  # said: (B,T)
     rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
     if not len(rows):
@@ -277,8 +250,7 @@ def glimpse_edits(
         return torch.where(cells.are_enough, changed.double(), torch.nan).cpu()  # (n,)
 
     def lost(words: Tensor) -> Tensor:
-        is_read = ((words == label[:, None]) & before_stop(words, model.stop)).any(1)  # (n,)
-        return when_enough(~is_read)
+        return when_enough(~((words == label[:, None]) & sets.before_stop(words, model.stop)).any(1))  # (n,)
 
     found: dict[str, dict[str, Tensor]] = {"all": {}, "label at its step": {}}
     edited = edited_weights(at_steps(look, rows, step), cells)
@@ -302,7 +274,7 @@ def glimpse_edits(
 
 def _chosen_labels(said: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, steps and objects (n,) of one label of each scene that is there once and was read once."""
-    active = before_stop(said, stop)  # (B,T)
+    active = sets.before_stop(said, stop)  # (B,T)
     same = (said[:, :, None] == batch.labels[:, None]) & active[:, :, None] & batch.present[:, None]  # (B,T,M)
     once = same & (same.sum(1, keepdim=True) == 1) & (same.sum(2, keepdim=True) == 1)  # (B,T,M)
     chance = torch.rand(once.shape, generator=torch.Generator().manual_seed(0)).to(once.device)

@@ -13,7 +13,7 @@ so that the empty multiset can be answered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
@@ -26,11 +26,12 @@ from saccade.config import Weight, Within, from_dict
 from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.errors import ConfigError
+from saccade.families.multiset import scores as multiset_scores
 from saccade.families.multiset.data import (
     ALONE,
     DIGITS,
-    PROTOCOLS,
     SCENES,
+    SIZES,
     MultisetDataConfig,
     MultisetFiles,
     MultisetScenes,
@@ -39,40 +40,18 @@ from saccade.families.multiset.data import (
     boxes_at_size,
 )
 from saccade.families.multiset.readers import MULTISET_READERS
-from saccade.families.multiset.scores import (
-    VALIDATION_BATCH,
-    MultisetScoring,
-    add_answers,
-    add_glimpses,
-    answer_scores,
-    objects_named,
-    read_all,
-    saliency_at_glimpses,
-)
 from saccade.geometry import Size
-from saccade.losses.hsal import hsal_expected_loss, hsal_loss
-from saccade.losses.multiset import (
-    LookedRewards,
-    count_loss,
-    list_rewards,
-    looked_rewards,
-    multiset_loss,
-    multiset_rewards,
-    object_loss,
-    sequence_cross_entropy,
-    single_object_loss,
-)
+from saccade.losses import multiset as multiset_losses
 from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
-from saccade.tasks.evaluate import Kept
-from saccade.tasks.forward_passes import answers_of
+from saccade.tasks.evaluate import Kept, answers_of
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
 from saccade.trace import MultisetOutput, Output
 
-OBJECTS = "objects"  # the material of a phase that learns single objects
+OBJECTS = "objects"  # the data of a phase that learns single objects
 ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")  # what validation tells of the answers
 
 
@@ -149,13 +128,8 @@ OF_OBJECTS = ("single_object", "each_object")  # losses that single objects teac
 class MultisetTask(PictureTask):
     """Trains one model that reads multisets.
 
-    Args:
-        model: name of the model, as its family declares it.
-        model_config: settings of the model; ``classes`` and ``most`` come from the data, as does ``input_size`` unless
-            it is given: pictures are then resized to it.
-        data: settings of :class:`MultisetDataConfig`.
-        protocol: the recipe's name for its splits; kept with the model.
-        seed: of the weights, of the order of training pictures and labels, and of fresh training scenes.
+    The settings ``classes`` and ``most`` of the model come from the data, as does ``input_size`` unless it is given:
+    pictures are then resized to it.
     """
 
     name = "multiset"
@@ -164,7 +138,7 @@ class MultisetTask(PictureTask):
     model_description = "says by itself what it sees"
     readers = MULTISET_READERS
     losses = LOSSES
-    scores = MultisetScoring
+    scores = multiset_scores.MultisetScoring
     learned_columns = ("labels", "boxes", "crop")
     data_choices = ("default", OBJECTS)
 
@@ -178,7 +152,7 @@ class MultisetTask(PictureTask):
     @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> MultisetDataConfig:
         """The protocol of a recipe counts where it says how many scenes there are."""
-        finite = {"protocol": protocol} if settings.get("name") in SCENES and protocol in PROTOCOLS else {}
+        finite = {"protocol": protocol} if settings.get("name") in SCENES and protocol in SIZES else {}
         return from_dict(MultisetDataConfig, {**settings, **finite}, where="data")
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
@@ -279,52 +253,48 @@ class MultisetTask(PictureTask):
         labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
         match loss:
             case SingleObject():
-                return single_object_loss(output.single_logits, mixed)
+                return multiset_losses.single_object_loss(output.single_logits, mixed)
             case EachObject():
-                alone = single_object_loss(output.single_logits, mixed)
-                own = object_loss(output.object_logits, labels, batch["boxes"])
+                alone = multiset_losses.single_object_loss(output.single_logits, mixed)
+                own = multiset_losses.object_loss(output.object_logits, labels, batch["boxes"])
                 return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
             case Counts():
-                return {"loss": count_loss(output.count_logits, labels)}
+                return {"loss": multiset_losses.count_loss(output.count_logits, labels)}
             case Reinforce():
                 options: dict[str, Any] = {
-                    "rewards": list_rewards if self.is_list else multiset_rewards,
+                    "rewards": multiset_losses.list_rewards if self.is_list else multiset_losses.multiset_rewards,
                     "entropy_weight": loss.entropy,
-                    "looked": self._looked(output, batch, loss.elsewhere),
                 }
+                if loss.elsewhere != 1:
+                    boxes = boxes_at_size(batch["boxes"], batch["images"], self.size)  # (B,M,4)
+                    options["looked"] = multiset_losses.looked_rewards(
+                        output.said,
+                        output.location,
+                        labels,
+                        cast(MultisetModel, self.model).cells_in(boxes),  # (B,M,h,w)
+                        classes=output.logits.shape[-1],
+                        elsewhere=loss.elsewhere,
+                    )
                 if isinstance(loss, ReinforceExpected):
-                    found = hsal_expected_loss(output, labels, log_glimpses=loss.log_glimpses, **options)
+                    found = multiset_losses.hsal_expected_loss(
+                        output, labels, log_glimpses=loss.log_glimpses, **options
+                    )
                 else:
-                    found = hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **options)
+                    found = multiset_losses.hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **options)
             case MultisetLoss():
-                found = {"loss": multiset_loss(output.logits, output.said, labels)}
+                found = {"loss": multiset_losses.multiset_loss(output.logits, output.said, labels)}
             case CrossEntropy():
-                found = {"loss": sequence_cross_entropy(output.logits, mixed)}
+                found = {"loss": multiset_losses.sequence_cross_entropy(output.logits, mixed)}
             case CrossEntropyOrdered():
-                found = {"loss": sequence_cross_entropy(output.logits, labels)}
-        return found | {"attn_saliency": saliency_at_glimpses(output, labels)}
-
-    def _looked(self, output: MultisetOutput, batch: Batch, elsewhere: float) -> LookedRewards | None:
-        """The rewards of saying what is looked at; None where they are the published ones."""
-        if elsewhere == 1:
-            return None
-        model = cast(MultisetModel, self.model)
-        inside = model.cells_in(boxes_at_size(batch["boxes"], batch["images"], self.size))  # (B,M,h,w)
-        return looked_rewards(
-            output.said,
-            output.location,
-            batch["labels"],
-            inside,
-            classes=output.logits.shape[-1],
-            elsewhere=elsewhere,
-        )
+                found = {"loss": multiset_losses.sequence_cross_entropy(output.logits, labels)}
+        return found | {"attn_saliency": multiset_scores.saliency_at_glimpses(output, labels)}
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells; of glimpses only where some were made for a label."""
-        places = ("glimpse_in_evidence", "glimpse_on_label") if self._has_boxes("val") else ()
+        has_boxes = self._has_boxes("val")
+        places = ("glimpse_in_evidence", "glimpse_on_label") if has_boxes else ()
         glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)
-        objects = ("object_accuracy",) if self._has_boxes("val") else ()
-        return (*ANSWERS, *glimpses, "single_accuracy", *objects)
+        return (*ANSWERS, *glimpses, "single_accuracy", *(("object_accuracy",) if has_boxes else ()))
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -334,30 +304,28 @@ class MultisetTask(PictureTask):
         """
         reader = cast(MultisetModel, model)
         kept, stop = Kept(), len(self.answers)
-        for batch in in_batches(self.split("val"), VALIDATION_BATCH):
-            output, trace = read_all(reader, batch.images, self.size)
-            add_answers(kept, answers_of(trace), batch, stop, self.is_list)
-            add_glimpses(kept, output, trace, batch, stop)
-        measured = answer_scores(kept.columns["said"], kept.columns["truth"]) | kept.answers.means()
+        for batch in in_batches(self.split("val"), multiset_scores.VALIDATION_BATCH):
+            output, trace = multiset_scores.read_all(reader, batch.images, self.size)
+            multiset_scores.add_answers(kept, answers_of(trace), batch, stop, self.is_list)
+            multiset_scores.add_glimpses(kept, output, trace, batch, stop)
+        measured = multiset_scores.answer_scores(kept.columns["said"], kept.columns["truth"]) | kept.answers.means()
         told = {name: measured[name] for name in ANSWERS if name in measured}
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        return {**told, **only_defined(kept.acts.means()), **objects_named(reader, alone, self.size)}
+        return {**told, **only_defined(kept.acts.means()), **multiset_scores.objects_named(reader, alone, self.size)}
 
 
 def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
-    """The answer to each example, from logits (B,T,K+1) and what was said (B,T)."""
-    said = cast(Tensor, output.trace.answer)
-    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0]  # (B,T)
-    return [_multiset(ids, share, facts.answers) for ids, share in zip(said.cpu(), shares.cpu())]
-
-
-def _multiset(said: Tensor, shares: Tensor, words: Sequence[str]) -> Answer:
-    """The labels up to the first stop (id K), from ids (T,) and their probabilities (T,).
+    """The answer to each example, from logits (B,T,K+1) and what was said (B,T): the labels up to the first stop, id K.
 
     The confidence is the product of the probabilities of every label and of the stop after them.
     """
-    ids = said.tolist()
-    end = ids.index(len(words)) if len(words) in ids else len(ids)
-    labels = tuple((words[each], float(share)) for each, share in zip(ids[:end], shares))
-    listed = ", ".join(words[each] for each in sorted(ids[:end]))
-    return Answer(f"{{{listed}}}", float(shares[: end + 1].double().prod()), kind="labels", parts=labels)
+    said, words = cast(Tensor, output.trace.answer), facts.answers
+    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0].cpu()  # (B,T)
+    answers = []
+    for ids, share in zip(said.tolist(), shares):
+        end = ids.index(len(words)) if len(words) in ids else len(ids)
+        labels = tuple((words[label], float(each)) for label, each in zip(ids[:end], share))
+        listed = ", ".join(words[label] for label in sorted(ids[:end]))
+        confidence = float(share[: end + 1].double().prod())
+        answers.append(Answer(f"{{{listed}}}", confidence, kind="labels", parts=labels))
+    return answers

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 from saccade.config import Seed
-from saccade.data.causal.truth import CausalFacts
+from saccade.data.causal import CausalFacts
 from saccade.data.causal.writing import causal_batches, write_set
 from saccade.data.examples import SPLITS, Split
 from saccade.data.pictures.labelled import check_request
@@ -19,7 +19,7 @@ from saccade.data.scenes import LICENCE
 from saccade.data.scenes.drawing import COLOURS, Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.scenes.twins import other_background
+from saccade.data.scenes.layout import other_background
 from saccade.families.question.scenes import SceneDataConfig, SceneName
 
 _STREAM = 107  # of scenes, beside those of training, validation and test

@@ -1,4 +1,4 @@
-"""Facts for the live page about question models: how questions begin, the training scenes, and the models it can run.
+"""Facts for the live page about question models: the training scenes, and the models it can run.
 
 The engine (``web/static/js/engine``) computes the small stack of SOFT and HAttNet. Every other model needs ``saccade
 serve``.
@@ -23,12 +23,6 @@ from saccade.web.views import BLOCK, convolution, head, norm, page_facts, scorer
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
 """The models that the engine computes, and what it calls them."""
 _BEHIND: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
-_COLOURS = (*_BEHIND, "cub")  # data whose questions are about colours
-
-
-def prompt(facts: ModelFacts) -> str | None:
-    """How a question begins that the model's queries end; None where its data does not say."""
-    return "What colour is the …" if str(facts.data.get("name")) in _COLOURS else None
 
 
 def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:

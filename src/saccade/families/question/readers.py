@@ -43,7 +43,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Within
-from saccade.data.causal.reading import CausalPicture, read_causal_set
+from saccade.data.causal import CausalPicture, read_causal_set
 from saccade.data.examples import hashed_share
 from saccade.data.tables.cub_files import CubFiles
 from saccade.data.tables.readers import Reader, own_readers

@@ -41,15 +41,21 @@ from saccade.data.examples import Example, Split, first_numbers, seen_masks, to_
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Background, Black, Cornered, Distractors
-from saccade.data.scenes.drawing import COLOURS, Drawing, drawing_of
+from saccade.data.scenes.drawing import COLOURS, Drawing, drawn_as_authors, render
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed, hash_u32, uniform_below
-from saccade.data.scenes.layout import SceneLayout, SceneSpec
+from saccade.data.scenes.layout import (
+    OTHER_COLOUR,
+    TARGET_COLOUR,
+    SceneLayout,
+    SceneSpec,
+    drawn_from,
+    other_colour,
+    other_object,
+)
 from saccade.data.scenes.photographs import photographs_for
-from saccade.data.scenes.render import render
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
-from saccade.data.scenes.twins import OTHER_COLOUR, TARGET_COLOUR, drawn_bits, other_colour, other_object
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 
@@ -163,13 +169,13 @@ class SceneBatch:
 
     def recolour_target(self) -> SceneBatch:
         """The same questions with the digit asked for in another colour, so with another answer."""
-        colour = other_colour(self.layout, self.object, drawn_bits(self.layout, self.object, TARGET_COLOUR))
+        colour = other_colour(self.layout, self.object, self.object, TARGET_COLOUR)
         return replace(self._in(self.layout.recolour(self.object, colour)), label=colour)
 
     def recolour_other(self) -> SceneBatch:
         """The same questions with some other digit in another colour; the answer stays."""
         other = other_object(self.layout, self.object)
-        colour = other_colour(self.layout, other, drawn_bits(self.layout, self.object, OTHER_COLOUR))
+        colour = other_colour(self.layout, other, self.object, OTHER_COLOUR)
         return self._in(self.layout.recolour(other, colour))
 
     def remove_other(self) -> SceneBatch:
@@ -314,15 +320,17 @@ class SceneData:
         """
         config = self.config
 
-        def facts(layout: SceneLayout, scene: int, file: str) -> dict[str, object]:
-            index = int(layout.index[scene])
-            named = {"file": file, "seed": config.seed, "split": self.split, "index": index}
-            material = {"glyphs": self.glyphs.name, "background": self.backgrounds}
+        def facts(layout: SceneLayout, file: str) -> dict[str, object]:
+            as_authors = drawn_as_authors(config.drawing, layout.index)
             return {
-                **named,
-                **material,
-                "drawing": drawing_of(config.drawing, index),
-                "objects": layout[scene : scene + 1].facts()[0],
+                "file": file,
+                "seed": config.seed,
+                "split": self.split,
+                "index": int(layout.index),
+                "glyphs": self.glyphs.name,
+                "background": self.backgrounds,
+                "drawing": "blend" if as_authors is None or not bool(as_authors) else "authors",
+                "objects": layout.facts()[0],
             }
 
         what = f"{config.name} {self.split} ({config.protocol})"
@@ -376,14 +384,11 @@ def _some_absent(batch: SceneBatch, share: float) -> SceneBatch:
 
     Their ``object`` stays that of the question that they replace: nothing in the scene is evidence for them.
     """
-    chosen = drawn_bits(batch.layout, batch.object, _IS_ABSENT).double() / 2**32 < share  # (B,)
+    layout = batch.layout
+    is_chosen, which = (hash_u32(layout.seed, layout.index, batch.object, draw) for draw in (_IS_ABSENT, _WHICH_ABSENT))
     digits = torch.arange(len(SceneData.queries), device=batch.query.device)
-    there = (batch.layout.classes.unsqueeze(-1) == digits) & batch.layout.present.unsqueeze(-1)  # (B,N,10)
-    missing = ~there.any(1)  # (B,10)
-    number = missing.sum(1)  # (B,)
-    bits = drawn_bits(batch.layout, batch.object, _WHICH_ABSENT)
-    wanted = uniform_below(bits, number.clamp(min=1))  # (B,) the how-manieth of them
-    absent = (missing.cumsum(1) <= wanted[:, None]).sum(1)  # (B,)
-    chosen = chosen & (number > 0)  # a scene may have all ten
-    query = torch.where(chosen, absent, batch.query)
+    there = (layout.classes.unsqueeze(-1) == digits) & layout.present.unsqueeze(-1)  # (B,N,10)
+    missing = ~there.any(1)  # (B,10); a scene may have all ten
+    chosen = (is_chosen.double() / 2**32 < share) & missing.any(1)  # (B,)
+    query = torch.where(chosen, drawn_from(missing, which), batch.query)
     return replace(batch, query=query, label=torch.where(chosen, len(COLOURS), batch.label))

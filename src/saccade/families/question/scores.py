@@ -23,7 +23,7 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneBatch, SceneData
-from saccade.families.question.twin_scores import twin_scores
+from saccade.families.question.twins import twin_scores
 from saccade.geometry import Size
 from saccade.metrics.labels import accuracy_by_scale, right_answers
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
@@ -31,10 +31,12 @@ from saccade.metrics.maps.interventions import scores_of_answers
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
-from saccade.tasks.evaluate import Job, Kept, Scoring
-from saccade.tasks.forward_passes import (
+from saccade.tasks.evaluate import (
     BATCH,
     EncodedPictures,
+    Job,
+    Kept,
+    Scoring,
     answers_of,
     at_once,
     distinct,

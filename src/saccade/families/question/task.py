@@ -37,7 +37,7 @@ from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import is_frozen, with_features
 from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
-from saccade.tasks.forward_passes import distinct, in_parts
+from saccade.tasks.evaluate import distinct, in_parts
 from saccade.tasks.picture_task import OverlapTerm, PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput

@@ -1,11 +1,36 @@
-"""Scenes rendered again with one thing changed.
+"""Scenes rendered again with one thing changed: scores of maps there, and of answers when attention is edited.
 
-Every digit of a scene is moved, removed and recoloured in each other colour
-once; all questions about the scene share these twins. For each question, "other" is the digit whose area is most like
-that of the digit asked for, and which can be moved if that one can. Moves are at least as long as a cell of the
-coarsest grid, onto free ground.
+Every digit of a scene is moved, removed and recoloured in each other colour once; all questions about the scene share
+these twins. For each question, "other" is the digit whose area is most like that of the digit asked for, and which can
+be moved if that one can. Moves are at least as long as a cell of the coarsest grid, onto free ground.
 
-Axes: B questions, S scenes, N slots, P digits present in all scenes or pictures, K other colours.
+Maps are scored by :mod:`saccade.metrics.maps.twins`, edits by :mod:`saccade.metrics.maps.edits`. In an edit, the rest
+of the model runs on other weights, or on a crop in another place, and answers again. "all" gives every look its edited
+weights. A look alone is edited in two ways: those after it are computed again from the changed features ("recomputed"),
+or keep the weights of the unedited pass ("frozen"). Gates are not scaled; a softmax keeps its sum
+(:meth:`saccade.looks.Look.edit`). Windows are upright, and those that are moved have the sides of the model's own.
+
+==================  ==================================================  ==============================================
+edit                of weights                                          of a crop
+==================  ==================================================  ==============================================
+``zero_target``     none on the target                                  it lies where nothing of the target is in it
+``zero_random``     none on as many cells elsewhere, drawn at random    elsewhere, the whole target still in it
+``zero_heaviest``   none on as many cells elsewhere, the heaviest
+``keep_target``     on the target alone                                 round it alone, half as large again
+``keep_random``     on as many cells elsewhere alone                    as large, with nothing of the target in it
+``move``            that on the target goes to the other digit;         the same round the other digit
+                    ``right`` is then that digit's colour
+``even``            the mean weight everywhere                          the whole picture
+``permuted``        cells change places at random
+``exchanged``       those of another picture                            that of another picture
+``target_removed``  no edit: the target is taken out of the picture     the same
+``target_alone``    no edit: all but the target is taken out            the same
+==================  ==================================================  ==============================================
+
+An edit that has no such place does not count for its question.
+
+Axes: B questions, S scenes, N slots, P digits present in all scenes or pictures, K other colours, A answers, h and w
+cells.
 """
 
 from __future__ import annotations
@@ -17,18 +42,42 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.backgrounds import Cornered
-from saccade.data.scenes.drawing import COLOURS
+from saccade.data.scenes.drawing import COLOURS, render
 from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.data.scenes.layout import SceneLayout
-from saccade.data.scenes.render import render
-from saccade.data.scenes.twins import Places, free_places
+from saccade.data.scenes.layout import SceneLayout, free_places
 from saccade.families.question.scenes import SceneBatch
-from saccade.metrics.maps.twins import TwinTruth, alike
-from saccade.tasks.forward_passes import distinct
+from saccade.metrics.maps.baselines import Grids, can_exchange, derangement, grids_of
+from saccade.metrics.maps.edits import (
+    ALONE,
+    REMOVED,
+    EditScores,
+    beside,
+    cells_about,
+    cells_on,
+    crop_boxes,
+    edited_weights,
+    grown,
+    mask_boxes,
+    one_by_one,
+    over,
+    round_about,
+)
+from saccade.metrics.maps.interventions import object_effects
+from saccade.metrics.maps.twins import TwinMaps, TwinScores, TwinTruth, alike, foreground
+from saccade.models.base import QueryModel
+from saccade.tasks.evaluate import EncodedPictures, distinct
+from saccade.trace import AttentionTrace
 
 WAYS = len(COLOURS) - 1
 """K: colours that a digit does not have."""
+ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
+"""Edits of a look alone."""
+LEAST = 10
+"""Pixels that a digit moves at least, of a model without a grid."""
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
+_ROUND, _NARROWEST = 1.5, 10.0  # a window round a digit: so much larger than it, and so many pixels at least
+_ASKS = {"cpu": 500}  # answers without maps that are asked for at once
+_ASKS_ELSEWHERE = 10_000
 
 
 class SceneTwins:
@@ -40,8 +89,8 @@ class SceneTwins:
     """
 
     def __init__(self, batch: SceneBatch, least: int) -> None:
-        first, self.scene = distinct(batch.scene)  # (S,), (B,)
-        self.batch = batch
+        first, self.scene = distinct(batch.picture)  # (S,), (B,)
+        self.batch, self.target = batch, batch.object
         self.layout: SceneLayout = batch.layout[first]
         """The unchanged scenes (S)."""
         self.images = batch.images[first]
@@ -53,18 +102,15 @@ class SceneTwins:
         """(S,N): which of the P each digit is; -1 where there is none."""
         self.numbers[scene, obj] = torch.arange(len(obj), device=obj.device)
         each = self.layout[scene]  # P scenes, one for each digit
-        free = free_places(self.layout, least=least)  # (S,N)
-        is_free = free.found[scene, obj]  # (P,)
-        self.places = Places(
-            torch.where(is_free, free.x[scene, obj], self.layout.x[scene, obj]),
-            torch.where(is_free, free.y[scene, obj], self.layout.y[scene, obj]),
-            is_free,
-        )
-        """(P,) each: where a digit is moved to; where it lies now if no free place was found."""
-        moved = replace(each.move(obj, self.places.x, self.places.y), may_overlap=False)  # the ground is free
-        self.moved_masks = moved.mask_of(obj)
+        places = free_places(self.layout, least=least)
+        self.is_free = places.found
+        """(S,N) bool: a free place was found for the digit; one without stays where it lies."""
+        x, y = (torch.where(places.found, new, old) for new, old in zip(places, (self.layout.x, self.layout.y)))
+        self.moved_scenes = replace(each.move(obj, x[scene, obj], y[scene, obj]), may_overlap=False)
+        """(P): in each one digit was moved; the ground is free."""
+        self.moved_masks = self.moved_scenes.mask_of(obj)
         """(P,H,W) bool: each digit where it was moved to."""
-        self.moved, self.removed = drawn(moved), drawn(each.remove(obj))
+        self.moved, self.removed = drawn(self.moved_scenes), drawn(each.remove(obj))
         """(P,3,H,W) each."""
         steps = torch.arange(1, len(COLOURS), device=obj.device)  # (K,)
         colours = (each.colour.gather(1, obj[:, None]) + steps) % len(COLOURS)  # (P,K)
@@ -81,19 +127,17 @@ class SceneTwins:
             pictures = [drawn(replace(self.layout, spec=spec)) for spec in specs]
             self.patch_recoloured = torch.stack(pictures, 1).flatten(0, 1)
             """(S·K,3,H,W): the patch in each other colour, scene by scene."""
-        self.target = batch.object
-        """(B,) slot of the digit asked for."""
-        self.other = self._likest()
-        """(B,) slot of another one."""
+        area = self.masks.sum(dim=(-2, -1)).float().clamp(min=1).log()[self.scene]  # (B,N)
+        apart = (area - area.gather(1, self.target[:, None])).abs()  # (B,N)
+        movable = self.is_free[self.scene]  # (B,N)
+        stays = ~movable & movable.gather(1, self.target[:, None])  # (B,N)
+        candidates = self.layout.present[self.scene].scatter(1, self.target[:, None], False)  # (B,N)
+        self.other = (apart + 100.0 * stays).masked_fill(~candidates, torch.inf).argmin(1)
+        """(B,) slot of the digit whose area is most like that of the target; of those that move, if it moves."""
 
     def number(self, obj: Tensor) -> Tensor:
         """(B,): which of the P digits the slot ``obj`` (B,) of each question's scene is."""
         return self.numbers[self.scene, obj]
-
-    def some_colour(self, obj: Tensor) -> Tensor:
-        """(B,): which of the pictures ``recoloured`` has slot ``obj`` (B,) in a colour that the scene's hash picks."""
-        bits = hash_u32(self.layout.seed, self.batch.scene, obj, _COLOUR)
-        return self.number(obj) * WAYS + uniform_below(bits, WAYS)
 
     def objects(self) -> Tensor:
         """(B,N,H,W) bool: all that can have an effect on each question: the digits, and last a planted patch."""
@@ -102,28 +146,186 @@ class SceneTwins:
 
     def truth(self) -> TwinTruth:
         """Where things are, for each question."""
-        target, other = self.number(self.target), self.number(self.other)  # (B,)
-        masks = [self.masks[self.scene, slot] for slot in (self.target, self.other)]  # (B,H,W) each
+        target, other = (self.masks[self.scene, slot] for slot in (self.target, self.other))  # (B,H,W) each
         return TwinTruth(
-            target=masks[0],
-            other=masks[1],
-            target_new=self.moved_masks[target],
-            other_new=self.moved_masks[other],
-            has_moved=self.places.found[target] & self.places.found[other],
-            is_alike=alike(*masks),
+            target=target,
+            other=other,
+            target_new=self.moved_masks[self.number(self.target)],
+            other_new=self.moved_masks[self.number(self.other)],
+            has_moved=self.is_free[self.scene, self.target] & self.is_free[self.scene, self.other],
+            is_alike=alike(target, other),
         )
-
-    def _likest(self) -> Tensor:
-        """(B,) the slot of the digit whose area is most like that of the target; of those that move, if it moves."""
-        area = self.masks.sum(dim=(-2, -1)).float().clamp(min=1).log()[self.scene]  # (B,N)
-        apart = (area - area.gather(1, self.target[:, None])).abs()  # (B,N)
-        movable = torch.zeros_like(self.layout.present)
-        movable[self.layout.present] = self.places.found
-        stays = ~movable[self.scene] & movable[self.scene].gather(1, self.target[:, None])  # (B,N)
-        others = self.layout.present[self.scene].scatter(1, self.target[:, None], False)  # (B,N)
-        return (apart + 100.0 * stays).masked_fill(~others, torch.inf).argmin(1)
 
 
 def drawn(layout: SceneLayout) -> Tensor:
     """The pictures (P,3,H,W) of scenes, in 0..1."""
     return as_float(render(layout))
+
+
+def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> TwinScores:
+    """Every score of the model's maps under intervention, for the questions of a batch.
+
+    Args:
+        model: in eval mode.
+        batch: the questions; several about one scene follow one another.
+        edits: whether its attention is edited too, if it can be given any; some 40 forward passes a question.
+    """
+    size = (batch.images.shape[-2], batch.images.shape[-1])
+    first, scene = distinct(batch.picture)  # (S,), (B,)
+    seen = EncodedPictures(model, batch.images[first])
+    raw = seen.ask(batch.query, scene)
+    trace = model.wrap(raw, size).trace
+    grids = grids_of(trace, size)
+    twins = SceneTwins(batch, coarsest_cell(grids))
+    changed = (twins.moved, twins.removed, twins.recoloured)
+    moved, removed, recoloured = (EncodedPictures(model, images) for images in changed)
+    query, target, other = batch.query, twins.number(twins.target), twins.number(twins.other)  # (B,) each
+    other_query = batch.layout.classes.gather(1, twins.other[:, None]).squeeze(1)  # (B,)
+    colour = uniform_below(hash_u32(batch.layout.seed, batch.picture, twins.other, _COLOUR), WAYS)  # (B,)
+    asked = {
+        "other_question": (seen, scene, other_query),
+        "target_moved": (moved, target, query),
+        "target_removed": (removed, target, query),
+        "other_moved": (moved, other, query),
+        "other_removed": (removed, other, query),
+        "other_recoloured": (recoloured, other * WAYS + colour, query),
+    }
+    maps = {"first": trace.image_map("total")}  # (B,H,W) each
+    bright = {"first": foreground(batch.images)}
+    for name, (pictures, which, question) in asked.items():
+        maps[name] = model.wrap(pictures.ask(question, which), size).trace.image_map("total")
+        bright[name] = foreground(pictures.images[which])
+    effects = effects_on(model, twins, recoloured, model.probabilities(raw.logits))
+    scores, places = TwinScores(), (twins.truth(), twins.objects())
+    scores.add(TwinMaps(**maps), *places, effects, batch.picture, bright=TwinMaps(**bright), grids=grids)
+    if edits:
+        scores.edits.join(edit_scores(twins, trace, seen, removed))
+    return scores
+
+
+def coarsest_cell(grids: Grids | None) -> int:
+    """Pixels from one cell of the coarsest grid to the next, rounded up; :data:`LEAST` of a model without a grid."""
+    if grids is None:
+        return LEAST
+    steps = [frame[..., [0, 1], [0, 1]].abs().max() for frame, _ in grids.grids]
+    return max(1, int(torch.stack(steps).max().ceil()))
+
+
+def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures, before: Tensor) -> Tensor:
+    """The effect (B,N) of each of :meth:`SceneTwins.objects` on the answers, which were ``before`` (B,A)."""
+    present = twins.layout.present[twins.scene]  # (B,N)
+    question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)
+    number = twins.numbers[twins.scene[question], obj]  # (Q,)
+    ways = torch.arange(WAYS, device=obj.device)  # (K,)
+    picture = (number[:, None] * WAYS + ways).flatten()  # (Q·K,)
+    query = twins.batch.query[question].repeat_interleave(WAYS)  # (Q·K,)
+    at_once = _ASKS.get(query.device.type, _ASKS_ELSEWHERE)
+    parts = zip(torch.split(query, at_once), torch.split(picture, at_once))
+    logits = torch.cat([recoloured.ask(*part).logits for part in parts])  # (Q·K,A)
+    after = before.new_zeros(*present.shape, WAYS, before.shape[-1])  # (B,N,K,A)
+    after[question, obj] = model.probabilities(logits).view(-1, WAYS, before.shape[-1])
+    effects = object_effects(before, after, present)  # (B,N)
+    if twins.patch is None:
+        return effects
+    pictures = (twins.scene[:, None] * WAYS + ways).flatten()  # (B·K,)
+    asked = twins.batch.query.repeat_interleave(WAYS)  # (B·K,)
+    patched = EncodedPictures(model, twins.patch_recoloured).ask(asked, pictures).logits
+    changed = model.probabilities(patched).view(-1, 1, WAYS, before.shape[-1])  # (B,1,K,A)
+    return torch.cat([effects, object_effects(before, changed, torch.ones_like(present[:, :1]))], 1)  # (B,N+1)
+
+
+Answers = dict[str, dict[str, Tensor]]
+"""By which looks were edited, then by edit: ids (B,), −1 where it is not possible."""
+
+
+def edit_scores(
+    twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures, removed: EncodedPictures
+) -> EditScores:
+    """What becomes of answers when attention is edited; empty for a model whose total cannot be given.
+
+    Args:
+        twins: the questions, their scenes and twins.
+        trace: of the unedited pass.
+        seen: the scenes.
+        removed: the same with one digit removed.
+    """
+    scores, batch = EditScores(), twins.batch
+    looks, names = trace.looks_of_total, seen.model.look_names
+    target = torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
+    if len(looks) == 1 and looks[0].kind == "crop" and looks[0].name in names:
+        way = _windows
+    elif looks and all(
+        look.name in names and look.weights is not None and not look.has_steps and look.full is None for look in looks
+    ):
+        way = _weights
+    else:
+        return scores
+    alone = EncodedPictures(seen.model, drawn(replace(batch.layout, present=target)))
+    before, answers, possible = way(twins, trace, seen)
+    answers["all"] |= {  # pictures that are changed in place of attention: what an edit can reach at most
+        REMOVED: removed.ask(batch.query, twins.number(twins.target)).logits.argmax(-1),
+        ALONE: alone.ask(batch.query).logits.argmax(-1),
+    }
+    answers["all"] = {name: torch.where(possible, ids, -1) for name, ids in answers["all"].items()}
+    truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}
+    scores.add(before, batch.label, batch.picture, answers, truths=truth)
+    return scores
+
+
+def _weights(twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
+    """Answers (B,) on the model's own weights, and on edited ones; and where these are possible (B,)."""
+    batch, size = twins.batch, (twins.masks.shape[-2], twins.masks.shape[-1])
+    exchanged = derangement(batch.picture).to(batch.picture.device) if can_exchange(batch.picture) else None  # (B,)
+    on_target, on_other = (twins.masks[twins.scene, slot] for slot in (twins.target, twins.other))  # (B,H,W) each
+    possible = torch.ones(len(batch), dtype=torch.bool, device=batch.picture.device)  # (B,)
+    own: dict[str, Tensor] = {}  # the weights (B,h,w) of each look
+    edited: dict[str, dict[str, Tensor]] = {}  # the same with each edit
+    for look in trace.looks_of_total:
+        own[look.name] = weights = torch.as_tensor(look.weights)
+        frame = trace.frame_on(look, size).to(weights.device)
+        cells = cells_about(on_target, weights, frame)
+        onto = cells_on(on_other, frame, (weights.shape[-2], weights.shape[-1])) & ~cells.target  # (B,h,w)
+        moved = torch.as_tensor(look.edit(cells.target, onto=onto).weights)
+        edited[look.name] = edited_weights(look, cells) | {"move": moved}
+        if exchanged is not None:
+            edited[look.name]["exchanged"] = weights[exchanged]
+        possible &= cells.are_enough
+
+    def answered(attention: dict[str, Tensor]) -> Tensor:
+        return seen.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
+
+    before, names = answered(own), list(own)
+    answers = {"all": {edit: answered({name: edited[name][edit] for name in names}) for edit in edited[names[0]]}}
+    for way, name, kept in one_by_one(own):
+        some = [edit for edit in ONE_LOOK if edit in edited[name]]
+        answers[way] = {edit: answered({**kept, name: edited[name][edit]}) for edit in some}
+    return before, answers, possible
+
+
+def _windows(twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
+    """Answers (B,) to the model's own crop, and to crops in other places."""
+    batch, look, size = twins.batch, trace.looks_of_total[0], (twins.masks.shape[-2], twins.masks.shape[-1])
+    own = crop_boxes(trace.frame_on(look, size), look.grid or size)  # (B,4)
+    target, other = (mask_boxes(twins.masks[twins.scene, slot]) for slot in (twins.target, twins.other))  # (B,4)
+    sides = grown(target, _ROUND, _NARROWEST)  # (B,2)
+    always = torch.ones(len(own), dtype=torch.bool, device=own.device)  # (B,)
+    whole = torch.tensor([0.0, 0.0, size[1], size[0]], dtype=torch.float64, device=own.device)
+    near = round_about(target, sides, size)
+    edits: dict[str, tuple[Tensor, Tensor]] = {
+        "zero_target": beside(own, target, size),
+        "zero_random": over(own, target, size),
+        "keep_target": (near, always),
+        "keep_random": beside(near, target, size, seed=1),
+        "move": (round_about(other, grown(other, _ROUND, _NARROWEST), size), always),
+        "even": (whole.expand_as(own), always),
+    }
+    if can_exchange(batch.picture):
+        edits["exchanged"] = (own[derangement(batch.picture).to(own.device)], always)
+
+    def answered(boxes: Tensor) -> Tensor:
+        given = look.aim(boxes).as_given()
+        return seen.ask(batch.query, twins.scene, attention=given).logits.argmax(-1)  # (B,)
+
+    before = seen.ask(batch.query, twins.scene).logits.argmax(-1)
+    answers = {name: torch.where(possible, answered(boxes), -1) for name, (boxes, possible) in edits.items()}
+    return before, {"all": answers}, always

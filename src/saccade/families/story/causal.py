@@ -1,4 +1,8 @@
-"""Causal tests of models of stories: the story is changed and asked again; answer and weights are read both times.
+"""Causal tests of models of stories: a story, or the weights of its hops, are changed and the model is asked again.
+
+**The story is changed.** Answer and weights are read before and after. The rules of
+:mod:`saccade.families.story.world` compute the answer of a changed story from its sentences; they are trusted for a
+question only if they also find its answer before the change.
 
 =====================  =========================================================================================
 a supporting fact is removed
@@ -18,24 +22,59 @@ two names are exchanged in story, question and answer
 =====================  =========================================================================================
 
 ``weight_follow``, ``weights_hold`` and ``swap_weights_hold`` have rivals: maps that need no model, made for the story
-before and after the same change. Weights that hold say nothing by themselves, as those of a constant map hold too; they
-count beside weights that follow.
+before and after the same change. Weights that hold say nothing by themselves, as those of a constant map hold too.
+
+**The weights are edited**, those of hops or passes on sentences: does the answer depend on the supporting facts?
+
+==================  ====================================================================================
+``zero_target``     no weight on the supporting facts
+``zero_random``     no weight on as many other sentences, drawn at random
+``zero_heaviest``   no weight on as many other sentences, the heaviest ones of each look
+``keep_target``     weight on the supporting facts alone
+``keep_random``     weight on as many other sentences alone
+``even``            the mean weight on every sentence
+``permuted``        sentences change places at random
+``target_removed``  no edit: the supporting facts are taken out of the story
+``target_alone``    no edit: everything but the supporting facts is taken out of the story
+==================  ====================================================================================
+
+"all" edits every look. A look alone is edited in two ways: those after it are computed again ("recomputed"), or keep
+the weights of the unedited pass ("frozen"). A softmax keeps its sum, gates are not scaled
+(:meth:`saccade.looks.Look.edit`). Weight on no sentence is left alone: a model that ends when the end-of-passes fact is
+the heaviest may end sooner after an edit. A question without a supporting fact in memory, or with fewer other sentences
+than facts, does not count.
+
+Axes: N questions, B changed ones, S slots, S' slots of the look, A words of an answer.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.story import sentence_scores
-from saccade.families.story.edits import TRIES, Edit, exchanged, names_in, pairs_of_names, removed, rules_know
-from saccade.families.story.sentence_scores import SentenceWeights, batch_of, respond, rival_maps, said
 from saccade.families.story.stories import StoryExample, words_of
+from saccade.families.story.tensors import (
+    SentenceWeights,
+    batch_of,
+    respond,
+    rival_maps,
+    said,
+    sentence_weights,
+    supporting_slots,
+)
+from saccade.families.story.world import derive
+from saccade.families.story.world.state import LINKS, TIMES
+from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_among, edited_weights, one_by_one
 from saccade.metrics.slots import moved_to, weights_hold
+from saccade.models.base import Given
 from saccade.models.story import StoryModel
 
 OF_MAPS = ("weight_follow", "weights_hold", "swap_weights_hold")
@@ -44,6 +83,88 @@ SCORES = (
     "causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", "causal_hold",
     "weights_hold", "swap_follow", "swap_hold", "swap_weights_hold",
 )  # fmt: skip
+OPENERS = frozenset({"the", "a", "an", "he", "she", "they", "it", "in", "if"}) | {
+    word for phrase in (*LINKS, *TIMES) for word in phrase.split()
+}
+"""Words that open a sentence and are no names."""
+TRIES = 8
+"""Sentences, or pairs of names, that are tried until one changes the story as wanted."""
+
+
+class Edit(NamedTuple):
+    """A changed story."""
+
+    asked: StoryExample
+    kept: tuple[int, ...]
+    """For each sentence, its index in the story as it was."""
+    truth: str | None
+    """The answer, by the rules; None where they give none."""
+    facts: tuple[int, ...]
+    """Indices of the sentences that this follows from."""
+    names: tuple[str, str] | tuple[()] = ()
+    """Two names that were exchanged."""
+
+
+def _edit(asked: StoryExample, kept: tuple[int, ...]) -> Edit:
+    """The story with these of its sentences."""
+    sentences = tuple(asked.sentences[number] for number in kept)
+    supporting = tuple(kept.index(number) for number in asked.supporting if number in kept)
+    truth, facts = derive(sentences, asked.question) or (None, ())
+    return Edit(replace(asked, sentences=sentences, supporting=supporting), kept, truth, facts)
+
+
+def rules_know(asked: StoryExample) -> bool:
+    """Whether the rules find the answer of ``asked``."""
+    known = derive(asked.sentences, asked.question)
+    return known is not None and known.answer == asked.answer.lower()
+
+
+def removed(asked: StoryExample, place: int) -> Edit:
+    """The story without sentence ``place``."""
+    return _edit(asked, tuple(number for number in range(len(asked.sentences)) if number != place))
+
+
+def names_in(asked: Collection[StoryExample], words: Collection[str]) -> frozenset[str]:
+    """Names among ``words``: what opens a sentence with a capital letter and is never written small in one."""
+    first, small = set(), set()
+    for sentence in {text for each in asked for text in each.sentences}:
+        raw = [word.strip(".,?!") for word in sentence.split()]
+        first |= {word.lower() for word in raw[:1] if word[:1].isupper()}
+        small |= {word for word in raw if word[:1].islower()}
+    return frozenset((first - small - OPENERS) & set(words))
+
+
+def exchanged(asked: StoryExample, one: str, two: str) -> Edit:
+    """The story, question and answer with two names exchanged."""
+    pair = {one: two, two: one}
+    either = re.compile(rf"\b({re.escape(one)}|{re.escape(two)})\b", re.IGNORECASE)
+
+    def other(match: re.Match[str]) -> str:
+        name = pair[match[0].lower()]
+        return name.capitalize() if match[0][0].isupper() else name
+
+    changed = partial(either.sub, other)
+    sentences = tuple(map(changed, asked.sentences))
+    new = replace(asked, sentences=sentences, question=changed(asked.question), answer=changed(asked.answer))
+    return _edit(new, tuple(range(len(sentences))))._replace(names=(one, two))
+
+
+def pairs_of_names(asked: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
+    """Pairs to exchange, in a drawn order: a name that the question or a supporting fact has, and another.
+
+    The other one is in the story if any is. Pairs with the name that is the answer come first.
+    """
+    told = _words_in(asked.sentences) & set(names)
+    central = sorted(_words_in([asked.question, *(asked.sentences[at] for at in asked.supporting)]) & set(names))
+    pairs = [(one, two) for one in central for two in sorted(told or names) if one != two]
+    pairs = pairs or [(one, two) for one in central for two in sorted(names) if one != two]
+    draw.shuffle(pairs)
+    pairs.sort(key=lambda pair: not set(pair) & set(words_of(asked.answer)))
+    return pairs[:TRIES]
+
+
+def _words_in(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in words_of(text)}
 
 
 class Asking(NamedTuple):
@@ -51,10 +172,8 @@ class Asking(NamedTuple):
 
     answers: Tensor
     """Ids of the words (N,A)."""
-    seen: SentenceWeights | None
-    """None of a model that does not look."""
-    rivals: dict[str, SentenceWeights]
-    """Maps that need no model; none beside a model that does not look."""
+    maps: dict[str, SentenceWeights]
+    """The model's own under "", and those of its rivals; none of a model that does not look."""
 
 
 class CausalTests:
@@ -77,16 +196,32 @@ class CausalTests:
         self.draw = random.Random(seed)
         self.known = [rules_know(each) for each in asked]
         self.before = self._ask(asked)
-        self.scores = self._undefined(SCORES)
+        undefined = torch.full((len(asked),), torch.nan, dtype=torch.double)  # (N,)
+        self.scores = {score: undefined.clone() for score in SCORES}
         """Every score (N,), NaN for a question that it is not defined for."""
-        self.rivals = {rival: self._undefined(OF_MAPS) for rival in self.before.rivals}
+        rivals = [name for name in self.before.maps if name]
+        self.rivals = {rival: {score: undefined.clone() for score in OF_MAPS} for rival in rivals}
         """By the name of a rival: its scores (N,) of the same changes, where the model has one."""
         self._remove_fact()
         self._remove_other()
         self._exchange_names()
 
-    def _undefined(self, names: Sequence[str]) -> dict[str, Tensor]:
-        return {name: torch.full((len(self.asked),), torch.nan, dtype=torch.double) for name in names}
+    def _ask(self, asked: Sequence[StoryExample]) -> Asking:
+        """What the model says and sees."""
+        if not asked:
+            return Asking(torch.zeros(0, self.answer_words, dtype=torch.long), {})
+        batch = batch_of(self.model, asked, self.words)
+        raw = respond(self.model, batch)
+        seen = sentence_weights(self.model, raw, batch["story"])
+        return Asking(said(raw).cpu(), {} if seen is None else {"": seen, **rival_maps(batch)})
+
+    def _ask_again(self, edits: Mapping[int, Edit]) -> tuple[Tensor, Asking]:
+        """The numbers (B,) of the questions that were changed, and what is said and seen of them now."""
+        return torch.tensor(list(edits), dtype=torch.long), self._ask([edit.asked for edit in edits.values()])
+
+    def _put(self, score: str, values: Tensor, rows: Tensor, rival: str = "") -> None:
+        """Values (B,) of the questions ``rows`` (B,) become part of a score (N,), of the model or of a rival."""
+        (self.rivals[rival] if rival else self.scores)[score][rows] = values.double()
 
     def _remove_fact(self) -> None:
         """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
@@ -98,43 +233,45 @@ class CausalTests:
             counts = [edit for edit in tried if edit.truth not in (None, asked.answer.lower())]
             if tried:
                 edits[row] = (counts or tried)[0]
-        rows, changed, after = list(edits), list(edits.values()), self._ask([edit.asked for edit in edits.values()])
+        rows, after = self._ask_again(edits)
         other = torch.tensor([self._other_answer(row, edit) for row, edit in edits.items()], dtype=torch.long)
         other = other.view(-1, self.answer_words)  # (B,A), -1 where there is none
         has_other = (other >= 0).all(1)  # (B,)
         differs = (after.answers != self.before.answers[rows]).any(1).double()
         becomes = (after.answers == other).all(1).double()
-        self._put(self.scores, "causal_change", torch.where(has_other, differs, torch.nan), rows)
-        self._put(self.scores, "causal_follow", torch.where(has_other, becomes, torch.nan), rows)
-        self._put(self.scores, "change_rate", differs, rows)
-        if after.seen is None or self.before.seen is None:
-            return
-        kept = self._kept(rows, changed)  # (B,S+1)
+        self._put("causal_change", torch.where(has_other, differs, torch.nan), rows)
+        self._put("causal_follow", torch.where(has_other, becomes, torch.nan), rows)
+        self._put("change_rate", differs, rows)
+        kept = self._kept(edits)  # (B,S+1)
         kept[:, -1] = self.memory  # weight on no sentence is the same place in both
         facts_now, nowhere = torch.zeros_like(kept, dtype=torch.bool), torch.zeros_like(kept, dtype=torch.bool)
         nowhere[:, -1] = True
-        for at, edit in enumerate(changed):
+        for at, edit in enumerate(edits.values()):
             slots = [self._slot(edit.asked, place) for place in edit.facts if bool(has_other[at])]
             facts_now[at, [slot for slot in slots if slot >= 0]] = True
-        is_told = facts_now.any(1)
-
-        def moved(first: SentenceWeights, now: SentenceWeights, where: Tensor) -> Tensor:
-            return moved_to(first.total[rows], now.total, kept, where)
-
-        follows = moved(self.before.seen, after.seen, facts_now)
-        self._put(self.scores, "weight_follow", torch.where(is_told, follows, torch.nan), rows)
-        self._put(self.scores, "weight_to_nothing", moved(self.before.seen, after.seen, nowhere), rows)
-        for name, first in self.before.rivals.items():
-            follows = moved(first, after.rivals[name], facts_now)
-            self._put(self.rivals[name], "weight_follow", torch.where(is_told, follows, torch.nan), rows)
+        for rival, now in after.maps.items():
+            first = self.before.maps[rival].total[rows]  # (B,S+1)
+            follows = torch.where(facts_now.any(1), moved_to(first, now.total, kept, facts_now), torch.nan)
+            self._put("weight_follow", follows, rows, rival)
+            if not rival:
+                self._put("weight_to_nothing", moved_to(first, now.total, kept, nowhere), rows)
 
     def _remove_other(self) -> None:
-        """A sentence that the answer does not need is taken out."""
-        edits = {row: edit for row, asked in enumerate(self.asked) if (edit := self._harmless(row, asked))}
-        rows, after = list(edits), self._ask([edit.asked for edit in edits.values()])
-        same = (after.answers == self.before.answers[rows]).all(1)
-        self._put(self.scores, "causal_hold", same.double(), rows)
-        self._compare("weights_hold", after, edits)
+        """A sentence that the answer does not need is taken out, where that is known and changes no answer."""
+        edits: dict[int, Edit] = {}
+        for row, asked in enumerate(self.asked):
+            if not asked.supporting and not self.known[row]:
+                continue
+            first = max(0, len(asked.sentences) - self.memory)
+            others = [place for place in range(first, len(asked.sentences)) if place not in asked.supporting]
+            self.draw.shuffle(others)
+            for edit in (removed(asked, place) for place in others[:TRIES]):
+                if not self.known[row] or edit.truth == asked.answer.lower():
+                    edits[row] = edit
+                    break
+        rows, after = self._ask_again(edits)
+        self._put("causal_hold", (after.answers == self.before.answers[rows]).all(1), rows)
+        self._compare("weights_hold", after, edits, rows)
 
     def _exchange_names(self) -> None:
         """Two names are exchanged everywhere."""
@@ -146,52 +283,30 @@ class CausalTests:
                 if not self.known[row] or edit.truth == edit.asked.answer.lower():
                     edits[row] = edit
                     break
-        rows, after = list(edits), self._ask([edit.asked for edit in edits.values()])
+        rows, after = self._ask_again(edits)
         before = self.before.answers[rows]  # (B,A)
-        names_of = [[self.numbers[name] for name in edit.names or ()] for edit in edits.values()]
+        names_of = [[self.numbers[name] for name in edit.names] for edit in edits.values()]
         first, second = torch.tensor(names_of, dtype=torch.long).view(-1, 2, 1).unbind(1)  # (B,1) each
         expected = torch.where(before == first, second, torch.where(before == second, first, before))  # (B,A)
         same = (after.answers == expected).all(1)
         follows = same & (before != expected).any(1)
-        of_names = [bool(set(edit.names or ()) & set(words_of(edit.asked.answer))) for edit in edits.values()]
+        of_names = [bool(set(edit.names) & set(words_of(edit.asked.answer))) for edit in edits.values()]
         asks_name = torch.tensor(of_names, dtype=torch.bool)
-        self._put(self.scores, "swap_follow", torch.where(asks_name, follows.double(), torch.nan), rows)
-        self._put(self.scores, "swap_hold", torch.where(asks_name, torch.nan, same.double()), rows)
-        self._compare("swap_weights_hold", after, edits)
+        self._put("swap_follow", torch.where(asks_name, follows.double(), torch.nan), rows)
+        self._put("swap_hold", torch.where(asks_name, torch.nan, same.double()), rows)
+        self._compare("swap_weights_hold", after, edits, rows)
 
-    def _ask(self, asked: Sequence[StoryExample]) -> Asking:
-        """What the model says and sees."""
-        if not asked:
-            return Asking(torch.zeros(0, self.answer_words, dtype=torch.long), None, {})
-        batch = batch_of(self.model, asked, self.words)
-        raw = respond(self.model, batch)
-        seen = sentence_scores.sentence_weights(self.model, raw, batch["story"])
-        return Asking(said(raw).cpu(), seen, {} if seen is None else rival_maps(batch))
-
-    def _compare(self, score: str, after: Asking, edits: Mapping[int, Edit]) -> None:
-        """How much of the weights held, as ``score``; that of the rivals is kept beside it."""
-        if after.seen is None or self.before.seen is None:
-            return
-        rows = list(edits)
-        kept = self._kept(rows, list(edits.values()))
-        own = _hold(self.before.seen, after.seen, rows, kept)
-        self._put(self.scores, score, own, rows)
-        for name, first in self.before.rivals.items():
-            theirs = torch.where(own.isnan(), torch.nan, _hold(first, after.rivals[name], rows, kept))
-            self._put(self.rivals[name], score, theirs, rows)
-
-    def _harmless(self, row: int, asked: StoryExample) -> Edit | None:
-        """The story without a sentence that is no supporting fact, where the answer stays the same by the rules.
-
-        None where neither supporting facts nor rules say which sentences do not matter.
-        """
-        if not asked.supporting and not self.known[row]:
-            return None
-        first = max(0, len(asked.sentences) - self.memory)
-        others = [place for place in range(first, len(asked.sentences)) if place not in asked.supporting]
-        self.draw.shuffle(others)
-        tried = (removed(asked, place) for place in others[:TRIES])
-        return next((edit for edit in tried if not self.known[row] or edit.truth == asked.answer.lower()), None)
+    def _compare(self, score: str, after: Asking, edits: Mapping[int, Edit], rows: Tensor) -> None:
+        """How much of the weights held, mean over the looks; a look counts where it took place both times."""
+        kept, own = self._kept(edits), torch.zeros(len(rows))
+        for rival, now in after.maps.items():
+            first, looks = self.before.maps[rival], list[Tensor]()
+            for name, weights in now.looks.items():
+                both = now.active[name] & first.active[name][rows]
+                looks.append(torch.where(both, weights_hold(first.looks[name][rows], weights, kept), torch.nan))
+            held = torch.stack(looks).nanmean(0)  # (B,)
+            own = own if rival else held
+            self._put(score, torch.where(own.isnan(), torch.nan, held), rows, rival)
 
     def _other_answer(self, row: int, edit: Edit) -> list[int]:
         """Ids (A) of the answer by the rules; -1 where it is none, the old one, or one that the model cannot say."""
@@ -207,26 +322,76 @@ class CausalTests:
         """The slot of a sentence; below 0 for one that the memory dropped."""
         return place - max(0, len(asked.sentences) - self.memory)
 
-    def _kept(self, rows: Sequence[int], edits: Sequence[Edit]) -> Tensor:
+    def _kept(self, edits: Mapping[int, Edit]) -> Tensor:
         """Which slot each slot of the changed stories comes from (B,S+1), −1 for none."""
         kept = torch.full((len(edits), self.memory + 1), -1)
-        for at, (row, edit) in enumerate(zip(rows, edits)):
+        for at, (row, edit) in enumerate(edits.items()):
             for place, source in enumerate(edit.kept):
-                slot = self._slot(edit.asked, place)
-                if slot >= 0 and source >= 0:
+                if (slot := self._slot(edit.asked, place)) >= 0:
                     kept[at, slot] = max(-1, self._slot(self.asked[row], source))
         return kept
 
-    @staticmethod
-    def _put(scores: dict[str, Tensor], name: str, values: Tensor, rows: Sequence[int]) -> None:
-        """Values (B,) of some questions become part of a score (N,)."""
-        scores[name][torch.tensor(rows, dtype=torch.long)] = values.double()
+
+ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")
+"""Edits of a look alone."""
 
 
-def _hold(first: SentenceWeights, seen: SentenceWeights, rows: Sequence[int], kept: Tensor) -> Tensor:
-    """Mean over the looks of how much of their weights held (B,); a look counts where it took place both times."""
-    looks = []
-    for name, after in seen.looks.items():
-        both = seen.active[name] & first.active[name][rows]
-        looks.append(torch.where(both, weights_hold(first.looks[name][rows], after, kept), torch.nan))
-    return torch.stack(looks).nanmean(0)
+@torch.no_grad()
+def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> EditScores:
+    """What becomes of the answers to ``asked``; none where the model has no looks, or no fact is known.
+
+    Args:
+        model: in eval mode.
+        asked: the questions.
+        words: the vocabulary of the model.
+        stories: (N,) id of each question's story.
+    """
+    scores = EditScores()
+    batch = batch_of(model, asked, words)
+    raw = respond(model, batch)
+    present = (batch["story"] != 0).any(-1)  # (N,S)
+    facts = supporting_slots(batch["supporting"], present)  # (N,S)
+    count = facts.sum(1)  # (N,)
+    counts = (count > 0) & (2 * count <= present.sum(1))  # (N,)
+    looks = [look for look in model.looks(raw) if look.name in model.look_names and look.weights is not None]
+    if not looks or not bool(counts.any()):
+        return scores
+    own = {look.name: torch.as_tensor(look.weights) for look in looks}  # (N,S') each
+    chance = torch.rand(facts.shape, generator=torch.Generator().manual_seed(0)).to(facts.device)  # (N,S)
+    edited: dict[str, dict[str, Tensor]] = {}  # the same with each edit
+    for look in looks:
+        beyond = own[look.name].shape[1] - facts.shape[1]  # slots of the look that no sentence has
+        on, there, draw = (F.pad(each, (0, beyond)) for each in (facts, present, chance))  # (N,S')
+        permuted = {"permuted": _permuted(own[look.name], present, chance)}
+        edited[look.name] = edited_weights(look, cells_among(on, there, own[look.name], draw)) | permuted
+    before = said(raw)  # (N,A)
+
+    def changed(attention: Given | None, batch: Mapping[str, Tensor] = batch) -> Tensor:
+        """Whether answers changed: (N,), NaN where a question does not count; on the CPU."""
+        after = said(respond(model, batch, attention))
+        return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()
+
+    edits = next(iter(edited.values()))
+    found = {"all": {edit: changed({name: edited[name][edit] for name in own}) for edit in edits}}
+    for name, keeps in ((REMOVED, False), (ALONE, True)):
+        reduced = [_reduced(each, keeps=keeps) for each in asked]
+        found["all"][name] = changed(None, batch_of(model, reduced, words))
+    for way, name, kept in one_by_one(own):
+        found[way] = {edit: changed({**kept, name: edited[name][edit]}) for edit in ONE_LOOK}
+    scores.add_changes(stories, found)
+    return scores
+
+
+def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
+    """Weights (N,S') whose sentences (N,S) changed places, as ``chance`` (N,S) orders them."""
+    own, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
+    # Not stable: of more than sixteen slots the empty ones change places too, and recorded scores hold that.
+    order = torch.where(present, chance, 2.0).argsort(1)  # (N,S): the sentences in another order, then the rest
+    place = torch.where(present, 0.0, 2.0).argsort(dim=1, stable=True)  # the same slots in their own order
+    return torch.cat([own.scatter(1, place, own.gather(1, order)), rest], 1)
+
+
+def _reduced(asked: StoryExample, *, keeps: bool) -> StoryExample:
+    """The story without its supporting facts, or with ``keeps`` of nothing but these."""
+    kept = [text for place, text in enumerate(asked.sentences) if (place in asked.supporting) == keeps]
+    return replace(asked, sentences=tuple(kept), supporting=())

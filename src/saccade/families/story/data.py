@@ -46,7 +46,7 @@ from saccade.data.tables.readers import split_reference
 from saccade.data.tables.rows import Cells, UnusableRowError, group_and_split, is_blank, jsonl_rows, text_in
 from saccade.errors import DataError
 from saccade.families.story.reading import StoryItem
-from saccade.families.story.stories import StoryExample, cut_sentences, story_words, words_of
+from saccade.families.story.stories import StoryExample, cut_sentences, words_of
 from saccade.families.story.world import TASKS, generate_story
 from saccade.models.facts import ModelFacts
 
@@ -119,14 +119,6 @@ class StorySource:
             raise DataError("; ".join([f"{self.config.name}: no question in split '{split}'", *left_out, *advice]))
         return self._read[split]
 
-    def words(self, *, by_word: bool) -> tuple[str, ...]:
-        """The vocabulary of train and val, the empty word first.
-
-        Args:
-            by_word: only single words; otherwise an answer of several words is one entry too.
-        """
-        return story_words([*self.questions("train"), *self.questions("val")], "split" if by_word else "joined")
-
     def _load(self, split: str) -> Splits:
         config = self.config
         if config.is_generated:
@@ -159,8 +151,13 @@ class AskedQuestions:
         return {"data": self.name.partition(":")[0]}
 
     def shown(self, count: int) -> list[Example]:
-        """The first questions, one of each task in turn."""
-        return [example_of(each) for each in in_turn(self.questions)[:count]]
+        """The first questions, one of each task in turn; the story knows which of its sentences the answer needs."""
+        turns = chain.from_iterable(zip_longest(*by_task(self.questions).values()))
+        shown = []
+        for asked in [each for each in turns if each is not None][:count]:
+            item = StoryItem(asked.sentences, asked.where or "story", supporting=asked.supporting)
+            shown.append(Example(item, asked.answer, (), asked.question))
+        return shown
 
 
 def generated(config: StoryDataConfig, task: int, many: int, first: int = 0, every: int = 1) -> Iterator[StoryExample]:
@@ -338,14 +335,3 @@ def _worded(what: str, text: object) -> str:
     if not isinstance(text, str) or not words_of(text):
         raise UnusableRowError(f"{what} without a word", f"'{str(text)[:40]}'")
     return text
-
-
-def example_of(asked: StoryExample) -> Example:
-    """One question as a person sees it; the story knows which of its sentences the answer needs."""
-    item = StoryItem(asked.sentences, asked.where or "story", supporting=asked.supporting)
-    return Example(item, asked.answer, (), asked.question)
-
-
-def in_turn(asked: Sequence[StoryExample]) -> list[StoryExample]:
-    """The first question of every task, then the second of every task, and so on."""
-    return [each for each in chain.from_iterable(zip_longest(*by_task(asked).values())) if each is not None]

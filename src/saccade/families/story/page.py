@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection
-from dataclasses import dataclass
 
 import torch
 
 from saccade.config import to_dict
 from saccade.errors import ConfigError
 from saccade.families.story.reading import CHARACTERS, SENTENCES
-from saccade.families.story.stories import cut_sentences, words_of
+from saccade.families.story.stories import StoryExample, cut_sentences, words_of
 from saccade.families.story.world import TASKS, generate_story
 from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
@@ -24,15 +23,6 @@ from saccade.web.views import matrix, page_facts
 
 _LONGEST = 12
 """Sentences of a generated example, where its task has one that is so short."""
-
-
-@dataclass(frozen=True)
-class Example:
-    """A story with a question."""
-
-    title: str
-    sentences: tuple[str, ...]
-    question: str
 
 
 _STORIES = {
@@ -50,33 +40,30 @@ _STORIES = {
 """Some words of the last two are not in bAbI: a model of generated stories with ``words: wide`` knows them."""
 
 
-def examples(known: Collection[str]) -> list[Example]:
+def examples(known: Collection[str]) -> list[dict[str, object]]:
     """All examples, those first with the fewest words that are not among the ``known`` ones."""
-    found = []
+    stories = []
     for title, text in _STORIES.items():
         *sentences, question = cut_sentences(text)
-        found.append(Example(title, tuple(sentences), question))
+        stories.append((title, StoryExample(tuple(sentences), question, "")))
+    for task, title in TASKS.items():
+        asked = generate_story(task, 0, 2)  # among those that models are tested on
+        short = [each for each in asked if len(each.sentences) <= _LONGEST]
+        stories.append((f"{task}: {title}", (short or asked[:1])[-1]))
 
-    def unknown(example: Example) -> int:
-        return len({word for text in (*example.sentences, example.question) for word in words_of(text)} - set(known))
+    def unknown(titled: tuple[str, StoryExample]) -> int:
+        texts = (*titled[1].sentences, titled[1].question)
+        return len({word for text in texts for word in words_of(text)} - set(known))
 
-    return sorted([*found, *map(generated, TASKS)], key=unknown)
-
-
-def generated(task: int) -> Example:
-    """A generated story: the longest of its questions that is no longer than an example."""
-    asked = generate_story(task, 0, 2)  # among those that models are tested on
-    chosen = [each for each in asked if len(each.sentences) <= _LONGEST][-1:] or asked[:1]
-    return Example(f"{task}: {TASKS[task]}", chosen[0].sentences, chosen[0].question)
+    return [
+        {"title": title, "sentences": list(asked.sentences), "question": asked.question}
+        for title, asked in sorted(stories, key=unknown)
+    ]
 
 
 def panel_facts(facts: ModelFacts) -> dict[str, object]:
     """What the editor must know of a model: the limits of a story, and stories to begin with."""
-    return {
-        "sentences": SENTENCES,
-        "characters": CHARACTERS,
-        "examples": [to_dict(each) for each in examples(facts.answers)],
-    }
+    return {"sentences": SENTENCES, "characters": CHARACTERS, "examples": examples(facts.answers)}
 
 
 def page_model(predictor: Predictor) -> dict[str, object]:

@@ -23,8 +23,17 @@ from torch import Tensor
 
 from saccade.answer import Answer
 from saccade.errors import DataError
-from saccade.families.reading import InputReader, Prepared, ReadItem
-from saccade.families.responder import Question, Responder, Response, calibrated, ranked, with_raw
+from saccade.families.answering import (
+    InputReader,
+    Prepared,
+    Question,
+    ReadItem,
+    Responder,
+    Response,
+    calibrated,
+    ranked,
+    with_raw,
+)
 from saccade.families.story.stories import facts_and_questions, kept_places, words_of
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
@@ -240,7 +249,7 @@ class StoryResponder(Responder):
         """Word ids (B,Q), 0 after the last word."""
         longest = max(len(query.ids) for query in queries)
         padded = [[*query.ids, *[0] * (longest - len(query.ids))] for query in queries]
-        return torch.tensor(padded, device=self.device)
+        return torch.tensor(padded, device=next(self.model.parameters()).device)
 
     def respond(
         self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None

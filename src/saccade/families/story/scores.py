@@ -1,22 +1,36 @@
 """Scores of models that answer questions about stories: answers by task, looks at supporting facts, causal tests.
 
 A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals resample whole stories.
+
+Questions about one story lie side by side in a file, and the later ones of a story are harder. So neither the first
+questions of a file nor every k-th one are a fair sample: a limit takes whole stories, and keeps the share of each task.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
-from saccade.families.story import sentence_scores
-from saccade.families.story.causal import CausalTests
-from saccade.families.story.edits import weight_edits
-from saccade.families.story.sentence_scores import BATCH, batch_for, is_right, respond, said
+from saccade.families.story.causal import CausalTests, weight_edits
 from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
+from saccade.families.story.tensors import (
+    SentenceWeights,
+    as_tensors,
+    batch_for,
+    is_right,
+    respond,
+    rival_maps,
+    said,
+    sentence_weights,
+    supporting_slots,
+)
+from saccade.metrics import slots
 from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, mean_interval
 from saccade.metrics.result import CountValue, Scores, Summary, only_defined
 from saccade.models.facts import ModelFacts
@@ -43,11 +57,11 @@ def unknown_words(asked: Sequence[StoryExample], words: Sequence[str], *, by_wor
     """
     known = frozenset(words)
     texts = {text for each in asked for text in (*each.sentences, each.question)}
-    found = sorted({word for text in texts for word in words_of(text)} - known)
+    unknown = sorted({word for text in texts for word in words_of(text)} - known)
     form: AnswerForm = "split" if by_word else "joined"
     unanswerable = sum(not known.issuperset(answer_tokens(each.answer, form)) for each in asked)
-    some = f"{', '.join(found[:10])}{' …' if len(found) > 10 else ''}"
-    missing = [f"{len(found)} of the words ({some})"] if found else []
+    some = f"{', '.join(unknown[:10])}{' …' if len(unknown) > 10 else ''}"
+    missing = [f"{len(unknown)} of the words ({some})"] if unknown else []
     missing += [f"a word of {unanswerable:,} answers"] if unanswerable else []
     return f"the model does not know {', nor '.join(missing)}" if missing else ""
 
@@ -57,6 +71,84 @@ def taught_note(facts: ModelFacts) -> str:
     phases = facts.recipe.get("phases", ())
     is_supervised = any((phase.get("loss") or {}).get("name") == "gated" for phase in phases)
     return "; ".join([SUPERVISED] * is_supervised + [LEFT_OUT] * bool(facts.data.get("leave_out", 0)))
+
+
+def story_numbers(asked: Sequence[StoryExample]) -> Tensor:
+    """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
+    is_new = [not each.goes_on(before) for before, each in pairwise(asked)]
+    return torch.tensor([False, *is_new][: len(asked)], dtype=torch.long).cumsum(0)
+
+
+def sample_questions(asked: Sequence[StoryExample], limit: int, seed: int = 0) -> list[StoryExample]:
+    """At most ``limit`` questions, in their order.
+
+    Every task gets its share of them. Within a task, stories are taken in the order of a hash of seed, task and the
+    number of the story. Of the last story that is taken there may be room for some questions only; a hash says which.
+    """
+    if limit >= len(asked):
+        return list(asked)
+    numbers = story_numbers(asked).tolist()
+    places: dict[str, list[int]] = {}
+    for place, each in enumerate(asked):
+        places.setdefault(each.task, []).append(place)
+    exact = {task: limit * len(own) / len(asked) for task, own in places.items()}
+    shares = {task: int(share) for task, share in exact.items()}
+    left = limit - sum(shares.values())
+    for task in sorted(places, key=lambda task: (shares[task] - exact[task], _hash(seed, task)))[:left]:
+        shares[task] += 1
+    kept: list[int] = []
+    for task, own in places.items():
+        keys = {}
+        for number, place in enumerate(own):
+            story = numbers[place] - numbers[own[0]]  # the same whichever tasks are asked beside this one
+            keys[place] = (_hash(seed, task, story), _hash(seed, task, story, number))
+        kept += sorted(own, key=keys.__getitem__)[: shares[task]]
+    return [asked[place] for place in sorted(kept)]
+
+
+def _hash(*parts: object) -> bytes:
+    text = "\n".join(map(str, parts))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+
+
+SCORES = {
+    "support_hit": slots.support_hit, "support_rank": slots.support_rank, "support_mass": slots.support_mass
+}  # fmt: skip
+RANDOM = "random_looks"
+"""The rival with as many looks as the model made, each at one sentence drawn at random."""
+
+
+ScoresOf = dict[str, dict[str, Tensor]]
+
+
+def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ScoresOf, ScoresOf]:
+    """Scores (B,) by the ``supporting`` facts (B,F) of a batch: of all looks together, of each, and of each rival."""
+    facts = supporting_slots(batch["supporting"].cpu(), seen.present)  # (B,S) bool
+    on_sentences = torch.nn.functional.pad(seen.present, (0, 1))  # (B,S+1)
+    elsewhere = "end_mass" if seen.has_end else "empty_mass"
+
+    def rated(weights: Tensor) -> dict[str, Tensor]:
+        return {score: scored(weights[:, :-1], facts, seen.present) for score, scored in SCORES.items()}
+
+    def rated_whole(weights: Tensor) -> dict[str, Tensor]:
+        return rated(weights) | {elsewhere: slots.mass_elsewhere(weights, on_sentences)}
+
+    def found_by(looks: SentenceWeights) -> dict[str, Tensor]:
+        taken = [weights[:, :-1] * looks.active[name].unsqueeze(1) for name, weights in looks.looks.items()]
+        return {"support_found": slots.support_found(taken, facts, seen.present)}
+
+    by_look = {}
+    for name, weights in seen.looks.items():
+        active = seen.active[name]
+        by_look[name] = {score: torch.where(active, value, torch.nan) for score, value in rated_whole(weights).items()}
+        by_look[name] |= {"active": active} if seen.has_end else {}
+    maps = rival_maps(batch)
+    rivals = {name: rated(rival.total) | found_by(rival) for name, rival in maps.items()}
+    rivals[RANDOM] = found_by(seen._replace(looks=dict.fromkeys(seen.looks, maps["uniform"].total)))
+    return rated_whole(seen.total) | found_by(seen), by_look, rivals
+
+
+BATCH = 500
 
 
 @dataclass
@@ -95,11 +187,11 @@ class StoryScoring(Scoring):
         causal: int = CAUSAL,
         seed: int = 0,
     ) -> None:
-        self.asked = asked if limit is None else sentence_scores.sample_questions(asked, limit)
+        self.asked = asked if limit is None else sample_questions(asked, limit)
         self.model, self.words, self.causal, self.seed = model, words, causal, seed
-        self.tensors = sentence_scores.as_tensors(model, self.asked, words)
+        self.tensors = as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
-        self.stories = sentence_scores.story_numbers(self.asked)  # (N,)
+        self.stories = story_numbers(self.asked)  # (N,)
 
     def measure(self, numbers: Tensor, before: int) -> StoryKept:
         """Answers to the questions ``numbers`` (B,), and looks at their sentences."""
@@ -107,11 +199,11 @@ class StoryScoring(Scoring):
         raw = respond(self.model, batch)
         kept.answers.add_values({"accuracy": is_right(said(raw), batch["answer"])})
         kept.columns.append(task=batch["task"].cpu(), story=self.stories[numbers])
-        if (seen := sentence_scores.sentence_weights(self.model, raw, batch["story"])) is not None:
-            scores = sentence_scores.look_scores(seen, batch)
+        if (seen := sentence_weights(self.model, raw, batch["story"])) is not None:
+            total, by_look, rivals = look_scores(seen, batch)
             kept.columns.append(act_picture=self.stories[numbers])
-            kept.acts.add_values(scores.total)
-            for into, by_name in ((kept.by_look, scores.by_look), (kept.rivals, scores.rivals)):
+            kept.acts.add_values(total)
+            for into, by_name in ((kept.by_look, by_look), (kept.rivals, rivals)):
                 for name, values in by_name.items():
                     into.add_values(name, values)
         return kept

@@ -108,12 +108,8 @@ def facts_and_questions(text: str) -> tuple[list[str], list[str]]:
     lines = text.splitlines()
     asked = [" ".join(_NUMBERED.sub("", line.strip(), count=1).split()) for line in lines if "\t" in line.strip()]
     sentences = cut_sentences("\n".join(line for line in lines if "\t" not in line.strip()))
-    asked += [sentence for sentence in sentences if _asks(sentence)]
-    return [sentence for sentence in sentences if not _asks(sentence)], asked
-
-
-def _asks(sentence: str) -> bool:
-    return sentence.rstrip(_CLOSING).endswith("?")
+    questions = [sentence for sentence in sentences if sentence.rstrip(_CLOSING).endswith("?")]
+    return [sentence for sentence in sentences if sentence not in questions], asked + questions
 
 
 def cut_sentences(text: str) -> list[str]:

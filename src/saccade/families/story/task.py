@@ -21,7 +21,7 @@ from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource
 from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
-from saccade.families.story.stories import StoryExample
+from saccade.families.story.stories import StoryExample, story_words
 from saccade.families.story.tensors import StoryTensors, noisy_times, sizes_of
 from saccade.metrics.intervals import Values
 from saccade.models.facts import ModelFacts
@@ -81,33 +81,24 @@ class StoryTask(Task):
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """How many words there are, and how long stories, sentences and answers are at most, come from the data."""
-        kind = model_spec(self.architecture).resolve()
+        kind = model_spec(self.architecture).load()
         self.source = StorySource(self.data_config)
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
-        self.answers = self.source.words(by_word=self.by_word)
         learned = [*self.source.questions("train"), *self.source.questions("val")]
+        self.answers = story_words(learned, "split" if self.by_word else "joined")
         self.sizes = sizes_of(learned, self.data_config.memory)
         most = self.sizes.memory + int(-(-self.data_config.noise * self.sizes.memory // 1))
-        known = {
-            "words": len(self.answers),
-            "memory": self.sizes.memory,
-            "longest": self.sizes.longest,
-            "times": min(self.data_config.memory, most),
-            "answer_words": self.sizes.answer_words,
-        }
+        known = {"words": len(self.answers), "times": min(self.data_config.memory, most), **self.sizes._asdict()}
         if model_config.get("stops"):  # one pass for each supporting fact, and one to end
-            facts = max(len(each.supporting) for each in learned)
-            known["passes"] = min(MAX_PASSES, facts + 1)
+            known["passes"] = min(MAX_PASSES, 1 + max(len(each.supporting) for each in learned))
         own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
         return filled_in(model_config, own, "the data")
 
     def summary(self) -> str:
         """How many questions and words there are."""
         train, val = self.source.questions("train"), self.source.questions("val")
-        if self.source.summary:
-            return self.source.summary
         both = f"{len(train):,} training and {len(val):,} validation questions{_of_tasks(train)}"
-        return f"{both}, {len(self.answers):,} words"
+        return self.source.summary or f"{both}, {len(self.answers):,} words"
 
     def extra_data_parts(self) -> dict[str, Entries]:
         """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
@@ -118,19 +109,20 @@ class StoryTask(Task):
 
     def make_split(self, name: str, /, **changes: Any) -> StoryTensors:
         """One split of the questions, on the device."""
-        asked = self.source.questions(name)
-        return StoryTensors(asked, self.answers, self.sizes, device=self.device, by_word=self.by_word)
+        questions = self.source.questions(name)
+        return StoryTensors(questions, self.answers, self.sizes, device=self.device, by_word=self.by_word)
 
     def checked_loss(self, loss: object, data: str) -> object:
         """``loss``, if the model can be taught by it."""
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
         if isinstance(loss, GatedLoss):
-            name = self.data_config.name
             if not self.model.supports_gate_loss:
                 raise ConfigError(f"loss 'gated': gates of '{self.architecture}' cannot be trained; set gate: softmax")
             if not any(each.supporting for each in self.source.questions("train")):
-                raise ConfigError(f"loss 'gated': {name} names no supporting facts; use the recipe dmn-weak")
+                raise ConfigError(
+                    f"loss 'gated': {self.data_config.name} names no supporting facts; use the recipe dmn-weak"
+                )
         return loss
 
     def forward_options(self, loss: object) -> dict[str, object]:

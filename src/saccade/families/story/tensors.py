@@ -1,31 +1,41 @@
-"""Questions about stories as tensors on a device: what models are trained and scored on.
+"""Questions about stories as tensors on a device, what a model says to them, and where it looks.
 
 Sentences repeat, so each is stored once: a table of word ids (U,J), and for every question the numbers of its
 sentences (N,S), 0 where a slot is empty.
+
+A memory network may look at slots that hold no sentence, a dynamic memory network at an end-of-passes fact. What lies
+on these is put together into one last column: the weights of any model are (B,S+1), with S slots of sentences.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.families.story.stories import StoryExample, answer_tokens, kept_places, words_of
+from saccade.metrics import slots
+from saccade.models.base import Given, attention_kwargs
+from saccade.models.story import StoryModel
+from saccade.trace import ModelOutput, joined
 
 _NOISE, _LEFT_OUT = 0x73746F72, 0x6C656674  # tell these draws apart from all others of a seed
 NOT_KNOWN = -1
 """An answer that the vocabulary lacks: no model can give it. Also the place after the last supporting fact."""
+PART = 50
+"""Stories of like length that a model reads together if it reads from sentence to sentence."""
+RIVALS = ("recency", "uniform", "word_overlap")
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(NamedTuple):
     """Sizes of tensors that hold questions."""
 
     memory: int
-    """S, sentences that are kept: the last so many of a story."""
+    """S: the last so many sentences of a story."""
     longest: int
     """J, words of a sentence or question."""
     answer_words: int
@@ -189,3 +199,131 @@ def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Ten
     drawn = torch.where(time < n, order, most).sort(1).values  # (B,P): the first n of these, the latest first
     back = (n - 1 - torch.arange(slots, device=device)).clamp(min=0)  # (B,S): sentences told after this one
     return drawn.gather(1, back) + 1
+
+
+class SentenceWeights(NamedTuple):
+    """The looks at a batch of stories, on the CPU."""
+
+    looks: dict[str, Tensor]
+    """By the name of the look: weights (B,S+1); slots without a sentence have 0, and the last column their weight."""
+    active: dict[str, Tensor]
+    """By the name of the look: (B,) whether it took place, and did not choose the end of the passes."""
+    present: Tensor
+    """(B,S) which slots hold a sentence."""
+    has_end: bool = False
+    """Whether what lies on no sentence lies on an end-of-passes fact, and not on empty slots."""
+
+    @property
+    def total(self) -> Tensor:
+        """The mean over the looks that took place (B,S+1)."""
+        count = torch.stack(list(self.active.values())).sum(0).clamp(min=1)  # (B,)
+        added = sum(weights * self.active[name].unsqueeze(1) for name, weights in self.looks.items())
+        return torch.as_tensor(added) / count.unsqueeze(1)
+
+
+def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> SentenceWeights | None:
+    """The looks at stories (B,S,J) in a result of ``forward_raw``; None for a model that does not look."""
+    present = (story != 0).any(-1).cpu()  # (B,S)
+    size = present.shape[1]
+    looks, active, has_end = {}, {}, False
+    for look in model.looks(raw):
+        if look.weights is None:
+            continue
+        weights = look.weights.cpu().double()  # (B,S) or, with an end-of-passes fact, (B,S+1)
+        has_end |= weights.shape[1] > size
+        held = weights[:, :size] * present
+        looks[look.name] = torch.cat([held, (weights.sum(1) - held.sum(1)).clamp(min=0).unsqueeze(1)], 1)
+        took_place = torch.ones(len(weights), dtype=torch.bool) if look.active is None else look.active.bool().cpu()
+        chose_end = weights.shape[1] > size and look.norm == "softmax"  # a pass that chooses the end looks no more
+        active[look.name] = took_place & (looks[look.name].argmax(1) < size) if chose_end else took_place
+    return SentenceWeights(looks, active, present, has_end) if looks else None
+
+
+def rival_maps(batch: Mapping[str, Tensor]) -> dict[str, SentenceWeights]:
+    """One look of each rival at the ``story`` (B,S,J) of a batch for its ``query`` (B,Q), with no weight elsewhere."""
+    story, query = batch["story"].cpu(), batch["query"].cpu()
+    present = (story != 0).any(-1)  # (B,S)
+    always = torch.ones(len(present), dtype=torch.bool)
+    maps = zip(RIVALS, (slots.recency(present), slots.uniform(present), slots.word_overlap(story, query)))
+    return {
+        name: SentenceWeights({name: F.pad(weights.nan_to_num(), (0, 1))}, {name: always}, present)
+        for name, weights in maps
+    }
+
+
+def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
+    """Slots (B,S) of the supporting facts that are in memory, from their numbers (B,F), below 0 for none."""
+    places = torch.arange(present.shape[1], device=present.device)
+    return (supporting.unsqueeze(2) == places).any(1) & present
+
+
+def as_tensors(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> StoryTensors:
+    """Questions on the device of the model, in its words."""
+    device = next(model.parameters()).device
+    sizes = sizes_of(asked, int(model.config.memory))
+    return StoryTensors(asked, words, sizes, device=device, by_word=model.answers_word_by_word)
+
+
+def batch_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> dict[str, Tensor]:
+    """All of these questions as one batch of :func:`batch_for`."""
+    return batch_for(model, as_tensors(model, asked, words), torch.arange(len(asked)))
+
+
+def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
+    """Questions ``indices`` (B,), their stories with as many slots as the memory of the model has.
+
+    A model that reads bags of words gets them: every sentence is made into one only once.
+    """
+    batch = tensors.take(indices)
+    empty = int(model.config.memory) - batch["story"].shape[1]
+    batch["story"] = F.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
+    if "bags" in model.training_inputs:
+        batch["bags"] = F.pad(tensors.bags(batch["rows"], model.bags), (0, 0, 0, empty))  # (B,S,W)
+        batch["query_bags"] = tensors.bags(batch["query_row"], model.bags)  # (B,W)
+    return batch
+
+
+def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> ModelOutput:
+    """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
+    if model.slots_include_past and len(batch["story"]) > PART:
+        return _by_length(model, batch, attention)
+    options: dict[str, Any] = {name: batch[name] for name in ("bags", "query_bags") if name in batch}
+    return model.forward_raw(batch["story"], batch["query"], **options, **attention_kwargs(attention))
+
+
+def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> ModelOutput:
+    """The same, stories of like length together and without the slots that they leave empty.
+
+    A model whose facts carry the past reads from sentence to sentence, and empty slots are nothing to it. Stories of
+    task 3 have 4 to 228 sentences, so most of a batch would be empty slots.
+    """
+    story, query = batch["story"], batch["query"]
+    size = story.shape[1]
+    length = ((story != 0).any(-1) * torch.arange(1, size + 1, device=story.device)).amax(1)  # (B,)
+    order = length.argsort()
+    parts = []
+    for chosen in torch.split(order, PART):
+        most = max(1, int(length[chosen[-1]]))
+        given = None if attention is None else {name: each[chosen, : most + 1] for name, each in attention.items()}
+        options: dict[str, Any] = {}
+        if "rows" in model.training_inputs:
+            options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
+        raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **attention_kwargs(given))
+        for act in raw.acts.values():  # the empty slots that were left out: (B,S'+1) → (B,S+1)
+            act.weights = F.pad(act.weights, (0, size - most))
+            act.scores = F.pad(act.scores, (0, size - most), value=-torch.inf)
+        parts.append(raw)
+    return joined(parts)[order.argsort()]
+
+
+def said(raw: ModelOutput) -> Tensor:
+    """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
+    logits = raw.logits
+    return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)
+
+
+def is_right(spoken: Tensor, answer: Tensor) -> Tensor:
+    """Whether the words that were said (B,A) are those of the answer (B,A'): (B,). Word 0 ends an answer."""
+    most = min(spoken.shape[1], answer.shape[1])
+    same = (spoken[:, :most] == answer[:, :most]).all(1)
+    return same & (spoken[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)

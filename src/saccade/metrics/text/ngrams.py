@@ -148,10 +148,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict
 
 
 def bleu_intervals(
-    hypotheses: Sequence[str],
-    references: Sequence[Sequence[str]],
-    *,
-    level: float = 0.95,
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, level: float = 0.95
 ) -> dict[str, Interval]:
     """The scores of :func:`bleu` with intervals, from leaving out one picture at a time; ``length_ratio`` has no ends.
 

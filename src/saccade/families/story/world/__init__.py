@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import facts
-from saccade.families.story.world.lexicon import Draws, Words
 from saccade.families.story.world.people import PLOTS, generate_people
-from saccade.families.story.world.state import Known, State, event_of
+from saccade.families.story.world.state import Draws, Known, State, Words
 
 TASKS = {
     1: "single supporting fact",
@@ -62,7 +62,7 @@ def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> l
     draws = Draws(seed, task, index)
     asked = generate_people(task, draws, words) if task in PLOTS else _OF_FACTS[task](draws)
     where = f"generated, seed {seed}, qa{task}, story {index}"
-    return [StoryExample(one.sentences, one.question, one.answer, one.supporting, f"qa{task}", where) for one in asked]
+    return [replace(one, task=f"qa{task}", where=where) for one in asked]
 
 
 def derive(sentences: Sequence[str], question: str) -> Known | None:
@@ -72,22 +72,10 @@ def derive(sentences: Sequence[str], question: str) -> Known | None:
     Known(answer='den', supporting=(0, 1))
     """
     asked = " ".join(words_of(question))
-    for form, answer in _BY_STATE.items():
+    for form, answer in (_BY_STATE | _BY_FACTS).items():
         if match := re.fullmatch(form, asked):
-            return answer(_state_after(sentences), *match.groups())
-    for form, answer in _BY_FACTS.items():
-        if match := re.fullmatch(form, asked):
-            return answer(sentences, *match.groups())
+            return answer(State(sentences) if form in _BY_STATE else sentences, *match.groups())
     return None
-
-
-def _state_after(sentences: Sequence[str]) -> State:
-    """What is so after all sentences; those that this world does not know change nothing."""
-    state = State()
-    for at, sentence in enumerate(sentences):
-        if event := event_of(sentence):
-            state.update(at, event)
-    return state
 
 
 _BY_STATE: dict[str, Callable[..., Known | None]] = {
@@ -107,7 +95,9 @@ _BY_STATE: dict[str, Callable[..., Known | None]] = {
 """By the form of a question: who answers it from the state and the words in the gaps."""
 _BY_FACTS: dict[str, Callable[..., Known | None]] = {
     r"what is (\S+ of) the (\S+)": facts.what_is_beside,
-    r"what is the (\S+) ((?:north|east|south|west) of)": facts.what_it_is_beside,
+    r"what is the (\S+) ((?:north|east|south|west) of)": lambda told, room, side: facts.what_is_beside(
+        told, facts.OPPOSITE[side], room
+    ),
     r"how do you go from the (\S+) to the (\S+)": facts.way_between,
     r"what is (\S+) afraid of": facts.fear_of,
     r"what colou?r is (\S+)": facts.colour_of,

@@ -11,8 +11,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.world.lexicon import BABI, HOME, Draws
-from saccade.families.story.world.state import Known
+from saccade.families.story.world.state import BABI, ROOMS, Draws, Known
 
 Step = tuple[int, int]
 
@@ -24,7 +23,7 @@ def _matches(form: re.Pattern[str], sentences: Sequence[str]) -> list[tuple[int,
 
 
 class Link(NamedTuple):
-    """Sentence ``at`` tells a step from ``start`` to ``end``."""
+    """A sentence tells a step from ``start`` to ``end``."""
 
     at: int
     start: str
@@ -47,7 +46,7 @@ def _path(links: Sequence[Link], start: str, end: str) -> tuple[Link, ...]:
 _COMPASS: dict[str, Step] = {"north of": (0, 1), "east of": (1, 0), "south of": (0, -1), "west of": (-1, 0)}
 _SIDES: dict[str, Step] = {"above": (0, 1), "below": (0, -1), "to the left of": (-1, 0), "to the right of": (1, 0)}
 _STEPS = _COMPASS | _SIDES
-_OPPOSITE = {
+OPPOSITE = {
     side: other for steps in (_COMPASS, _SIDES) for side, (across, up) in steps.items()
     for other, step in steps.items() if step == (-across, -up)
 }  # fmt: skip
@@ -59,7 +58,7 @@ _RELATION = re.compile(rf"the (.+) is ({'|'.join(_STEPS)}) the (.+)")
 def _relation(first: str, side: str, second: str, *, reverse: bool) -> str:
     """The sentence of a relation, or of its reverse."""
     if reverse:
-        first, side, second = second, _OPPOSITE[side], first
+        first, side, second = second, OPPOSITE[side], first
     return f"The {first} is {side} the {second}."
 
 
@@ -68,7 +67,7 @@ def _relations(sentences: Sequence[str]) -> list[Link]:
     links = []
     for at, match in _matches(_RELATION, sentences):
         first, side, second = match.groups()
-        links += [Link(at, second, first, side), Link(at, first, second, _OPPOSITE[side])]
+        links += [Link(at, second, first, side), Link(at, first, second, OPPOSITE[side])]
     return links
 
 
@@ -76,11 +75,6 @@ def what_is_beside(sentences: Sequence[str], side: str, room: str) -> Known | No
     """What is SIDE the ROOM?"""
     beside = [Known(link.end, (link.at,)) for link in _relations(sentences) if (link.side, link.start) == (side, room)]
     return beside[-1] if beside else None
-
-
-def what_it_is_beside(sentences: Sequence[str], room: str, side: str) -> Known | None:
-    """What is the ROOM SIDE?"""
-    return what_is_beside(sentences, _OPPOSITE[side], room)
 
 
 def way_between(sentences: Sequence[str], start: str, end: str) -> Known | None:
@@ -102,16 +96,16 @@ def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> K
 
 def generate_beside(draws: Draws) -> list[StoryExample]:
     """Task 4: three rooms in a row, two sentences, and a question about one of these, perhaps the other way round."""
-    rooms, side = draws.some(HOME.rooms, 3), draws.pick(tuple(_COMPASS))
+    rooms, side = draws.some(ROOMS, 3), draws.pick(tuple(_COMPASS))
     pairs = draws.some(((rooms[0], rooms[1]), (rooms[1], rooms[2])), 2)
     sentences = tuple(_relation(first, side, second, reverse=draws.chance() < 0.5) for first, second in pairs)
-    at = draws.below(2)
+    at = draws.pick((0, 1))
     first, second = pairs[at]
     if draws.chance() < 0.5:
-        first, second, side = second, first, _OPPOSITE[side]
-    if draws.chance() < 0.5:
-        return [StoryExample(sentences, f"What is {side} the {second}?", first, (at,))]
-    return [StoryExample(sentences, f"What is the {first} {side}?", second, (at,))]
+        first, second, side = second, first, OPPOSITE[side]
+    asks_first = draws.chance() < 0.5
+    question = f"What is {side} the {second}?" if asks_first else f"What is the {first} {side}?"
+    return [StoryExample(sentences, question, first if asks_first else second, (at,))]
 
 
 def generate_way(draws: Draws) -> list[StoryExample]:
@@ -119,7 +113,7 @@ def generate_way(draws: Draws) -> list[StoryExample]:
 
     Rooms that are not told to be neighbours do not touch, so the way is the only one.
     """
-    rooms = draws.some(HOME.rooms, 6)
+    rooms = draws.some(ROOMS, 6)
     cells = {(0, 0): rooms[0]}
     relations: list[tuple[str, str, str]] = []  # first, its side of second, second
     while len(cells) < len(rooms):
@@ -254,9 +248,8 @@ def is_smaller(sentences: Sequence[str], small: str, big: str) -> Known | None:
     links = _sizes(sentences)
     if chain := _chain(links, small, big):
         return Known("yes", chain[::-1])
-    if chain := _chain(links, big, small):
-        return Known("no", chain)
-    return None
+    chain = _chain(links, big, small)
+    return Known("no", chain) if chain else None
 
 
 def _chain(links: Sequence[Link], small: str, big: str) -> tuple[int, ...]:
@@ -291,14 +284,11 @@ def generate_sizes(draws: Draws) -> list[StoryExample]:
     asked = []
     for _ in range(_QUESTIONS):
         small, big, supporting = draws.pick(askable)
+        form = "Is the {1} bigger than the {0}?" if draws.chance() < 0.5 else "Does the {0} fit in the {1}?"
         if draws.chance() < 0.5:
-            question = f"Is the {big} bigger than the {small}?", f"Is the {small} bigger than the {big}?"
+            asked.append(StoryExample(tuple(sentences), form.format(small, big), "yes", supporting))
         else:
-            question = f"Does the {small} fit in the {big}?", f"Does the {big} fit in the {small}?"
-        if draws.chance() < 0.5:
-            asked.append(StoryExample(tuple(sentences), question[0], "yes", supporting))
-        else:
-            asked.append(StoryExample(tuple(sentences), question[1], "no", supporting[::-1]))
+            asked.append(StoryExample(tuple(sentences), form.format(big, small), "no", supporting[::-1]))
     return asked
 
 
@@ -322,7 +312,7 @@ def motive_of(sentences: Sequence[str], person: str) -> Known | None:
 def room_for(sentences: Sequence[str], person: str) -> Known | None:
     """Where will PERSON go?"""
     motive = motive_of(sentences, person)
-    return motive and Known(_MOTIVES[motive.answer][0], motive.supporting)
+    return motive and motive._replace(answer=_MOTIVES[motive.answer][0])
 
 
 def generate_motives(draws: Draws) -> list[StoryExample]:
@@ -330,13 +320,12 @@ def generate_motives(draws: Draws) -> list[StoryExample]:
     sentences: list[str] = []
     asked: list[StoryExample] = []
     taken: set[str] = set()
-    acts = {person: _acts(draws, person, taken) for person in _PEOPLE}
+    steps = {person: _steps(draws, person, taken) for person in _PEOPLE}
     felt: dict[str, int] = {}  # by person: the sentence that says so
-    while acts:
-        person = draws.pick(tuple(acts))
-        step = next(acts[person], None)
-        if step is None:
-            del acts[person]
+    while steps:
+        person = draws.pick(tuple(steps))
+        if (step := next(steps[person], None)) is None:
+            del steps[person]
             continue
         sentence, question, answer = step
         at = felt.setdefault(person, len(sentences))
@@ -345,12 +334,12 @@ def generate_motives(draws: Draws) -> list[StoryExample]:
     return asked
 
 
-def _acts(draws: Draws, person: str, taken: set[str]) -> Iterator[tuple[str, str, str]]:
+def _steps(draws: Draws, person: str, taken: set[str]) -> Iterator[tuple[str, str, str]]:
     """Sentence, question and answer of each of the person's steps."""
     feeling, name = draws.pick(tuple(_MOTIVES)), person.capitalize()
     room, thing = _MOTIVES[feeling]
     yield f"{name} is {feeling}.", f"Where will {person} go?", room
-    yield f"{name} {draws.pick(BABI.go)} the {room}.", f"Why did {person} go to the {room}?", feeling
+    yield f"{name} {draws.pick(BABI['go'])} the {room}.", f"Why did {person} go to the {room}?", feeling
     if thing not in taken:
         taken.add(thing)
-        yield f"{name} {draws.pick(BABI.take)} the {thing} there.", f"Why did {person} get the {thing}?", feeling
+        yield f"{name} {draws.pick(BABI['take'])} the {thing} there.", f"Why did {person} get the {thing}?", feeling

@@ -11,12 +11,29 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from saccade.families.story.stories import StoryExample
-from saccade.families.story.world import lexicon
-from saccade.families.story.world.lexicon import LINKS, TIMES, Cast, Draws, Words
-from saccade.families.story.world.state import PRONOUNS, Event, Known, State
+from saccade.families.story.world.state import (
+    BABI,
+    LINKS,
+    PRONOUNS,
+    ROOMS,
+    TIMES,
+    WIDE,
+    WOMEN,
+    Draws,
+    Event,
+    Known,
+    State,
+    Words,
+)
 
 QUESTIONS = 5
 """Questions in a story."""
+HOME = (("daniel", "john", "mary", "sandra"), ROOMS)
+"""People and rooms of most tasks."""
+GIVERS = (("bill", "fred", "jeff", "mary"), ROOMS)
+TOWN = (("bill", "fred", "julie", "mary"), ("bedroom", "cinema", "kitchen", "office", "park", "school"))
+WIDE_PEOPLE, WIDE_ROOMS = ("sam", "brian", "julius"), ("den",)
+THINGS = ("apple", "football", "milk")
 _TAKE, _DROP, _GIVE = 1.3, 1.1, 4.5
 """How often each is tried, for one try of going. Most tries fail, for want of a thing or of company: with these,
 sentences of each kind come about as often as in the official files."""
@@ -31,19 +48,17 @@ class Scene:
     """The people of one story, where they and the things really are, and what has been told of it."""
 
     def __init__(self, plot: Plot, draws: Draws, words: Words) -> None:
-        people, rooms = plot.cast.people, plot.cast.rooms
-        if words == "wide":
-            people = tuple(draws.some((*people, *lexicon.WIDE_PEOPLE), len(people)))
-            rooms = tuple(draws.some((*rooms, *lexicon.WIDE_ROOMS), len(rooms)))
-        self.people, self.rooms, self.draws = people, rooms, draws
-        self.is_wide, self.verbs = words == "wide", lexicon.WIDE if words == "wide" else lexicon.BABI
-        self.there = min(plot.there, 0.5) if self.is_wide else plot.there
-        self.recent = plot.recent
+        people, rooms = plot.cast
+        self.is_wide = words == "wide"
+        if self.is_wide:
+            people = tuple(draws.some((*people, *WIDE_PEOPLE), len(people)))
+            rooms = tuple(draws.some((*rooms, *WIDE_ROOMS), len(rooms)))
+        self.people, self.rooms, self.draws, self.plot = people, rooms, draws, plot
+        self.verbs, self.there = (WIDE, min(plot.there, 0.5)) if self.is_wide else (BABI, plot.there)
         self.state = State()
         self.sentences: list[str] = []
         self.at = {person: draws.pick(rooms) for person in people}
-        self.lies = {thing: draws.pick(rooms) for thing in plot.cast.things}
-        self.held: dict[str, list[str]] = {person: [] for person in people}
+        self.lies = {thing: draws.pick(rooms) for thing in THINGS}
         self.taken: dict[str, int] = {}
         """By thing: the sentence in which it was last taken."""
         self.handled: dict[str, int] = {}
@@ -53,7 +68,7 @@ class Scene:
 
     def is_recent(self, at: int) -> bool:
         """Whether sentence ``at`` is one of the last few."""
-        return at >= len(self.sentences) - self.recent
+        return at >= len(self.sentences) - self.plot.recent
 
     def recent_people(self) -> list[str]:
         """Those of whom the last few sentences told where they are."""
@@ -67,25 +82,22 @@ class Scene:
         if event.kind == "take":
             self.taken[event.what] = at
         self.state.update(at, event)
-        self.sentences.append(self.going(event) if event.kind == "go" else self.doing(event))
+        self.sentences.append(self._sentence(event))
 
-    def going(self, event: Event) -> str:
-        """The sentence of people who go; verb and form are drawn."""
-        who, draws = event.who, self.draws
-        is_one = len(who) == 1 and who[0] != "they"
-        went = f"{draws.pick(self.verbs.go if is_one else self.verbs.go_together)} the {event.what}"
-        if who[0] in PRONOUNS:
-            return f"{draws.pick(LINKS).capitalize()} {who[0]} {went}."
+    def _sentence(self, event: Event) -> str:
+        """Verb and form are drawn."""
+        draws, who, what = self.draws, event.who, event.what
         name = " and ".join(one.capitalize() for one in who)
-        if event.time is None:
-            return f"{name} {went}."
-        time = TIMES[event.time]
-        return f"{time.capitalize()} {name} {went}." if draws.chance() < 0.5 else f"{name} {went} {time}."
-
-    def doing(self, event: Event) -> str:
-        """The sentence of all else; verb and form are drawn."""
-        draws, name, what = self.draws, event.who[0].capitalize(), event.what
         match event.kind:
+            case "go":
+                is_one = len(who) == 1 and who[0] != "they"
+                went = f"{draws.pick(self.verbs['go' if is_one else 'go together'])} the {what}"
+                if who[0] in PRONOUNS:
+                    return f"{draws.pick(LINKS).capitalize()} {who[0]} {went}."
+                if event.time is None:
+                    return f"{name} {went}."
+                time = TIMES[event.time]
+                return f"{time.capitalize()} {name} {went}." if draws.chance() < 0.5 else f"{name} {went} {time}."
             case "in":
                 return f"{name} is in the {what}."
             case "not":
@@ -95,12 +107,12 @@ class Scene:
             case "take":
                 article = _ARTICLES.get(what, "the") if self.is_wide and draws.chance() < 0.5 else "the"
                 there = " there" if draws.chance() < self.there else ""
-                return f"{name} {draws.pick(self.verbs.take)} {article} {what}{there}."
+                return f"{name} {draws.pick(self.verbs['take'])} {article} {what}{there}."
             case "drop":
                 there = " there" if draws.chance() < _THERE_AFTER_DROP else ""
-                return f"{name} {draws.pick(self.verbs.drop)} the {what}{there}."
+                return f"{name} {draws.pick(self.verbs['drop'])} the {what}{there}."
             case _:
-                return f"{name} {draws.pick(self.verbs.give)} the {what} to {event.other.capitalize()}."
+                return f"{name} {draws.pick(self.verbs['give'])} the {what} to {event.other.capitalize()}."
 
     def go(self, *who: str) -> Event:
         """They go to a room that is new to each of them."""
@@ -115,7 +127,7 @@ class Scene:
         draws = self.draws
         while True:
             person = draws.pick(self.people)
-            what, held = draws.chance() * (1 + _TAKE + _DROP + give), self.held[person]
+            what, carried = draws.chance() * (1 + _TAKE + _DROP + give), self.state.carried.get(person)
             if what < 1:
                 return self.go(person)
             if what < 1 + _TAKE:
@@ -123,18 +135,15 @@ class Scene:
                 if lying:
                     thing = draws.pick(lying)
                     self.lies[thing] = ""
-                    held.append(thing)
                     return Event("take", (person,), thing)
-            elif held and what < 1 + _TAKE + _DROP:
-                thing = held.pop(draws.below(len(held)))
+            elif carried and what < 1 + _TAKE + _DROP:
+                thing = draws.pick(carried)
                 self.lies[thing] = self.at[person]
                 return Event("drop", (person,), thing)
-            elif held:
+            elif carried:
                 others = [one for one in self.people if one != person and self.at[one] == self.at[person]]
                 if others:
-                    thing, other = held.pop(draws.below(len(held))), draws.pick(others)
-                    self.held[other].append(thing)
-                    return Event("give", (person,), thing, other)
+                    return Event("give", (person,), draws.pick(carried), draws.pick(others))
 
     def walk_or(self, unsure: Callable[[Scene, str], Event]) -> Event:
         """Half the sentences are about going, a quarter say where someone is, and a quarter what ``unsure`` says."""
@@ -145,17 +154,16 @@ class Scene:
         self.at[person] = ""  # nobody knows
         return unsure(self, person)
 
-
-def _walk(scene: Scene) -> Event:
-    return scene.go(scene.draws.pick(scene.people))
-
-
-def _walk_together(scene: Scene) -> Event:
-    return scene.go(*scene.draws.some(scene.people, 2))
+    def one_of(self, questions: list[Question]) -> Question | None:
+        """One of these, drawn."""
+        return self.draws.pick(questions) if questions else None
 
 
-def _act_or_give(scene: Scene) -> Event:
-    return scene.act(_GIVE)
+Block = Callable[[Scene], Iterable[Event]]
+
+
+def _twice(step: Callable[[Scene], Event]) -> Block:
+    return lambda scene: (step(scene) for _ in range(2))
 
 
 def _deny(scene: Scene, person: str) -> Event:
@@ -173,17 +181,10 @@ def _doubt(scene: Scene, person: str) -> Event:
     return Event("either", (person,), room, other)
 
 
-Block = Callable[[Scene], Iterable[Event]]
-
-
-def _twice(step: Callable[[Scene], Event]) -> Block:
-    return lambda scene: (step(scene) for _ in range(2))
-
-
 def _pronouns(scene: Scene) -> Iterator[Event]:
     person = scene.draws.pick(scene.people)
     yield scene.go(person)
-    yield scene.go(person)._replace(who=("she" if person in lexicon.WOMEN else "he",))
+    yield scene.go(person)._replace(who=("she" if person in WOMEN else "he",))
 
 
 def _couples(scene: Scene) -> Iterator[Event]:
@@ -204,8 +205,8 @@ def _times(scene: Scene) -> list[Event]:
 
 
 def _where_person(scene: Scene) -> Question | None:
-    person = scene.draws.pick(scene.recent_people())
-    return (f"Where is {person.capitalize()}?", scene.state.place_of_person(person))
+    people = scene.recent_people()
+    return scene.one_of([(f"Where is {one.capitalize()}?", scene.state.place_of_person(one)) for one in people])
 
 
 def _where_thing(scene: Scene) -> Question | None:
@@ -213,23 +214,29 @@ def _where_thing(scene: Scene) -> Question | None:
     state = scene.state
     recent = [one for one in state.rooms if scene.is_recent(state.moved[one])]
     things = [one for one in recent if not state.holder[one] or state.brought[one] > state.moved[one]]
-    if not things:
-        return None
-    thing = scene.draws.pick(things)
-    return (f"Where is the {thing}?", state.place_of_thing(thing))
+    return scene.one_of([(f"Where is the {thing}?", state.place_of_thing(thing)) for thing in things])
 
 
 def _thing_before(scene: Scene) -> Question | None:
     """Both rooms are ones that the thing was carried to since it was last taken."""
-    choices = []
-    for thing, rooms in scene.state.rooms.items():
-        if scene.is_recent(scene.state.moved[thing]):
-            carried = [room for room, at in rooms if at > scene.taken[thing]]
-            choices += [(thing, room) for room in dict.fromkeys(carried[1:])]
-    if not choices:
-        return None
-    thing, room = scene.draws.pick(choices)
-    return (f"Where was the {thing} before the {room}?", scene.state.thing_before(thing, room))
+    state, questions = scene.state, list[Question]()
+    for thing, rooms in state.rooms.items():
+        if scene.is_recent(state.moved[thing]):
+            carried = dict.fromkeys([room for room, at in rooms if at > scene.taken[thing]][1:])
+            questions += [
+                (f"Where was the {thing} before the {one}?", state.thing_before(thing, one)) for one in carried
+            ]
+    return scene.one_of(questions)
+
+
+def _person_before(scene: Scene) -> Question | None:
+    questions: list[Question] = []
+    for person, stays in scene.state.stays.items():
+        for room in dict.fromkeys(stay.event.what for stay in stays):
+            known = scene.state.person_before(person, room)
+            if known and scene.is_recent(max(known.supporting)):
+                questions.append((f"Where was {person.capitalize()} before the {room}?", known))
+    return scene.one_of(questions)
 
 
 def _gift(scene: Scene) -> Question | None:
@@ -238,17 +245,15 @@ def _gift(scene: Scene) -> Question | None:
         return None
     at, event = gifts[-1]
     giver, thing, taker = event.who[0].capitalize(), event.what, event.other.capitalize()
-    question, answer = scene.draws.pick(
-        (
-            (f"What did {giver} give to {taker}?", thing),
-            (f"What did {giver} give to {taker}?", thing),
-            (f"Who gave the {thing}?", giver),
-            (f"Who gave the {thing} to {taker}?", giver),
-            (f"Who received the {thing}?", taker),
-            (f"Who did {giver} give the {thing} to?", taker),
-        )
+    answers = (
+        (f"What did {giver} give to {taker}?", thing),
+        (f"What did {giver} give to {taker}?", thing),  # twice as often
+        (f"Who gave the {thing}?", giver),
+        (f"Who gave the {thing} to {taker}?", giver),
+        (f"Who received the {thing}?", taker),
+        (f"Who did {giver} give the {thing} to?", taker),
     )
-    return question, Known(answer, (at,))
+    return scene.one_of([(question, Known(answer, (at,))) for question, answer in answers])
 
 
 def _is_in(scene: Scene) -> Question | None:
@@ -270,22 +275,9 @@ def _of_carrier(question: str, answer: Callable[[State, str], Known | None]) -> 
 
     def ask(scene: Scene) -> Question | None:
         people = [one for one, at in scene.handled.items() if scene.is_recent(at)]
-        if not people:
-            return None
-        person = scene.draws.pick(people)
-        return (question.format(person.capitalize()), answer(scene.state, person))
+        return scene.one_of([(question.format(one.capitalize()), answer(scene.state, one)) for one in people])
 
     return ask
-
-
-def _person_before(scene: Scene) -> Question | None:
-    choices = []
-    for person, stays in scene.state.stays.items():
-        for room in dict.fromkeys(stay.event.what for stay in stays):
-            known = scene.state.person_before(person, room)
-            if known and scene.is_recent(max(known.supporting)):
-                choices.append((f"Where was {person.capitalize()} before the {room}?", known))
-    return scene.draws.pick(choices) if choices else None
 
 
 @dataclass(frozen=True)
@@ -294,27 +286,28 @@ class Plot:
 
     block: Block
     ask: Callable[[Scene], Question | None]
-    cast: Cast = lexicon.HOME
+    cast: tuple[tuple[str, ...], tuple[str, ...]] = HOME
     there: float = 1.0
     """How often "there" ends a sentence in which something is taken."""
     recent: int = 5
     """A question is about what was told in the last so many sentences."""
 
 
+_ACTS, _GIFTS = _twice(Scene.act), _twice(lambda scene: scene.act(_GIVE))
 PLOTS = {
-    1: Plot(_twice(_walk), _where_person),
-    2: Plot(_twice(Scene.act), _where_thing),
-    3: Plot(_twice(Scene.act), _thing_before, there=0.2),
-    5: Plot(_twice(_act_or_give), _gift, lexicon.GIVERS),
-    6: Plot(_twice(Scene.act), _is_in),
-    7: Plot(_twice(_act_or_give), _of_carrier("How many objects is {} carrying?", State.number_carried)),
-    8: Plot(_twice(Scene.act), _of_carrier("What is {} carrying?", State.things_carried)),
+    1: Plot(_twice(lambda scene: scene.go(scene.draws.pick(scene.people))), _where_person),
+    2: Plot(_ACTS, _where_thing),
+    3: Plot(_ACTS, _thing_before, there=0.2),
+    5: Plot(_GIFTS, _gift, GIVERS),
+    6: Plot(_ACTS, _is_in),
+    7: Plot(_GIFTS, _of_carrier("How many objects is {} carrying?", State.number_carried)),
+    8: Plot(_ACTS, _of_carrier("What is {} carrying?", State.things_carried)),
     9: Plot(_twice(lambda scene: scene.walk_or(_deny)), _is_in),
-    10: Plot(_twice(lambda scene: scene.walk_or(_doubt)), _is_in, lexicon.TOWN),
+    10: Plot(_twice(lambda scene: scene.walk_or(_doubt)), _is_in, TOWN),
     11: Plot(_pronouns, _where_person),
-    12: Plot(_twice(_walk_together), _where_person, recent=3),
+    12: Plot(_twice(lambda scene: scene.go(*scene.draws.some(scene.people, 2))), _where_person, recent=3),
     13: Plot(_couples, _where_person, recent=3),
-    14: Plot(_times, _person_before, lexicon.TOWN),
+    14: Plot(_times, _person_before, TOWN),
 }
 """By the number of the task."""
 

@@ -1,18 +1,81 @@
-"""What is so after some events: who is where, what lies where, who has what; each with the sentences that tell it.
+"""The words of the world, what its sentences say, and what is so after some of them.
 
 The same state answers questions about generated stories and about stories that were read. Supporting sentences come in
 the order of the official files: first what the question asks about, then what that leads to.
+
+``babi`` are the words of the official English files. ``wide`` adds those of the founding document's stories and a few
+of their relatives: "Sam walks into the den.", "Sam picks up an apple."
 """
 
 from __future__ import annotations
 
+import hashlib
+import random
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from saccade.families.story.stories import words_of
-from saccade.families.story.world.lexicon import LINKS, MEN, NUMBERS, TIMES, WIDE, WOMEN
+
+Words = Literal["babi", "wide"]
+"""Which words a story is told in."""
+_GO = ("went to", "went back to", "moved to", "journeyed to", "travelled to")
+BABI = {
+    "go": _GO,
+    "take": ("got", "took", "grabbed", "picked up"),
+    "drop": ("left", "dropped", "discarded", "put down"),
+    "give": ("gave", "handed", "passed"),
+    "go together": _GO,
+}
+"""Verbs by the kind of event; of more than one who goes, by themselves."""
+WIDE = {
+    "go": (*_GO, "walks into", "walked into", "walks to", "goes to"),
+    "take": (*BABI["take"], "picks up", "takes", "gets", "grabs"),
+    "drop": (*BABI["drop"], "drops", "puts down", "leaves"),
+    "give": (*BABI["give"], "gives", "hands", "passes"),
+    "go together": (*_GO, "walk into", "walked into", "walk to", "go to"),
+}
+LINKS = ("then", "afterwards", "after that", "following that")
+"""What opens a sentence about the people of the sentence before."""
+TIMES = ("yesterday", "this morning", "this afternoon", "this evening")
+"""In the order of time."""
+WOMEN = frozenset({"mary", "sandra", "julie", "emily", "anna", "lily", "gertrude", "winona", "jessica"})
+MEN = frozenset({"john", "daniel", "fred", "bill", "jeff", "sam", "brian", "greg", "julius", "bernhard"})
+NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+"""How many things someone carries, in words."""
+ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
+
+T = TypeVar("T")
+
+
+class Draws:
+    """The draws of one story, a function of seed, task and number.
+
+    ``random.Random.random`` gives the same numbers in every version of Python; its other methods may not.
+    """
+
+    def __init__(self, seed: int, task: int, index: int) -> None:
+        digest = hashlib.blake2b(f"{seed} {task} {index}".encode(), digest_size=8).digest()
+        self.chance = random.Random(int.from_bytes(digest, "big")).random
+        """A number in [0, 1)."""
+
+    def pick(self, choices: Sequence[T]) -> T:
+        """One of ``choices``."""
+        return choices[int(self.chance() * len(choices))]
+
+    def pick_but(self, choices: Sequence[T], unwanted: T) -> T:
+        """One of ``choices`` that is not ``unwanted``."""
+        while (choice := self.pick(choices)) == unwanted:
+            pass
+        return choice
+
+    def some(self, choices: Sequence[T], count: int) -> list[T]:
+        """``count`` different ones of ``choices``, in random order."""
+        left = list(choices)
+        return [left.pop(int(self.chance() * len(left))) for _ in range(count)]
+
 
 Kind = Literal["go", "in", "not", "either", "take", "drop", "give"]
 
@@ -38,13 +101,13 @@ def _any(*phrases: str) -> str:
 _WHO = r"(?P<who>\S+)(?: and (?P<also>\S+))?"
 _WHAT = r"(?:the|an|a) (?P<what>\S+)"
 _FORMS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("go", re.compile(rf"{_WHO} (?:{_any(*WIDE.go, *WIDE.go_together)}) {_WHAT}")),
+    ("go", re.compile(rf"{_WHO} (?:{_any(*WIDE['go'], *WIDE['go together'])}) {_WHAT}")),
     ("in", re.compile(rf"{_WHO} (?:is|are) in {_WHAT}")),
     ("not", re.compile(rf"{_WHO} (?:is|are) (?:not|no longer) in {_WHAT}")),
     ("either", re.compile(rf"{_WHO} (?:is|are) either in {_WHAT} or (?:in )?(?:the|an|a) (?P<other>\S+)")),
-    ("take", re.compile(rf"{_WHO} (?:{_any(*WIDE.take)}) {_WHAT}(?: there)?")),
-    ("drop", re.compile(rf"{_WHO} (?:{_any(*WIDE.drop)}) {_WHAT}(?: there)?")),
-    ("give", re.compile(rf"{_WHO} (?:{_any(*WIDE.give)}) {_WHAT} to (?P<other>\S+)")),
+    ("take", re.compile(rf"{_WHO} (?:{_any(*WIDE['take'])}) {_WHAT}(?: there)?")),
+    ("drop", re.compile(rf"{_WHO} (?:{_any(*WIDE['drop'])}) {_WHAT}(?: there)?")),
+    ("give", re.compile(rf"{_WHO} (?:{_any(*WIDE['give'])}) {_WHAT} to (?P<other>\S+)")),
 )
 _TIME = _any(*TIMES)
 _SENTENCE = re.compile(rf"(?:(?P<early>{_TIME}) )?(?:(?:{_any(*LINKS)}) )?(?P<rest>.+?)(?: (?P<late>{_TIME}))?")
@@ -78,7 +141,7 @@ PRONOUNS = frozenset({"he", "she", "they"})
 
 
 class Known(NamedTuple):
-    """An answer and the sentences it follows from."""
+    """An answer and the sentences that it follows from."""
 
     answer: str
     supporting: tuple[int, ...]
@@ -98,25 +161,28 @@ class Stay(NamedTuple):
 
 
 class State:
-    """A story so far."""
+    """What is so after some sentences; those that this world does not know change nothing."""
 
-    def __init__(self) -> None:
+    def __init__(self, sentences: Sequence[str] = ()) -> None:
         self.stays: dict[str, list[Stay]] = {}
-        """By person, all that was said about where they are."""
+        """By person: all that was said about where they are."""
         self.holder: dict[str, str] = {}
-        """By thing; "" where it lies."""
+        """By thing: who has it, "" where it lies."""
         self.moved: dict[str, int] = {}
         """By thing: the last sentence in which it was taken, dropped or given."""
         self.rooms: dict[str, list[tuple[str, int]]] = {}
-        """By thing, the rooms it was in, each with the sentence by which it (or its finder) came there."""
+        """By thing: the rooms it was in, each with the sentence by which it (or its finder) came there."""
         self.brought: dict[str, int] = {}
         """By thing: the sentence that says where its holder is, or was when it was dropped."""
         self.hands: dict[str, dict[str, list[int]]] = {}
-        """By person and thing, in the order in which they first had it: sentences in which it came or went."""
+        """By person and thing, in the order of first having it: sentences in which it came or went."""
         self.carried: dict[str, list[str]] = {}
-        """By person."""
+        """By person: what they have, in the order of getting it."""
         self.gifts: list[tuple[int, Event]] = []
         self._named: dict[str, tuple[tuple[str, ...], int]] = {}
+        for at, sentence in enumerate(sentences):
+            if event := event_of(sentence):
+                self.update(at, event)
 
     def update(self, at: int, event: Event) -> None:
         """Take in ``event``, told by sentence ``at``."""

@@ -6,8 +6,8 @@ import torch.nn.functional as F
 
 from saccade.families.question.scores import sweep_areas
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.tasks import forward_passes
-from saccade.tasks.forward_passes import EncodedPictures, distinct, in_parts
+from saccade.tasks import evaluate as forward_passes
+from saccade.tasks.evaluate import EncodedPictures, distinct, in_parts
 from tiny_models import example_batch, named, tiny_model
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")

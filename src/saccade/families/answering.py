@@ -1,0 +1,341 @@
+"""From files and Python values to answers: what a predictor asks of a family, and what most families do.
+
+Most read pictures, look a question up among those that the model knows, run the model once, and put its output into
+words. A family that reads something else, or needs a search or a question in free text, declares a subclass.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol
+
+import torch
+from PIL import Image
+from torch import Tensor
+
+from saccade.answer import Answer
+from saccade.data.pictures.files import SUFFIXES, find_files
+from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
+from saccade.errors import CheckpointError, DataError, SaccadeError, nearest
+from saccade.families import Family
+from saccade.models.base import AttentionModel, Encoding, Given
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.trace import AttentionTrace, Output
+
+
+class Item(Protocol):
+    """One thing that was read: a picture, a story."""
+
+    @property
+    def name(self) -> str:
+        """Its path, or what kind of thing it was."""
+
+    @property
+    def stem(self) -> str:
+        """The beginning of the names of files about it."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to it on the way in."""
+
+    @property
+    def image(self) -> Image.Image | None:
+        """The picture to draw on; None where there is none."""
+
+
+@dataclass(frozen=True, eq=False)
+class ReadItem:
+    """An item as a model reads it."""
+
+    item: Item
+    canvas: Tensor | None = None
+    """(2,3): network input → original picture; None for other inputs."""
+    image_size: Tensor | None = None
+    """(2,) height and width of the original."""
+    slots: tuple[str, ...] = ()
+    """The texts that a look over slots lies on, such as the sentences of a story, from the first slot."""
+    supporting: tuple[int, ...] = ()
+    """Numbers of the slots that the answer needs, where that is known."""
+    notes: tuple[str, ...] = ()
+    """What of it the model cannot use, such as words that it does not know."""
+
+
+class Prepared(NamedTuple):
+    """Items as the inputs of a model."""
+
+    inputs: tuple[Tensor, ...]
+    """Arguments of ``encode``, example axis first."""
+    items: tuple[ReadItem, ...]
+
+
+class InputReader(ABC):
+    """How one kind of input is read."""
+
+    thing: ClassVar[str]
+    """What one item is called, as in "picture"."""
+    suffixes: ClassVar[frozenset[str]]
+    """Suffixes of the files that are searched in folders, as in ".txt"."""
+    takes_json: ClassVar[bool] = False
+    """Whether :meth:`from_json` reads an item that a request sends as JSON."""
+
+    @abstractmethod
+    def read(self, source: Any) -> Item:
+        """The item in a path or a Python value, or a DataError that says what is wrong with it."""
+
+    @abstractmethod
+    def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
+        """The inputs of a model for these items."""
+
+    def from_json(self, value: Any) -> Item:
+        """Reads an item from the plain JSON values of a request; a DataError if it is invalid or too large."""
+        raise DataError(f"a {self.thing} cannot be sent as JSON, found {type(value).__name__}")
+
+    def check(self, item: Any, facts: ModelFacts) -> None:  # noqa: B027 - most models take every item
+        """Raises a DataError if a model with these facts cannot use the item."""
+
+    def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
+        """Different example inputs by name (B,…), to make and check an export."""
+        raise CheckpointError(
+            f"'{facts.architecture}' cannot be exported: its family '{facts.family}' has no examples of a {self.thing}"
+        )
+
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """Axes of :meth:`examples`, beside the first, whose size may differ from input to input: name → axis → word."""
+        return {}
+
+    def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
+        """How a program makes the inputs of an exported model, as plain values."""
+        return {}
+
+    def item(self, source: Any) -> Item:
+        """:meth:`read`, where an error of any other kind is a DataError too: a reader may come from anywhere."""
+        try:
+            return self.read(source)
+        except SaccadeError:
+            raise
+        except Exception as error:
+            named = source if isinstance(source, (str, os.PathLike)) else type(source).__name__
+            reason = f"{type(error).__name__}: {error}"
+            raise DataError(f"{named}: cannot be read as a {self.thing} ({reason}); check the source") from error
+
+    def find(self, paths: Iterable[str]) -> list[Path]:
+        """The files meant by ``paths``; folders and globs are spelt out."""
+        return find_files(paths, self.suffixes, self.thing)
+
+    def stream(
+        self, sources: Iterable[Any], batch: int, on_bad: Callable[[Any, DataError], None] | None = None
+    ) -> Iterator[Sequence[Item]]:
+        """Items in lists of at most ``batch``; an unreadable one goes to ``on_bad``, and the others continue."""
+        if batch < 1:
+            raise DataError(f"a batch holds 1 {self.thing} or more, found {batch}")
+        gathered: list[Item] = []
+        for source in sources:
+            try:
+                gathered.append(self.item(source))
+            except DataError as error:
+                if on_bad is None:
+                    raise
+                on_bad(source, error)
+            if len(gathered) == batch:
+                yield gathered
+                gathered = []
+        if gathered:
+            yield gathered
+
+
+class Pictures(InputReader):
+    """Pictures."""
+
+    thing = "picture"
+    suffixes = SUFFIXES
+
+    def read(self, source: Source) -> Picture:
+        """One picture."""
+        return read_picture(source)
+
+    def stream(
+        self, sources: Iterable[Source], batch: int, on_bad: Callable[[Source, DataError], None] | None = None
+    ) -> Iterator[Sequence[Picture]]:
+        """Pictures in lists of at most ``batch``, fewer when they are very large."""
+        return stream_pictures(sources, batch, on_bad)
+
+    def prepare(self, items: Sequence[Picture], facts: ModelFacts) -> Prepared:
+        """The pictures laid into the network input: one tensor (B,3,H,W)."""
+        wanted = preprocessing_of(facts)
+        inputs, canvas, sizes = zip(*(prepare(picture, wanted.size, wanted.fill) for picture in items))
+        # With the channels together a CPU's convolutions are twice as fast.
+        stacked = torch.stack(inputs).to(memory_format=torch.channels_last)  # (B,3,H,W)
+        return Prepared((stacked,), tuple(map(ReadItem, items, canvas, sizes)))
+
+    def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
+        """Noisy pictures (B,3,H,W), bright ones and dark ones."""
+        generator = torch.Generator().manual_seed(seed)
+        images = torch.rand(count, 3, *preprocessing_of(facts).size, generator=generator)
+        return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
+
+    def input_spec(self, facts: ModelFacts) -> dict[str, object]:
+        """Size, border and colours of the network input."""
+        wanted = preprocessing_of(facts)
+        return {
+            "size": list(wanted.size),
+            "fill": wanted.fill,
+            "colours": "RGB",
+            "range": [0.0, 1.0],
+            "fit": "resized undistorted to fit inside (bilinear, antialiased), centred, the border filled",
+        }
+
+
+def preprocessing_of(facts: ModelFacts) -> Preprocessing:
+    """How pictures become the input of a model, where its folder says so."""
+    if facts.preprocessing is None:
+        raise CheckpointError(f"'{facts.architecture}' has no preprocessing, so its input size is unknown")
+    return facts.preprocessing
+
+
+PICTURES = Pictures()
+
+
+Question = int | str
+
+
+@dataclass(frozen=True, eq=False)
+class Response:
+    """One answer to each example of a batch."""
+
+    answers: Sequence[Answer]
+    trace: AttentionTrace
+    notes: Sequence[tuple[str, ...]] | None = None
+    """For each example what of its question the model cannot use, and what is known about maps of that question."""
+
+
+class Responder:
+    """Answers questions about encoded inputs with one model.
+
+    Args:
+        family: of the model.
+        model: in eval mode, on its device.
+        facts: what it may be asked and what it answers.
+        name: what messages call it.
+    """
+
+    def __init__(self, family: Family, model: AttentionModel, facts: ModelFacts, name: str) -> None:
+        self.family, self.model, self.facts, self.name = family, model, facts, name
+        self.decode = family.decode()
+        self._ids = {word.casefold(): number for number, word in enumerate(facts.queries)}
+
+    def query(self, ask: Question | None) -> Any:
+        """What ``ask`` is for the model; None where it takes no question."""
+        if not self.facts.queries:
+            if ask is not None:
+                raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
+            return None
+        known = ", ".join(self.facts.queries)
+        if ask is None and len(self.facts.queries) == 1:
+            return 0  # there is nothing else to ask
+        if ask is None:
+            raise DataError(f"'{self.name}' needs a question; ask one of: {known}")
+        try:
+            word = ask.strip() if isinstance(ask, str) else str(operator.index(ask))
+        except TypeError as error:
+            raise DataError(f"a question is a word or a whole number, found {ask!r}; ask one of: {known}") from error
+        if word.casefold() not in self._ids or isinstance(ask, bool):
+            raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
+        return self._ids[word.casefold()]
+
+    def query_text(self, query: Any) -> str | None:
+        """A query in words, as in a sighting; None if nothing was asked."""
+        return None if query is None else self.facts.queries[query]
+
+    def queries(self) -> list[Any]:
+        """Every question that the model knows; none for one that takes no question, or any."""
+        return list(range(len(self.facts.queries)))
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Options of a look that this family understands, checked; what is not given is left out."""
+        options = {name: value for name, value in given.items() if value is not None}
+        if unknown := [name for name in options if name not in self.family.options]:
+            raise DataError(
+                f"'{self.name}' has no {', '.join(unknown)}: its family '{self.family.name}' takes "
+                f"{', '.join(self.family.options) or 'no options'}; leave it out, or name another model"
+            )
+        return options
+
+    def as_tensor(self, queries: Sequence[Any]) -> Tensor | None:
+        """Queries as the model takes them, on its device: their ids (B,), or None where nothing is asked."""
+        return None if queries[0] is None else torch.tensor(queries, device=next(self.model.parameters()).device)
+
+    def examples(self, count: int, seed: int) -> dict[str, Tensor]:
+        """Example questions by name, to make and check an export; none for a model that takes no question."""
+        return {"query": torch.arange(count) % len(self.facts.queries)} if self.facts.queries else {}
+
+    def free_sizes(self) -> dict[str, dict[int, str]]:
+        """As those of the inputs, of :meth:`examples`."""
+        return {}
+
+    def respond(
+        self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+    ) -> list[Response]:
+        """Answers to ``queries``, one for each encoded input (B,…): the best first, then others that were found.
+
+        ``queries`` and ``options`` are as the methods of these names give them.
+        """
+        raw = self.model.respond(encoding, self.as_tensor(queries), attention=attention)
+        size = None if self.facts.preprocessing is None else self.facts.preprocessing.size
+        output = self.model.wrap(raw, size)
+        trace = output.trace if attention is None else output.trace.mark_given(attention)
+        # Weights that are given are not judged by how the model's own maps were scored.
+        blind = {} if attention else blind_queries(self.facts)
+        notes = [tuple(filter(None, [blind.get(self.facts.queries[query])])) for query in queries] if blind else None
+        return [Response(self.decode(self.model, output, self.facts), trace, notes)]
+
+
+def blind_queries(facts: ModelFacts) -> dict[str, str]:
+    """Query → one sentence, for each whose maps were not found to point better than the best map that never looks."""
+    from saccade.metrics.verdict import BLIND  # many modules for one table
+
+    told = {}
+    for query, found in facts.scores[0].by_query().items() if facts.scores else ():
+        if not found.is_better:
+            guess = BLIND.get(found.chance, "a map that never looks")
+            told[query] = (
+                f"for '{query}' the map was not found to point better than {guess}: its peak was in the right "
+                f"place for {100 * found.value:.0f} % of {found.n:,} test questions, that guess for "
+                f"{100 * found.chance_value:.0f} %"
+            )
+    return told
+
+
+def decode_labels(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The answer to each example, from logits (B,K)."""
+    raw = model.probabilities(output.logits.float()).cpu()  # (B,K)
+    if facts.calibration is None:
+        return [ranked(each, facts.answers) for each in raw]
+    shares = model.probabilities(calibrated(output.logits, facts)).cpu()  # (B,K)
+    return [with_raw(each, before, facts.answers) for each, before in zip(shares, raw)]
+
+
+def calibrated(logits: Tensor, facts: ModelFacts) -> Tensor:
+    """Logits (…,K) divided by the model's temperature, if it has one."""
+    return logits.float() if facts.calibration is None else logits.float() / facts.calibration.temperature
+
+
+def with_raw(shares: Tensor, raw: Tensor, words: Sequence[str]) -> Answer:
+    """As :func:`ranked`, from calibrated probabilities (K,), with those before calibration beside them (K,).
+
+    The order is that of ``raw``: calibration changes no answer, also where it makes two of them equal.
+    """
+    order = raw.argsort(descending=True, stable=True).tolist()  # (K,)
+    (best, share), *others = [(words[number], float(shares[number])) for number in order]
+    return Answer(best, share, alternatives=tuple(others), raw=tuple(float(raw[number]) for number in order))
+
+
+def ranked(shares: Tensor, words: Sequence[str]) -> Answer:
+    """The likeliest answer and the others, from the probability (K,) of each."""
+    order = shares.argsort(descending=True, stable=True).tolist()  # (K,)
+    (best, share), *others = [(words[number], float(shares[number])) for number in order]
+    return Answer(best, share, alternatives=tuple(others))
