@@ -122,11 +122,11 @@ class Sighting:
     ) -> Image.Image:
         """The picture with a look (or the total) over it; options as in :func:`saccade.show.overlay.overlay`.
 
-        The total of several crops is nested frames (:func:`saccade.show.filmstrip.nested_crops`). Where no look lies
+        The total of several crops is nested frames (:func:`saccade.show.acts.nested_crops`). Where no look lies
         on a place, as for masks of channels, the total is the picture alone.
         """
+        from saccade.show.acts import nested_crops
         from saccade.show.colours import by_own_ends
-        from saccade.show.filmstrip import nested_crops
         from saccade.show.overlay import overlay
 
         image = self.picture.image
@@ -148,11 +148,10 @@ class Sighting:
         """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
 
         Looks over slots are a table, with options as in :func:`saccade.show.slot_table.slot_table`. What was read label
-        by label is shown so, with options as in :func:`saccade.show.step_strips.glimpse_strip`; a
-        caption word by word, with options as in :func:`saccade.show.step_strips.word_strip`.
+        by label is shown so, with options as in :func:`saccade.show.filmstrip.glimpse_strip`; a
+        caption word by word, with options as in :func:`saccade.show.filmstrip.word_strip`.
         """
-        from saccade.show.filmstrip import filmstrip
-        from saccade.show.step_strips import glimpse_strip, has_glimpses, word_strip
+        from saccade.show.filmstrip import filmstrip, glimpse_strip, has_glimpses, word_strip
 
         if not self.is_spatial:
             from saccade.show.slot_table import slot_table

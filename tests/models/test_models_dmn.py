@@ -37,7 +37,7 @@ def test_the_answer_can_be_made_again_from_facts_and_gates(settings: dict[str, A
     model, story, query = built(**settings)
     output = model(story, query)
     facts = model.encode(story)["facts"]  # (B,S+1,n)
-    question = model._last_state(query)
+    question = model._sentences(query, None)
     memory = question
     for look in output.trace.looks:
         state = torch.zeros_like(memory)

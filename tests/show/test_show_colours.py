@@ -20,7 +20,6 @@ from saccade.show.colours import (
     by_own_ends,
     by_own_peak,
     by_shared_peak,
-    contrast,
     heat,
     ink_on,
     smooth,
@@ -54,9 +53,16 @@ def test_lightness_rises_all_the_way_also_for_colour_blind_readers():
     assert np.diff(lightness(as_seen_without_red_or_green(colours))).min() > 0.2
 
 
-def test_contrast_is_wcag():
+def contrast(first: tuple[int, int, int], second: tuple[int, int, int]) -> float:
+    """The WCAG contrast ratio of two colours, 1 to 21."""
+    light = [np.array(colour) / 255 for colour in (first, second)]
+    linear = [np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4) for part in light]
+    darker, lighter = sorted(float(part @ (0.2126, 0.7152, 0.0722)) for part in linear)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_inks_are_legible_on_paper():
     assert contrast((0, 0, 0), (255, 255, 255)) == pytest.approx(21)
-    assert contrast((9, 9, 9), (9, 9, 9)) == 1
     assert contrast(INK, PAPER) > 7
     assert contrast(FAINT_INK, PAPER) > 4.5
 

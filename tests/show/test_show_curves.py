@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from saccade.errors import MissingExtraError
-from saccade.show import colours, curves
-from saccade.show.curves import course, training_curves
+from saccade.show import colours
+from saccade.show.report_sources import course, metrics_with_a_course, training_curves
 
 
 def row(step, kind, phase="main", **values):
@@ -33,7 +33,7 @@ def test_course_sorts_keeps_the_last_and_drops_what_is_no_number():
 
 
 def test_training_curves_draw_what_was_measured():
-    axes = training_curves(ROWS).axes
+    axes = training_curves(ROWS, metrics_with_a_course(ROWS)).axes
     assert [panel.get_title(loc="left") for panel in axes] == ["loss", "accuracy"]
     lines = {line.get_label(): line for line in axes[0].get_lines()}
     assert lines["train"].get_xdata().tolist() == [10, 20, 40]
@@ -42,24 +42,12 @@ def test_training_curves_draw_what_was_measured():
     assert len(axes) == 2
 
 
-def test_pictures_and_reports_do_not_import_matplotlib():
-    code = (
-        "import sys, saccade.show.filmstrip, saccade.show.step_strips, saccade.show.report;"
-        "import saccade.show.report_sources; sys.exit('matplotlib' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-LOSSES = [{"step": step, "phase": "main", "kind": "train", "values": {"loss": 1 / step}} for step in (1, 2, 3)]
-
-
-@pytest.mark.parametrize("draw", [lambda: colours.named("viridis"), lambda: curves.training_curves(LOSSES)])
-def test_what_needs_it_names_the_extra(draw, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_colour_map_of_matplotlib_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match="plots"):
-        draw()
+        colours.named("viridis")
 
 
 def test_a_run_is_trained_and_looked_at_without_both_extras(tmp_path: Path) -> None:

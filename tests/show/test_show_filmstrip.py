@@ -11,8 +11,8 @@ from PIL import Image, ImageDraw
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
-from saccade.show.acts import Drawing
-from saccade.show.filmstrip import LAYOUT, contact_sheet, filmstrip, nested_crops
+from saccade.show.acts import Drawing, nested_crops
+from saccade.show.filmstrip import LAYOUT, contact_sheet, filmstrip
 from saccade.show.overlay import Mask, Points, Polygon
 from saccade.show.sheet import MARGIN, elide, font, wrap
 from saccade.show.slot_table import slot_table

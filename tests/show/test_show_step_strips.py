@@ -11,12 +11,12 @@ from PIL import Image
 
 from glimpse_traces import glimpse_trace
 from saccade.record import Record
-from saccade.show import step_strips as module
+from saccade.show import filmstrip as module
+from saccade.show.filmstrip import WORDS as LAYOUT
+from saccade.show.filmstrip import glimpse_strip, has_glimpses, has_words, word_strip
 from saccade.show.overlay import Mask, Scanpath, draw_marks
 from saccade.show.report_sources import report_from_records
 from saccade.show.sheet import MARGIN, SHARE, Panel
-from saccade.show.step_strips import WORDS as LAYOUT
-from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
 from word_traces import CELLS, GATES, WORDS, word_trace
 
 PICTURE = Image.new("RGB", (50, 40))

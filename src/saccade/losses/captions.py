@@ -7,18 +7,15 @@ Eq. (14), left   −log p(y|x), summed over the words                           
 Eq. (14), right  Σ_i (1 − Σ_t α_ti)²                                                         ``doubly_stochastic``
 Eq. (10)         L = Σ_s p(s|a) log p(y|s,a) ≤ log p(y|a), the bound                         ``hard_attention_loss``
 Eq. (11, 12)     ∇L ≈ ∇log p(y|s) + λ_r (log p(y|s) − b) ∇log p(s) + λ_e ∇H[s]                ``hard_attention_loss``
-Beyond it        −Σ_t [(1 − ε) log p(y_t) + ε mean_v log p(v)]                               ``smoothed_cross_entropy``
 ===============  ==========================================================================  ========================
 
 All are sums over the words of a caption (or the cells of a picture) and means over captions. Words (B,T) are ids, then
-0 for the end, then -1 for padding, which counts for nothing.
-
-The penalty cannot reach 0: a caption of C words has C/L to give to each of L cells, so it ends near L(1 − C/L)².
+0 for the end, then -1 for padding, which counts for nothing. The penalty cannot reach 0: a caption of C words has C/L
+to give to each of L cells, so it ends near L(1 − C/L)².
 
 Deviations from the paper: b is the moving average of a word, which a caption pays as often as it has words. The
 released code judges by the mean of the words, a tenth of it (``per_word``, ``reward_weight: 0.1``). A draw has no part
-in the words before it: ``to_go`` judges it by those from it on, which has the same mean and less noise. Smoothed
-labels (Szegedy et al. 2016, arXiv:1512.00567) are not in the paper; rewards and what is reported stay the true log p.
+in the words before it: ``to_go`` judges it by those from it on, which has the same mean and less noise.
 """
 
 from __future__ import annotations

@@ -1,48 +1,29 @@
 """Policy gradients: of actions with a learned baseline, of drawn locations (REINFORCE), of captions (self-critical).
 
-**Actions in a row.** Policy gradient with a learned baseline, for actions in a row that are each rewarded.
+**Actions in a row** (:func:`policy_gradient`; Williams 1992; Welleck et al. 2017, arXiv:1711.05165, Section 4.2):
+L = Σ log p(a) · (V(s) − R). Each action is judged by its own reward: what it does to later rewards counts for nothing.
+:func:`rewards_to_go` gives every action the rewards that come after it too, and the gradient is then that of the total.
 
-Papers: Williams 1992; Welleck et al., 2017 (arXiv:1711.05165), Section 4.2: L = Σ log p(a) · (V(s) − R).
-
-Each action is judged by its own reward: the objective that is climbed is the **myopic** one, in which what an action
-does to later rewards counts for nothing. :func:`rewards_to_go` gives every action the rewards that come after it too,
-and the gradient is then that of the total.
-
-Axes: B examples, A actions in the order in which they were taken.
-
-**Locations.** REINFORCE: a gradient for where to look when the location is drawn.
-
-Papers: Williams 1992; Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044), Section 4.1.
+**Locations** (:func:`reinforce`; Xu et al. 2015, arXiv:1502.03044, Section 4.1):
 
 ================  ================================================================================
 Xu, Eq. (10)      L = Σ_s p(s) log p(y|s) ≤ log p(y): the bound that is climbed
 Xu, Eq. (12, 14)  ∇L ≈ mean over draws of ∇log p(y|s) + (log p(y|s) − b) ∇log p(s), + λ ∇H[p(s)]
 ================  ================================================================================
 
-:func:`reinforce` is the loss with that gradient.
+The bound is another objective than the marginal log Σ_s p(s) p(y|s). Deviations: by default the baseline b of a draw is
+the mean reward of the other draws for the same example (Kool et al. 2019), which needs no state; the paper's moving
+average can be given instead. The reward is not scaled (λ_r = 1).
 
-The bound is another objective than the marginal log Σ_s p(s) p(y|s), and its gradient is another gradient.
-
-Deviations from the paper: by default the baseline b of a draw is the mean reward of the other draws for the same
-example (Kool et al. 2019), which needs no state; the paper's moving average over batches can be given instead. The
-reward is not scaled (λ_r = 1).
-
-Axes: B examples, S draws.
-
-**Captions.** Self-critical training: a caption that was drawn is judged by how much better it scores than others so
-drawn.
-
-Paper: Rennie et al., "Self-Critical Sequence Training for Image Captioning", CVPR 2017 (arXiv:1612.00563), Section 3:
+**Captions** (:func:`self_critical_loss`; Rennie et al., CVPR 2017, arXiv:1612.00563, Section 3):
 
     L = −E[r(w)], w drawn from p,        ∇L ≈ −(r(w) − b) ∇log p(w), b what does not depend on w.
 
-Deviation: there b is the reward of the greedy caption. A model that has learned little draws captions far below its
-greedy ones, so that nearly all it draws is held against it and what it says gets worse. Here K captions of a picture
-are drawn side by side and b of each is the mean reward of the K − 1 others (Luo, "A Better Variant of Self-Critical
-Sequence Training", 2020, arXiv:2003.09971): as independent of w, and 0 advantage on average.
+Deviation: there b is the reward of the greedy caption, which is far above what a model draws that has learned little.
+Here K captions of a picture are drawn side by side and b of each is the mean reward of the K − 1 others (Luo 2020,
+arXiv:2003.09971). Where cells were drawn before the words, p is that of cells and words together.
 
-Where cells were drawn before the words (Xu et al. 2015), p is that of cells and words together, and log p(s) is judged
-beside log p(w).
+Axes: B examples, A actions in the order in which they were taken, S draws, K captions.
 """
 
 from __future__ import annotations

@@ -267,10 +267,9 @@ class CaptionDecoder(nn.Module):
         memory: LstmState,
         words: Tensor,
         *,
-        pick: Pick = "expected",
         noise: Tensor | None = None,
-        expected: Tensor | None = None,
         weights: Tensor | None = None,
+        **how: Any,
     ) -> WordStep:
         """Teacher forcing: the words (B,T) are given, and each is told from those before it.
 
@@ -278,10 +277,9 @@ class CaptionDecoder(nn.Module):
             scene: of :meth:`init_state`.
             memory: of the same.
             words: ids, then 0 for the end, then -1.
-            pick: which cells count.
             noise: (B,T,L) of the draws, where one cell is drawn for each word.
-            expected: (B,) bool, the pictures of which all cells count even so.
             weights: (B,t,h,w) given in place of α for the first t words.
+            how: as of :meth:`look`.
         """
         before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
         embedded = self.embed_words(before)  # (B,T,m)
@@ -293,7 +291,7 @@ class CaptionDecoder(nn.Module):
         for step, (heard, drawn) in enumerate(zip(torch.split(told, 1, dim=1), draws)):
             alpha = given[step] if step < len(given) else None
             scores = self.cell_scores(scene, memory)  # (B,1,h,w)
-            looked = self.look(scene, memory, scores, pick=pick, noise=drawn, expected=expected, weights=alpha)
+            looked = self.look(scene, memory, scores, noise=drawn, weights=alpha, **how)
             memory = self.memory(heard, looked.context, memory)  # (B,1,n)
             looks.append(looked)
             states.append(memory.hidden)

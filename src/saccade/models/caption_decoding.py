@@ -1,26 +1,16 @@
 """Finding captions by beam search, and drawing them, for many pictures at once, with the attention kept.
 
-Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044) leaves the search open; the beam is that of its
-authors' released code: of the continuations of all open captions the best are kept, and a caption that ends takes its
-place with it, so that ended and open captions are always as many as the beam is wide. Greedy is a beam of one.
+Xu et al. 2015 (arXiv:1502.03044) leave the search open; the beam is that of their released code: of the continuations
+of all open captions the best are kept, and a caption that ends takes its place with it, so that ended and open captions
+are always as many as the beam is wide. Greedy is a beam of one. A caption is always found: one that does not end is cut
+after ``longest`` words, and the end cannot be said first. Nothing of a caption is copied while it grows: each step
+keeps what it computed and which place every caption came from, and captions are read backwards in the end.
 
-A caption is always found: one that does not end is cut after ``longest`` words, and the end cannot be said first.
+Captions that a model draws for itself are judged as it says them (Rennie et al. 2017, arXiv:1612.00563): words are
+drawn one after the other by the very logits whose log p then gets the gradient, and what is never said (see
+:func:`allowed`) is not in that distribution either. The number of steps is fixed, and nothing is asked of the device.
 
-Nothing of a caption is copied while it grows. Each step keeps what it computed and which place every caption came
-from, and the captions are read backwards in the end.
-
-Axes: B pictures, K places of the beam, N captions asked for, T words, V words of the vocabulary.
-
-Captions that a model draws for itself, with the gradient of how likely each word was.
-
-Rennie et al., "Self-Critical Sequence Training for Image Captioning", 2017 (arXiv:1612.00563): what is judged is what
-the model says, not what it was given. Words are drawn one after the other by the very logits whose log p then gets the
-gradient, whatever mode the decoder is in; what is never said (see :func:`.allowed`) is not in that distribution either.
-
-The number of steps is fixed, and nothing is asked of the device.
-
-Axes: B pictures, each as often as there are captions of it (:func:`repeat_for_captions`), T words, L = h·w cells,
-V words of the vocabulary.
+Axes: B pictures, K places of the beam, N captions asked for, T words, L = h·w cells, V words of the vocabulary.
 """
 
 from __future__ import annotations
@@ -33,7 +23,7 @@ from torch import Tensor
 
 from saccade.attention.hard import gumbel_max
 from saccade.errors import ConfigError
-from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, stack_steps
+from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, stack_steps
 
 END, UNKNOWN, NOTHING = 0, 1, -1
 """Ids that are no words: the end of a caption, any word outside the vocabulary, and padding."""
@@ -200,10 +190,8 @@ def sample_captions(
     scene: EncodedImage,
     memory: LstmState,
     noise: Tensor,
-    *,
-    pick: Pick = "expected",
     cell_noise: Tensor | None = None,
-    expected: Tensor | None = None,
+    **how: Any,
 ) -> SampledCaptions:
     """Draw a caption of each picture.
 
@@ -212,16 +200,15 @@ def sample_captions(
         scene: of its ``init_state``.
         memory: of the same.
         noise: Gumbel noise (B,T,V) of the words; its T is how long a caption can be.
-        pick: which cells count.
         cell_noise: (B,T,L) of the cells, where one is drawn for each word.
-        expected: (B,) bool, the pictures of which all cells count even so.
+        how: as of its ``look``.
     """
     before = torch.full_like(noise[:, :1, 0], NOTHING, dtype=torch.long)  # (B,1)
     ended = torch.zeros_like(before, dtype=torch.bool)
     by_step = [None] * noise.shape[1] if cell_noise is None else torch.split(cell_noise, 1, dim=1)  # (B,1,L) each
     words, log_probs, logits, looks = [], [], [], []
     for step, (loud, cells) in enumerate(zip(torch.split(noise, 1, dim=1), by_step)):
-        said = decoder.next_word(scene, memory, before, pick=pick, noise=cells, expected=expected)
+        said = decoder.next_word(scene, memory, before, noise=cells, **how)
         possible = allowed(said.logits.to(noise.dtype), first=step == 0)  # (B,1,V)
         chosen = gumbel_max(possible, loud)  # (B,1)
         log_prob = possible.log_softmax(-1).gather(-1, chosen.unsqueeze(-1)).squeeze(-1)  # (B,1)

@@ -110,15 +110,6 @@ class DMNModel(StoryModel):
         if isinstance(self.episode, AttentionGRU):
             _begin_as_identity(self.episode.cell.weight_ih, self.episode.cell.bias_ih)
 
-    @property
-    def supports_gate_loss(self) -> bool:
-        """Softmax gates choose one fact in each pass."""
-        return bool(self.config.gate == "softmax")
-
-    def gate_scores(self, output: ModelOutput) -> Tensor:
-        """Scores of facts in each pass (B,T,S+1)."""
-        return torch.stack([act.scores for act in output.acts.values()], 1)
-
     def encode(self, story: Tensor, length: int | None = None, rows: Tensor | None = None) -> Encoding:
         """The facts: ``facts`` (B,S+1,n), the end-of-passes fact after the last; ``present`` (B,S+1); ``count`` (B,).
 
@@ -183,7 +174,10 @@ class DMNModel(StoryModel):
     def _read_words(self, story: Tensor, length: int | None) -> Tensor:
         """Facts (B,S,n) of stories (B,S,J): states at the ends of sentences, of one run over all words."""
         words = (story != 0).sum(-1)  # (B,S)
-        longest = _longest(story, words) if length is None else max(1, length)
+        if length is None and torch.compiler.is_compiling():  # a graph that is captured reads all S·J places
+            longest = story.shape[1] * story.shape[2]
+        else:
+            longest = max(1, int(words.sum(1).max()) if length is None else length)
         run = in_one_run(story.flatten(1))[:, :longest]  # (B,L)
         states, _ = self.reader(self._vectors(run))  # (B,L,n)
         ends = (words.cumsum(1) - 1).clamp(0, longest - 1)  # (B,S)
@@ -206,20 +200,18 @@ class DMNModel(StoryModel):
 
     def _sentences(self, words: Tensor, rows: Tensor | None) -> Tensor:
         """Sentences (N,J) read one by one: (N,n). On a CPU equal ones are read once: most of a batch is repeated."""
-        if rows is None or rows.is_cuda:  # how many differ is not known to a graph of kernels
-            return self._last_state(words)
-        kinds, which = torch.unique(rows.flatten(), return_inverse=True)  # (U,), (N,)
-        place = torch.empty_like(kinds).scatter_(0, which, torch.arange(len(which)))  # (U,): one of each kind
-        return self._last_state(words[place]).index_select(0, which)
+        which = None
+        if rows is not None and not rows.is_cuda:  # how many differ is not known to a graph of kernels
+            kinds, which = torch.unique(rows.flatten(), return_inverse=True)  # (U,), (N,)
+            place = torch.empty_like(kinds).scatter_(0, which, torch.arange(len(which)))  # (U,): one of each kind
+            words = words[place]  # (U,J)
+        states, _ = self.reader(self._vectors(words))  # (N,J,n) or (U,J,n)
+        last = last_state(states, words)
+        return last if which is None else last.index_select(0, which)
 
     def _vectors(self, words: Tensor) -> Tensor:
         """Embeddings (…,e) of words (…). Dropout is on the table, so that a word is the same all over a batch."""
         return nn.functional.embedding(words, self.dropout(self.embed.weight), self.embed.padding_idx)
-
-    def _last_state(self, words: Tensor) -> Tensor:
-        """The state of the reader after the last word of each sentence (N,J): (N,n)."""
-        states, _ = self.reader(self._vectors(words))  # (N,J,n)
-        return last_state(states, words)
 
     def _say(self, memory: Tensor, question: Tensor, said: Tensor | None) -> Tensor:
         """Logits (B,A,V) of the words of the answer."""
@@ -239,10 +231,3 @@ def _begin_as_identity(weight: Tensor, bias: Tensor) -> None:
     size = weight.shape[1]
     nn.init.eye_(weight[2 * size :])  # the candidate
     bias[size : 2 * size] -= 1.0  # the update gate: rather the candidate than the state before
-
-
-def _longest(story: Tensor, words: Tensor) -> int:
-    """Words of the longest of these stories, counted; a graph that is captured reads all S·J places instead."""
-    if torch.compiler.is_compiling():
-        return story.shape[1] * story.shape[2]
-    return max(1, int(words.sum(1).max()))

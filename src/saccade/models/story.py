@@ -36,21 +36,8 @@ class StoryModel(AskedModel):
     switches: ClassVar[tuple[str, ...]] = ()
     """Switches of ``forward_raw`` that a phase may set: ``linear``."""
 
-    def bags(self, words: Tensor) -> Tensor:
-        """Sentences of word ids (…,J) as bags of words (…,W), of a model that is taught by ``bags``."""
-        raise NotImplementedError(f"{type(self).__name__} reads no bags of words")
-
     slots_include_past: ClassVar[bool] = False
     """Whether what it looks at in a slot is the sentence and those before it, not that sentence alone."""
-
-    @property
-    def supports_gate_loss(self) -> bool:
-        """Whether it chooses one fact in each look, so that supporting facts can teach it to."""
-        return False
-
-    def gate_scores(self, output: ModelOutput) -> Tensor:
-        """Scores of facts in each look (B,T,S), −∞ where there is none, of a model whose gates can be taught."""
-        raise NotImplementedError(f"{type(self).__name__} has no gates that can be taught")
 
     def forward_raw(
         self, story: Tensor, query: Tensor, *, attention: Given | None = None, **options: Any

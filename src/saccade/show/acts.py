@@ -6,23 +6,31 @@ A look that repeats (words, glimpses) counts as one act a step; steps that were 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import DataError
-from saccade.show.colours import PAPER, Values, as_map
-from saccade.show.overlay import Mark, PictureLike, Points, Polygon, as_marks, as_picture, draw_marks, paint
+from saccade.show.colours import INK, PAPER, Values, as_map
+from saccade.show.overlay import (
+    Mark,
+    PictureLike,
+    Points,
+    Polygon,
+    as_marks,
+    as_picture,
+    draw_marks,
+    enlarge,
+    let_through,
+    paint,
+)
+from saccade.show.sheet import font, line_height
 from saccade.trace import AttentionTrace, Look
-
-Scale = Literal["own", "shared"]
-"""Each map by its own peak, or all by the one that they share."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +49,19 @@ class Act:
     @property
     def note(self) -> str:
         """The raw peak as the model computed it, never the rescaled one; what is derived says so. Empty for a crop."""
-        if self.look.weights is None:
+        look = self.look
+        if look.weights is None:
             return ""
-        weights = self.look.weights.detach().float()
-        parts = [f"peak {_number(weights.max())}"]
-        if self.look.kind == "gate":
-            parts.append(f"mean {_number(weights.mean())}")
-        if self.look.gain is not None:
-            parts.append(f"gain {_number(self.look.gain.float().mean())}")
-        if self.look.role == "derived":
-            parts.append("derived")
-        return " · ".join(parts)
+        numbers = {"peak": look.weights.detach().float().max()}
+        if look.kind == "gate":
+            numbers["mean"] = look.weights.detach().float().mean()
+        if look.gain is not None:
+            numbers["gain"] = look.gain.float().mean()
+        parts = [
+            f"{name} {float(value):.3f}" if float(value) == 0 or abs(float(value)) >= 0.001 else f"{name} {value:.1e}"
+            for name, value in numbers.items()
+        ]
+        return " · ".join([*parts, "derived"] if look.role == "derived" else parts)
 
 
 class Drawing:
@@ -91,10 +101,6 @@ class Drawing:
         row = in_cells[..., 1].floor().clamp(0, rows - 1).long()
         return as_map(act.look.weights[0][row, col])
 
-    def total(self) -> Values:
-        """The trace's total (H,W) over the picture."""
-        return as_map(self.trace.image_map("total", self.size))
-
     def frame(self, act: Act) -> Tensor:
         """(2,3): cells of the act's grid → pixels of the shown picture."""
         return self.trace.frame_on(act.look, self.size).reshape(2, 3)
@@ -105,9 +111,9 @@ class Drawing:
         if look.kind == "crop" and look.grid is not None:
             height, width = look.grid
             corners = torch.tensor([[0, 0], [width, 0], [width, height], [0, height]], dtype=torch.float64)
-            return [Polygon(_pairs(geometry.apply(self.frame(act), corners)))]
+            return [Polygon([(x, y) for x, y in geometry.apply(self.frame(act), corners).tolist()])]
         if look.choice is not None and look.weights is not None:
-            return [Points(_pairs(self.trace.chosen_on(look, self.size)[0, :1]))]
+            return [Points([(x, y) for x, y in self.trace.chosen_on(look, self.size)[0, :1].tolist()])]
         return []
 
     def paint(self, values: Values) -> Image.Image:
@@ -157,9 +163,41 @@ def _of_picture(trace: AttentionTrace, size: geometry.Size) -> AttentionTrace:
     return trace
 
 
-def _pairs(points: Tensor) -> list[tuple[float, float]]:
-    return [(float(x), float(y)) for x, y in points]
+def nested_crops(
+    picture: PictureLike,
+    trace: AttentionTrace,
+    *,
+    said: Mapping[str, str] | None = None,
+    opacity: float = 0.55,
+    outline: Mark | Sequence[Mark] = (),
+) -> Image.Image:
+    """``picture`` with a frame round each crop of ``trace``; what lies in fewer crops is darker.
 
-
-def _number(value: Tensor) -> str:
-    return f"{float(value):.3f}" if abs(float(value)) >= 0.001 or float(value) == 0 else f"{float(value):.1e}"
+    Args:
+        picture: the original picture, upright.
+        trace: of one example (``trace[i]``), see :attr:`saccade.trace.AttentionTrace.is_nested`.
+        said: what stands at a frame, by the name of its look.
+        opacity: how much is hidden of what no crop shows, 0 to 1.
+        outline: evidence to draw on top, in pixels of ``picture``.
+    """
+    drawing = Drawing(picture, trace, enlarge, outline)
+    inside = np.stack([drawing.map(act) for act in drawing.acts]).mean(0).astype(np.float32)  # (H,W)
+    frames = [mark for act in drawing.acts for mark in drawing.marks(act) if isinstance(mark, Polygon)]
+    image = drawing.outlined(let_through(drawing.shown, 1 - opacity * (1 - inside)))
+    image = draw_marks(image, frames, image.size)
+    pen, face = ImageDraw.Draw(image), font(max(11, round(0.032 * max(image.size))))
+    plates: list[tuple[float, float, float, float]] = []
+    for act, frame in zip(drawing.acts, frames):
+        text = " ".join(filter(None, (act.title, (said or {}).get(act.look.name))))
+        width, height = face.getlength(text) + 6, line_height(face) + 3
+        (x, y), bottom = (min(axis) for axis in zip(*frame.points)), max(point[1] for point in frame.points)
+        left = min(max(0.0, x), image.width - width)
+        for top in (y - height, bottom, y):  # above the frame, else below it, else inside it
+            right, low = left + width, top + height
+            fits = left >= 0 and 0 <= top <= image.height - height
+            if fits and all(x1 <= left or right <= x0 or y1 <= top or low <= y0 for x0, y0, x1, y1 in plates):
+                pen.rectangle((left, top, right, low), fill=PAPER)
+                pen.text((left + 3, top + 1), text, INK, font=face)
+                plates.append((left, top, right, low))
+                break
+    return image

@@ -199,18 +199,9 @@ def legend_bar(width: int, height: int) -> Image.Image:
     return Image.fromarray(np.repeat(ramp[None].round().astype(np.uint8), max(1, height), axis=0))
 
 
-def contrast(first: Rgb, second: Rgb) -> float:
-    """The WCAG contrast ratio of two colours, 1 to 21."""
-    lighter, darker = sorted((_luminance(first), _luminance(second)), reverse=True)
-    return (lighter + 0.05) / (darker + 0.05)
-
-
 def ink_on(background: Rgb) -> Rgb:
-    """Black or white, whichever reads better on ``background``: their contrast is at least 4.5 on any colour."""
-    return BLACK if contrast(BLACK, background) >= contrast(PAPER, background) else PAPER
-
-
-def _luminance(colour: Rgb) -> float:
-    part = np.asarray(colour, dtype=np.float64) / 255
+    """Black or white, whichever reads better on ``background``: a contrast (WCAG 2) of at least 4.5 on any colour."""
+    part = np.asarray(background, dtype=np.float64) / 255
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
-    return float(linear @ (0.2126, 0.7152, 0.0722))
+    luminance = float(linear @ (0.2126, 0.7152, 0.0722))
+    return BLACK if (luminance + 0.05) ** 2 >= 1.05 * 0.05 else PAPER

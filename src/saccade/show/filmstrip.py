@@ -1,23 +1,30 @@
-"""Pictures side by side: every look of one example, the total last; nested crops on one picture; contact sheets.
+"""The looks of one example as one picture: side by side, word by word, or label by label; and contact sheets.
 
-Each column of a filmstrip has the overlay above, below it the attended image (for a crop: what was cut out), and under
-both the name of the act with the raw peak weight. Strips longer than a row wrap, and so does what stands under a narrow
-panel.
+A filmstrip has a column for each look, the total last: the overlay above, below it the attended image (for a crop: what
+was cut out), and under both the name of the act with the raw peak weight. Strips longer than a row wrap.
+
+A caption is the sentence, the picture, then a panel for every word, smooth as in the paper
+(:mod:`saccade.show.colours`) or cell by cell. Below it stand a bar for the gate β, the share of what was seen that went
+into the word, the word itself, how sure the model was of it, and the peak weight.
+
+A multiset is a row for each label: the saliency before, the covert mask, the priority map, the glimpses in order on the
+picture, and the saliency after, darkened where attention has been (inhibition of return), then the label that was said.
+The row in which the model said that nothing more is there comes last. Maps of one kind share one scale, so that rows
+can be compared.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
-import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from saccade.errors import DataError
-from saccade.show.acts import Act, Drawing, Scale
+from saccade.show.acts import Act, Drawing
 from saccade.show.colours import (
     FAINT_INK,
     INK,
-    PAPER,
     SPAN,
     Scaled,
     Values,
@@ -25,25 +32,25 @@ from saccade.show.colours import (
     by_own_peak,
     by_shared_peak,
     legend_bar,
+    smooth,
 )
-from saccade.show.overlay import (
-    Mark,
-    PictureLike,
-    Polygon,
-    as_picture,
-    draw_marks,
-    enlarge,
-    fit_panel,
-    let_through,
-)
-from saccade.show.sheet import Layout, Line, Panel, draw_sheet, font, line_height, wrap
-from saccade.trace import AttentionTrace
+from saccade.show.overlay import Mark, PictureLike, Scanpath, as_picture, draw_marks, fit_panel, let_through, paint
+from saccade.show.sheet import BAR_HEIGHT, SHARE, Layout, Line, Panel, draw_sheet, elide, font, line_height, wrap
+from saccade.trace import AttentionTrace, Look
 
+Scale = Literal["own", "shared"]
+"""Each map by its own peak, or all by the one that they share."""
 Captions = Mapping[str, str | Sequence[str]]
 
 LAYOUT = Layout(gutter=18, between=36, below=8, above_legend=line_height(font(14)), small=14)
 CONTACTS = Layout(gutter=18, between=18, below=6, above_legend=0, small=14)
-_TITLE = 16
+WORDS = Layout(gutter=14, between=15, below=12, above_legend=22, small=13)
+LABELS = Layout(gutter=14, between=14, below=0, above_legend=28, small=13, legend_lower=1)
+WORD = "word"
+"""What the look of a captioner is called."""
+NOTHING_MORE = "nothing more"
+HEADINGS = ("saliency before", "covert attention", "priority", "glimpses", "saliency after", "said")
+_NAMES = ("saliency", "covert", "priority", "glimpse", "inhibited")
 
 
 def filmstrip(
@@ -82,7 +89,7 @@ def filmstrip(
     maps = [drawing.map(act, cells=cells) for act in acts]
     parts = {look.name for look in trace.looks_of_total}
     has_total = trace.total != "last" and sum(act.look.name in parts for act in acts) > 1  # else it is shown already
-    totals = [drawing.total()] if has_total else []
+    totals = [drawing.trace.image_map("total", drawing.size)] if has_total else []
     if scale == "shared":
         scaled = by_shared_peak([*maps, *totals])
     else:
@@ -94,15 +101,25 @@ def filmstrip(
     if trace.is_nested:  # the whole picture has a frame round each crop
         first = draw_marks(first, [mark for act in acts for mark in drawing.marks(act)], shown.size)
     room = max(shown.width, 120)  # captions need room under a narrow picture
-    size = f"{drawing.original.width} × {drawing.original.height} px"
-    strip = [Panel([first], _caption(whole, size, room), _card(question, answer, room))]
+    label, bold = font(LAYOUT.small), font(16, bold=True)
+
+    def caption(title: str, note: str) -> list[Line]:
+        notes = [(line.removesuffix(" ·"), label, FAINT_INK) for line in wrap(note, label, room)]
+        return [*((line, bold, INK) for line in wrap(title, bold, room)), *notes]
+
+    cards = [
+        [(name, label, FAINT_INK), *((line, bold, INK) for line in wrap(text, bold, room, 4))]
+        for name, text in (("asked", question), ("answered", answer))
+        if text.strip()
+    ]
+    strip = [Panel([first], caption(whole, f"{drawing.original.width} × {drawing.original.height} px"), cards)]
     for act, own, colours in zip(acts, maps, scaled):
         images, note = _act_images(drawing, act, colours.values)
         note = f"least {float(own.min()):.3f} · {note}" if colours.least else note
-        strip.append(Panel(images, _caption(_title(act, captions or {}), note, room)))
+        strip.append(Panel(images, caption(_title(act, captions or {}), note)))
     for colours in scaled[len(acts) :]:
         images = [drawing.paint(colours.values), let_through(shown, colours.values)]
-        strip.append(Panel(images, _caption("total", _total_in_words(trace), room)))
+        strip.append(Panel(images, caption("total", _total_in_words(trace))))
     meaning = _legend(acts, scaled, scale)
     legend = [(legend_bar(120, 10), f"weight: {meaning}")] if meaning else []
     return draw_sheet(strip, shown.size, min(columns, len(strip)), LAYOUT, room=room, legend=legend)
@@ -120,14 +137,13 @@ def _total_in_words(trace: AttentionTrace) -> str:
 
 def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.Image], str]:
     """The overlay and what it lets through, or what a crop cut out; and a note."""
-    marks = drawing.marks(act)
     if act.look.kind == "crop":  # its map is its box: dim what lies outside rather than tint what lies inside
         upper, lower = drawing.outlined(let_through(drawing.shown, 0.35 + 0.65 * values)), drawing.crop(act)
         note = f"crop, {values.mean():.0%} of the picture"
     else:
         upper, lower = drawing.paint(values), let_through(drawing.shown, values)
         note = act.note
-    return [draw_marks(upper, marks, drawing.shown.size), lower], note
+    return [draw_marks(upper, drawing.marks(act), drawing.shown.size), lower], note
 
 
 def _title(act: Act, captions: Captions) -> str:
@@ -150,72 +166,140 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
     return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
 
 
-def _caption(title: str, note: str, width: int) -> list[Line]:
-    """Name and note of a panel, wrapped: under a narrow picture they need more than a line each."""
-    bold, small = font(_TITLE, bold=True), font(LAYOUT.small)
-    notes = [(line.removesuffix(" ·"), small, FAINT_INK) for line in wrap(note, small, width)]
-    return [*((line, bold, INK) for line in wrap(title, bold, width)), *notes]
-
-
-def _card(question: str, answer: str, width: int) -> list[list[Line]]:
-    """Question and answer, each under its label, as tall as they need."""
-    label, bold = font(LAYOUT.small), font(_TITLE, bold=True)
-    return [
-        [(name, label, FAINT_INK), *((line, bold, INK) for line in wrap(text, bold, width, 4))]
-        for name, text in (("asked", question), ("answered", answer))
-        if text.strip()
-    ]
-
-
-_PAD = 3
-_Plate = tuple[float, float, float, float]
-
-
-def nested_crops(
+def word_strip(
     picture: PictureLike,
     trace: AttentionTrace,
     *,
-    said: Mapping[str, str] | None = None,
-    opacity: float = 0.55,
-    outline: Mark | Sequence[Mark] = (),
+    words: Sequence[tuple[str, float]],
+    answer: str = "",
+    scale: Scale = "own",
+    cells: bool = False,
+    columns: int = 7,
+    panel: int = 200,
 ) -> Image.Image:
-    """``picture`` with a frame round each crop of ``trace``; what lies in fewer crops is darker.
+    """The words of one caption, side by side.
 
     Args:
         picture: the original picture, upright.
-        trace: of one example (``trace[i]``), see :attr:`saccade.trace.AttentionTrace.is_nested`.
-        said: what stands at a frame, by the name of its look.
-        opacity: how much is hidden of what no crop shows, 0 to 1.
-        outline: evidence to draw on top, in pixels of ``picture``.
+        trace: of one example (``trace[i]``), with a look called "word" that has a step for every word.
+        words: what was said and how sure that was, in order; steps beyond them, such as the end, are not drawn.
+        answer: the whole sentence.
+        scale: each map by its "own" peak, or all by a "shared" one.
+        cells: paint the model's cells flat instead of smooth.
+        columns: panels in a row at most; rows are made equally long.
+        panel: longest side of a panel in pixels.
     """
-    drawing = Drawing(picture, trace, enlarge, outline)
-    inside = np.stack([drawing.map(act) for act in drawing.acts]).mean(0).astype(np.float32)  # (H,W)
-    frames = [mark for act in drawing.acts for mark in drawing.marks(act)]
-    image = drawing.outlined(let_through(drawing.shown, 1 - opacity * (1 - inside)))
-    image = draw_marks(image, frames, image.size)
-    plates: list[_Plate] = []
-    for act, frame in zip(drawing.acts, frames):
-        if isinstance(frame, Polygon):
-            text = " ".join(filter(None, (act.title, (said or {}).get(act.look.name))))
-            plates += _tag(image, frame, text, plates)
-    return image
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel))
+    original, shown = drawing.original, drawing.shown
+    look = drawing.trace.look(WORD)
+    acts = [Act(look.step(step), step) for step in range(len(words))]
+    maps = [drawing.map(act, cells=cells) for act in acts]
+    if not cells:
+        frames = map(drawing.frame, acts)
+        maps = [smooth(own, (float(frame[0, 0]), float(frame[1, 1]))) for own, frame in zip(maps, frames)]
+    scaled = by_shared_peak(maps) if scale == "shared" else [by_own_peak(values) for values in maps]
+    bold, small = font(18, bold=True), font(WORDS.small)
+    widest = max((bold.getlength(word) for word, _ in words), default=0.0)
+    room = max(shown.width, 110, min(round(widest + 0.5), 180))  # a word that is very long is cut
+    panels = [Panel([shown], [(elide(f"{original.width} × {original.height} px", small, room), small, FAINT_INK)])]
+    for act, colours, (word, share) in zip(acts, scaled, words):
+        image = draw_marks(drawing.paint(colours.values), drawing.marks(act), shown.size)
+        gate = None if act.look.gain is None else float(act.look.gain.float().mean())
+        peak = float(act.look.weights.max()) if act.look.weights is not None else 0.0
+        sure = f"p {share:.0%}" if gate is None else f"p {share:.0%} · β {gate:.2f}"
+        notes = [(elide(note, small, room), small, FAINT_INK) for note in (sure, f"peak {peak:.3f}")]
+        panels.append(Panel([image], [*([(elide(word, bold, room), bold, INK)] if word else []), *notes], share=gate))
+    rows = -(-len(panels) // columns)
+    top = "the peak of all panels" if scale == "shared" else "each panel's own peak"
+    legend = [(legend_bar(120, 10), f"weight: 0 … {top}")]
+    if any(panel.share is not None for panel in panels):
+        bar = Image.new("RGB", (120, BAR_HEIGHT), SHARE)
+        legend.append((bar, "gate β: how much of what is seen goes into the word"))
+    head = [(answer, font(26, bold=True), INK)]
+    per_row = -(-len(panels) // rows)
+    return draw_sheet(panels, shown.size, per_row, WORDS, room=room, head=head, legend=legend, least_width=480)
 
 
-def _tag(image: Image.Image, frame: Polygon, text: str, taken: Sequence[_Plate]) -> list[_Plate]:
-    """``text`` on a plate above the frame, else below it, else inside it; none where a picture has no room for it."""
-    face = font(max(11, round(0.032 * max(image.size))))
-    width, height = face.getlength(text) + 2 * _PAD, line_height(face) + _PAD
-    (x, y), bottom = (min(axis) for axis in zip(*frame.points)), max(point[1] for point in frame.points)
-    left = min(max(0.0, x), image.width - width)
-    for top in (y - height, bottom, y):
-        plate = (left, top, left + width, top + height)
-        fits = left >= 0 and 0 <= top <= image.height - height
-        if fits and all(x1 <= left or plate[2] <= x0 or y1 <= top or plate[3] <= y0 for x0, y0, x1, y1 in taken):
-            pen = ImageDraw.Draw(image)
-            pen.rectangle(plate, fill=PAPER)
-            pen.text((left + _PAD, top + 1), text, INK, font=face)
-            return [plate]
-    return []
+def has_words(trace: AttentionTrace) -> bool:
+    """Whether the trace is one of a model that says a sentence word by word, as :func:`word_strip` draws it."""
+    return any(look.name == WORD and look.has_steps and look.is_spatial for look in trace.looks)
+
+
+def has_glimpses(trace: AttentionTrace) -> bool:
+    """Whether the trace is one of a model that reads a picture label by label, as :func:`glimpse_strip` draws it."""
+    return set(_NAMES) <= {look.name for look in trace.looks}
+
+
+def glimpse_strip(
+    picture: PictureLike,
+    trace: AttentionTrace,
+    *,
+    labels: Sequence[tuple[str, float]] = (),
+    answer: str = "",
+    outline: Mark | Sequence[Mark] = (),
+    cells: bool = False,
+    panel: int = 200,
+) -> Image.Image:
+    """The steps of one example, one below the other.
+
+    Args:
+        picture: the original picture, upright.
+        trace: of one example (``trace[i]``), with the looks that :func:`has_glimpses` looks for.
+        labels: what was said at each step and how sure that was; a step beyond them said that nothing more is there.
+        answer: all of it in words.
+        outline: evidence, drawn on the picture with the glimpses, in pixels of ``picture``.
+        cells: paint the cells flat instead of smooth.
+        panel: longest side of a panel in pixels.
+    """
+    drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
+    trace, shown = drawing.trace, drawing.shown
+    looks = {name: trace.look(name) for name in _NAMES}
+    steps = _shown_steps(looks["covert"])
+
+    def painted(*names: str) -> list[Image.Image]:
+        """All steps of each look, by the peak that they have in common."""
+        acts = [Act(looks[name].step(step), step) for name in names for step in steps]
+        scaled = by_shared_peak([drawing.map(act, cells=cells) for act in acts])
+        return [paint(shown, colours.values) for colours in scaled]
+
+    saliency = painted("saliency", "inhibited")
+    points = trace.chosen_on(looks["glimpse"], drawing.size).reshape(looks["covert"].steps, -1, 2)  # (T,k,2)
+    paths = [Scanpath([(x, y) for x, y in points[step].tolist()]) for step in steps]
+    glimpses = [draw_marks(drawing.outlined(shown), [path], shown.size) for path in paths]
+    columns = saliency[: len(steps)], painted("covert"), painted("priority"), glimpses, saliency[len(steps) :]
+
+    said = [(word, f"{share:.0%} sure") for word, share in labels[: len(steps)]]
+    title, bold, small, heading = font(15), font(34, bold=True), font(LABELS.small), font(15, bold=True)
+    last_room = round(max(title.getlength(NOTHING_MORE), *(bold.getlength(word[:12]) for word, _ in said), 0))
+    panels = []
+    for step, images in enumerate(zip(*columns)):
+        panels += [Panel([image]) for image in images]
+        if step < len(said):
+            word, sure = said[step]
+            lines = [(line, bold, INK) for line in wrap(word, bold, last_room, 2)]
+            panels.append(Panel([], lines, [[(sure, small, FAINT_INK)]]))
+        else:
+            panels.append(Panel([], [(line, title, FAINT_INK) for line in wrap(NOTHING_MORE, title, last_room, 2)]))
+    return draw_sheet(
+        panels,
+        shown.size,
+        len(HEADINGS),
+        LABELS,
+        room=max(shown.width, 132),  # headings need room above a narrow picture
+        last_room=last_room,
+        head=[("read as", heading, FAINT_INK), (answer, bold, INK)] if answer.strip() else [],
+        headings=[(name, heading, FAINT_INK) for name in HEADINGS],
+        legend=[(legend_bar(120, 10), "weight: 0 … the peak of all maps of the same kind")],
+    )
+
+
+def _shown_steps(look: Look) -> list[int]:
+    """The steps in which a label was said, and the one after them, in which nothing more was found."""
+    if look.active is None:
+        return list(range(look.steps))
+    active = look.active.reshape(-1).bool().tolist()
+    labelled = [step for step in range(look.steps) if active[step]]
+    return labelled if all(active) else [*labelled, active.index(False)]
 
 
 def contact_sheet(

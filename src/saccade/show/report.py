@@ -4,11 +4,9 @@ A page carries its style, its pictures (data: addresses) and a content security 
 the style is allowed by its SHA-256, so nothing that slipped into a caption could restyle the page, run or call home.
 A page with a live part carries that part's style and script too, allowed in the same way.
 
-The HTML is written by the templates beside this file and nowhere else. They escape what they insert; ``of_the_package``
-lets through what comes from the package itself. Blocks are data: what a template draws, with a macro for each kind.
-
-A page of many pictures would be large: those of many colours, such as photographs under maps, are stored as WebP, a
-quarter of a PNG and no different to the eye; drawings of few colours stay exact.
+The HTML is written by the templates beside this file and nowhere else: all of them extend ``page.html``. They escape
+what they insert; ``of_the_package`` lets through what comes from the package itself. Blocks are data: what a template
+draws, with a macro for each kind.
 """
 
 from __future__ import annotations
@@ -31,43 +29,11 @@ from PIL import Image, features
 from saccade import __version__
 from saccade.files import write_text
 from saccade.show.overlay import data_url, png_bytes
-from saccade.show.slot_table import NEEDED, SlotHeat, heat_rules
+from saccade.show.slot_table import NEEDED, SlotHeat, heat_rules, style_of
 from saccade.show.tables import Cell, Table
 
-_UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
-_CODE = re.compile("`([^`]+)`")
-
-
-@dataclass(frozen=True)
-class Live:
-    """What runs in a page; all of it comes from the package, none of it from a user."""
-
-    markup: str
-    style: str
-    script: str
-    data: str
-    """JSON that the script reads; it must not hold ``<``, so that it cannot leave its element."""
-
-
-def policy(*styles: str, script: str | None = None) -> str:
-    """A content security policy: these styles, this script with a worker of its own, pictures inside the file."""
-    runs = "" if script is None else f"; script-src {_digest(script)}; worker-src blob:"
-    pictures = "data:" if script is None else "data: blob:"
-    return (
-        f"default-src 'none'; img-src {pictures}; style-src {' '.join(map(_digest, styles))}{runs}; "
-        "base-uri 'none'; form-action 'none'"
-    )
-
-
-def _digest(text: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode('ascii')}'"
-
-
 Source = Image.Image | bytes | str
-
-_FEW_COLOURS = 256
-_QUALITY = 90  # of WebP: 40 dB and more on filmstrips
-_WEBP_SIDE = 16_383  # its pixels at most, each way
+"""A PIL image, the bytes of a PNG or JPEG file, or the text of an SVG."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +41,6 @@ class Picture:
     """A picture with a caption and, for those who cannot see it, a description."""
 
     image: Source
-    """A PIL image, the bytes of a PNG or JPEG file, or the text of an SVG."""
     caption: str = ""
     alt: str = ""
     source: str = ""
@@ -133,6 +98,17 @@ class Section:
 
 
 @dataclass(frozen=True)
+class Live:
+    """What runs in a page; all of it comes from the package, none of it from a user."""
+
+    markup: str
+    style: str
+    script: str
+    data: str
+    """JSON that the script reads; it must not hold ``<``, so that it cannot leave its element."""
+
+
+@dataclass(frozen=True)
 class Report:
     """A page: title, lead, sections."""
 
@@ -162,6 +138,23 @@ def live_page(title: str, live: Live) -> str:
     return render("page.html", page={"title": title}, live=live, policy=policy(live.style, script=live.script))
 
 
+def policy(*styles: str, script: str | None = None) -> str:
+    """A content security policy: these styles, this script with a worker of its own, pictures inside the file."""
+    digests = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (*styles, script or "")]
+    *allowed, runs = (f"'sha256-{digest}'" for digest in digests)
+    pictures, scripts = "data:", ""
+    if script is not None:
+        pictures, scripts = "data: blob:", f"; script-src {runs}; worker-src blob:"
+    return (
+        f"default-src 'none'; img-src {pictures}; style-src {' '.join(allowed)}{scripts}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+_UNWANTED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_CODE = re.compile("`([^`]+)`")
+
+
 def render(template: str, **values: Any) -> str:
     """The text of a template with ``values`` in it; control characters become �."""
     return _UNWANTED.sub("\ufffd", _templates().get_template(template).render(notes=[], **values))
@@ -176,7 +169,7 @@ def _templates() -> Environment:
     templates.globals.update(version=__version__, needed_words=NEEDED)
     templates.filters.update(
         data_uri=data_uri, inline=_inline, kind=lambda block: type(block).__name__, of_the_package=Markup,
-        paragraphs=_paragraphs,
+        paragraphs=_paragraphs, style_of=style_of,
     )  # fmt: skip
     return templates
 
@@ -197,8 +190,17 @@ def _style() -> str:
     return files("saccade.show").joinpath("templates/report.css").read_text(encoding="utf-8") + heat_rules()
 
 
+_FEW_COLOURS = 256
+_QUALITY = 90  # of WebP: 40 dB and more on filmstrips
+_WEBP_SIDE = 16_383  # its pixels at most, each way
+
+
 def data_uri(image: Source) -> str:
-    """``image`` as a data: address; nothing is fetched when the page is opened."""
+    """``image`` as a data: address; nothing is fetched when the page is opened.
+
+    Pictures of many colours, such as photographs under maps, are stored as WebP, a quarter of a PNG and no different to
+    the eye; drawings of few colours stay exact.
+    """
     if isinstance(image, str):
         return data_url(image.encode("utf-8", "replace"), "svg+xml")
     if isinstance(image, bytes):

@@ -1,13 +1,18 @@
-"""Reports made of what is already on disk: a run folder, or saved records."""
+"""Reports made of what is already on disk: a run folder with its curves, or saved records.
+
+Curves are drawn with matplotlib (extra ``plots``), on objects of the Agg canvas: no display, no global state. Every
+drawing comes in a light and a dark theme, so that a page can carry both.
+"""
 
 from __future__ import annotations
 
+import io
 import math
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from PIL import Image
 
@@ -15,13 +20,19 @@ from saccade.config import plain_yaml
 from saccade.errors import CheckpointError, DataError
 from saccade.files import parse_json, read_regular
 from saccade.record import Record
-from saccade.show.curves import course, figure_svg, metrics_with_a_course, training_curves
-from saccade.show.filmstrip import filmstrip
+from saccade.show.colours import SERIES
+from saccade.show.filmstrip import filmstrip, glimpse_strip, has_glimpses, has_words, word_strip
 from saccade.show.report import Block, Code, KeyFigures, Picture, Report, Section
 from saccade.show.slot_table import SlotHeat, slot_grid
-from saccade.show.step_strips import glimpse_strip, has_glimpses, has_words, word_strip
-from saccade.show.tables import DASH, Cell, Table, percent
+from saccade.show.tables import DASH, Cell, Row, Table, percent
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Metrics = Mapping[str, Any]
+"""A line of metrics.jsonl: {"step", "phase", "kind": "train" | "validation", "values": {...}}."""
+Theme = Literal["light", "dark"]
 _LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
 """Parts of names."""
 _NEITHER_IS_BETTER = ("lr", "gradient_norm", "entropy", "gate", "length_ratio", "words")
@@ -47,30 +58,40 @@ def report_from_run(
     """
     folder = Path(folder)
     settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
-    last = max(int(row["step"]) for row in rows)
-    best = _best_values(rows)
-    figures = [("steps", Cell(last, note=f"last step in `{folder.name}/metrics.jsonl`"))]
-    headline = [row for row in best if row[1].value is not None and row[0] != "loss" and _kind(rows, row[0]) != "train"]
-    figures += [(_words(name), cell) for name, cell, _, _ in headline[:4]]
+    source = f"`{folder.name}/metrics.jsonl`"
+    figures = [("steps", Cell(max(row["step"] for row in rows), note=f"last step in {source}"))]
+    best: list[Row] = []
+    for name, kind in _kinds(rows).items():
+        points = course(rows, name, kind)
+        if not points:
+            continue
+        top, at = Cell(None), None
+        if name not in _NEITHER_IS_BETTER and not name.endswith("_std"):
+            lower = any(word in name for word in _LOWER_IS_BETTER)
+            at, value = min(points, key=lambda point: point[1] if lower else -point[1])
+            note = f"{'lowest' if lower else 'highest'} of {len(points)} {kind} measurements, at step {at:,}"
+            top = Cell(value, note=note)
+            if kind == "validation" and name != "loss" and len(figures) < 5:
+                figures.append((_words(name), top))
+        best.append((_words(name), top, at, points[-1][1]))
     results = Table(
         ("metric", "best", "at step", "last"),
-        [(_words(name), *values) for name, *values in best],
+        best,
         caption="Best and last values, from validation where there was one",
-        source=f"`{folder.name}/metrics.jsonl`, {len(rows)} rows",
+        source=f"{source}, {len(rows)} rows",
         dash="neither high nor low is better",
     )
     sections = [Section("Results", blocks=[results])] if best else []
-    sections += _curve_sections(rows, folder)
+    sections += _curve_sections(rows, source)
     sections += [section for section in (looks, *scored) if section is not None]
-    source = f"`{folder.name}/config.yaml`, as resolved"
-    table = Table(("setting", "value"), list(_flat(settings)), source=source, dash="not set")
+    resolved = f"`{folder.name}/config.yaml`, as resolved"
+    table = Table(("setting", "value"), list(_flat(settings)), source=resolved, dash="not set")
     sections.append(Section("Settings", "All settings of this run, including defaults.", [table]))
     recipe = settings.get("recipe")
     recipe = recipe if isinstance(recipe, Mapping) else settings
     data = recipe.get("data")  # a model does not store where its files are
-    name = str(data.get("name", "")) if isinstance(data, Mapping) else ""
-    pictures = ["--data", name] if ":" in name else []
-    again = Code(shlex.join(["saccade", "evaluate", str(folder), *pictures]))
+    files = str(data.get("name", "")) if isinstance(data, Mapping) else ""
+    again = Code(shlex.join(["saccade", "evaluate", str(folder), *(["--data", files] if ":" in files else [])]))
     sections.append(Section("Score it again", blocks=[again]))
     name = folder.resolve().name
     own = f" of recipe `{recipe['name']}`" if _is_plain(recipe.get("name")) else ""
@@ -91,11 +112,10 @@ def report_from_records(records: Sequence[Record], left_out: str = "") -> Report
     lead = f"{len(records)} answer{'s' if len(records) != 1 else ''}, each with the attention that produced it"
     lead += f", by {', '.join(models)}." if models else "."
     lead += f"\n\n{left_out}" if left_out else ""
-    several = len(models) > 1
     sections = []
     for number, record in enumerate(records, 1):
         try:
-            sections.append(_record_section(number, record, name_model=several))
+            sections.append(_record_section(number, record, name_model=len(models) > 1))
         except (TypeError, ValueError, LookupError, AttributeError) as error:  # what a file says in a shape of its own
             raise DataError(f"report: record {number} cannot be drawn ({error}); make it again") from error
     return Report("What was asked, and where the model looked", lead, sections, left_out=left_out)
@@ -134,58 +154,41 @@ def _words(name: str) -> str:
     return name.replace("_", " ")
 
 
-def _best_values(rows: Sequence[Mapping[str, Any]]) -> list[tuple[str, Cell, int | None, float]]:
-    """(metric, best value, its step, last value), validation first; no best value and step where none is best."""
-    names = dict.fromkeys(
-        name for kind in ("validation", "train") for row in rows if row.get("kind") == kind for name in row["values"]
-    )
-    values: list[tuple[str, Cell, int | None, float]] = []
-    for name in names:
-        kind = _kind(rows, name)
-        points = course(rows, name, kind)
-        if not points:
-            continue
-        best, at = Cell(None), None
-        if name not in _NEITHER_IS_BETTER and not name.endswith("_std"):
-            lower = any(word in name for word in _LOWER_IS_BETTER)
-            at, value = min(points, key=lambda point: point[1] if lower else -point[1])
-            note = f"{'lowest' if lower else 'highest'} of {len(points)} {kind} measurements, at step {at:,}"
-            best = Cell(value, note=note)
-        values.append((name, best, at, points[-1][1]))
-    return values
+def _kinds(rows: Sequence[Metrics]) -> dict[str, str]:
+    """The rows that count for each metric: those of validation, where it was measured there."""
+    kinds: dict[str, str] = {}
+    for kind in ("validation", "train"):
+        for row in rows:
+            for name in row["values"] if row.get("kind") == kind else ():
+                kinds.setdefault(name, kind)
+    return kinds
 
 
-def _kind(rows: Sequence[Mapping[str, Any]], name: str) -> str:
-    """The rows that count for a metric: those of validation where it was measured there."""
-    has_validation = any(row.get("kind") == "validation" and name in row["values"] for row in rows)
-    return "validation" if has_validation else "train"
-
-
-def _curve_sections(rows: Sequence[Mapping[str, object]], folder: Path) -> list[Section]:
+def _curve_sections(rows: Sequence[Metrics], source: str) -> list[Section]:
     names = metrics_with_a_course(rows)
     if not names:
         return []
     if find_spec("matplotlib") is None:
         return [Section("Curves", "Not drawn: this needs the extra `plots` (matplotlib).")]
     shown, rest = names[:_CURVES_SHOWN], names[_CURVES_SHOWN:]
-    light, dark = (figure_svg(training_curves(rows, names=shown, theme=theme)) for theme in ("light", "dark"))
+    light, dark = (_as_svg(training_curves(rows, shown, theme)) for theme in _THEMES)
     alt = f"Curves over training steps of {', '.join(shown)}"
-    caption = "Over training steps; a dotted line is where a phase begins."
-    picture = Picture(light, caption, alt, f"`{folder.name}/metrics.jsonl`", dark)
+    picture = Picture(light, "Over training steps; a dotted line is where a phase begins.", alt, source, dark)
     return [Section("Curves", f"Not drawn: {', '.join(map(_words, rest))}." if rest else "", [picture])]
 
 
 def _flat(settings: object, path: str = "") -> Iterator[tuple[str, str]]:
     """(dotted key, value) of nested settings."""
-    if isinstance(settings, Mapping) and settings:
-        for key, value in settings.items():
-            yield from _flat(value, f"{path}.{key}" if path else str(key))
+    inner: dict[object, object] = {}
+    if isinstance(settings, Mapping):
+        inner = dict(settings)
     elif isinstance(settings, list) and any(isinstance(item, (Mapping, list)) for item in settings):
-        for number, item in enumerate(settings):
-            yield from _flat(item, f"{path}.{number}")
-    elif isinstance(settings, (Mapping, list)):
+        inner = dict(enumerate(settings))
+    for key, value in inner.items():
+        yield from _flat(value, f"{path}.{key}" if path else str(key))
+    if not inner and isinstance(settings, (Mapping, list)):
         yield path, ", ".join(map(str, settings)) or "none"
-    else:
+    elif not inner:
         yield path, DASH if settings is None else str(settings)
 
 
@@ -196,8 +199,12 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     blocks: list[Block] = []
     spatial = [look for look in trace.looks if look.is_spatial]
     if spatial and record.picture is not None:
+        looks = ", ".join(
+            f"{look.name} ({look.kind}, {look.norm}{', derived' if look.role == 'derived' else ''})" for look in spatial
+        )
+        caption = f"Looks in order: {looks}. Colours are rescaled for display; the numbers are the model's own."
         strip = _strip(record, record.picture, question, sure)
-        blocks.append(Picture(strip, _looks_in_words(spatial), f"Filmstrip of {len(spatial)} looks; answer {answer}"))
+        blocks.append(Picture(strip, caption, f"Filmstrip of {len(spatial)} looks; answer {answer}"))
     sentences = info.get("sentences") or info.get("slots")
     over_slots = [look.name for look in trace.looks if not look.is_spatial]
     if sentences and (over_slots or not trace.looks):
@@ -219,9 +226,9 @@ def _strip(record: Record, picture: Image.Image, question: str, answer: str) -> 
     if has_glimpses(trace):
         return glimpse_strip(picture, trace, labels=_pairs(info, "labels"), answer=answer)
     if has_words(trace) and info.get("words"):
-        words = [
-            (_text(word["word"]), math.exp(min(0.0, word.get("log_probability", -math.inf)))) for word in info["words"]
-        ]
+        words = []
+        for word in info["words"]:
+            words.append((_text(word["word"]), math.exp(min(0.0, word.get("log_probability", -math.inf)))))
         return word_strip(picture, trace, words=words, answer=_text(info.get("answer")))
     captions = info.get("captions") or {}
     return filmstrip(picture, trace, question=question, answer=answer, captions=captions, panel=200)
@@ -257,11 +264,84 @@ def _text(words: object) -> str:
     return "" if words is None else str(words)
 
 
-def _looks_in_words(looks: Sequence[Any]) -> str:
-    derived = {"derived": ", derived"}
-    named = ", ".join(f"{look.name} ({look.kind}, {look.norm}{derived.get(look.role, '')})" for look in looks)
-    return f"Looks in order: {named}. Colours are rescaled for display; the numbers are the model's own."
-
-
 def _is_plain(value: object) -> bool:
     return isinstance(value, (str, int, float, bool)) and value != ""
+
+
+_COLUMNS = 3
+_THEMES: dict[Theme, tuple[str, str, str, str, str]] = {
+    "light": ("#16191f", "#5a6270", "#dfe3e8", SERIES[4], SERIES[0]),
+    "dark": ("#e7eaef", "#9aa4b2", "#2a3038", "#a4adba", "#6ea1f5"),
+}
+"""Ink, soft ink, rules, the line of training, the line of validation."""
+
+
+def training_curves(rows: Sequence[Metrics], names: Sequence[str], theme: Theme = "light") -> Figure:
+    """One panel for each of the metrics ``names``, training and validation in it, phases marked by dotted lines."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    ink, soft, rule, *colours = _THEMES[theme]
+    starts: dict[str, int] = {}  # the first step of each phase
+    for row in rows:
+        starts.setdefault(str(row.get("phase", "")), int(row["step"]))
+    columns = min(_COLUMNS, len(names))
+    lines = -(-len(names) // columns)
+    style: Any = {  # matplotlib names every key in its type
+        "axes.edgecolor": soft, "axes.labelcolor": soft, "xtick.color": soft, "ytick.color": soft,
+        "axes.titlecolor": ink, "legend.labelcolor": ink, "grid.color": rule,
+        "axes.grid": True, "axes.grid.axis": "y", "axes.axisbelow": True, "axes.facecolor": "none",
+        "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.8, "grid.linewidth": 0.7,
+        "axes.titlelocation": "left", "axes.titlesize": 10.5, "axes.titleweight": "bold", "axes.labelsize": 9,
+        "xtick.labelsize": 8.5, "ytick.labelsize": 8.5, "lines.linewidth": 1.7, "lines.markersize": 3.5,
+        "legend.frameon": False, "legend.fontsize": 8.5, "legend.borderaxespad": 0.3, "legend.handlelength": 1.4,
+    }  # fmt: skip
+    with rc_context(style):
+        figure = Figure(figsize=(3.7 * columns, 2.7 * lines), layout="constrained")
+        for number, name in enumerate(names, 1):
+            panel = figure.add_subplot(lines, columns, number)
+            _draw_metric(panel, rows, name, colours)
+            for phase, start in [*starts.items()][1:]:
+                panel.axvline(start, color=soft, linewidth=0.8, linestyle=":", gid=f"phase-{phase}")
+    return figure
+
+
+def _draw_metric(axes: Axes, rows: Sequence[Metrics], name: str, colours: Sequence[str]) -> None:
+    from matplotlib import ticker
+
+    for kind, colour in zip(("train", "validation"), colours):
+        points = course(rows, name, kind)
+        if points:
+            axes.plot(*zip(*points), color=colour, marker="o" if len(points) < 15 else "", label=kind)
+    axes.set_title(name.replace("_", " "))
+    axes.set_xlabel("step")
+    axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+    if len(axes.lines) > 1:  # in one line above the axes, where it hides nothing; the title stands on the left
+        axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=2)
+
+
+def metrics_with_a_course(rows: Sequence[Metrics]) -> list[str]:
+    """Names measured at two steps or more in the same kind of row; the loss first, then as they appear."""
+    names = dict.fromkeys(name for row in rows for name in row["values"])
+    moving = [name for name in names if any(len(course(rows, name, kind)) > 1 for kind in ("train", "validation"))]
+    return sorted(moving, key=lambda name: name != "loss")
+
+
+def course(rows: Sequence[Metrics], name: str, kind: str) -> list[tuple[int, float]]:
+    """(step, value) of a metric in order of the steps; values that are not finite numbers are left out."""
+    points: dict[int, float] = {}
+    for row in rows:
+        value = row["values"].get(name)
+        if row.get("kind") == kind and isinstance(value, (int, float)) and not isinstance(value, bool):
+            points[int(row["step"])] = float(value)
+    return sorted((step, value) for step, value in points.items() if math.isfinite(value))
+
+
+def _as_svg(figure: Figure) -> str:
+    """The figure as SVG text, the same text for the same figure."""
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    with rc_context({"svg.hashsalt": "saccade", "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
+    return buffer.getvalue()

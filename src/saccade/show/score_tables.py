@@ -6,7 +6,7 @@ confusions, scores by class, and dependence on the evidence. ``score_words.yaml`
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -19,7 +19,7 @@ Scores = Mapping[str, Any]
 WORDS: Any = quick_yaml(files("saccade.show").joinpath("score_words.yaml").read_text("utf-8"))
 """What scores ask (``asks``), whom they are compared with (``rivals``), and so on, in words."""
 LOW_IS_GOOD = ("deletion", "distance", "swapped_query", "mean_error", "failed_tasks", "misplaced", "off_objects")
-ORACLE, BOUNDED = "grid_oracle", ("true_positive_strength",)
+ORACLE, BOUNDED = "grid_oracle", "true_positive_strength"
 """Name of the grid oracle, and the only score for which it is an upper bound."""
 
 
@@ -48,33 +48,19 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def interventions(result: Scores) -> dict[str, Scores]:
-    """The groups of scores of maps under intervention, by name; none in results that are older.
-
-    About the scene: does the map lie on what was asked for? About the model: does it say what the answer rests on?
-    """
-    return {name: part for name, part in result.get("interventions", {}).items() if isinstance(part, Mapping)}
-
-
-def under_intervention(result: Scores) -> str:
-    """What was done: scenes rendered again, or attention edited alone where no map was scored on such scenes."""
-    return "maps of re-rendered scenes" if len(interventions(result)) > 1 else "edited attention"
-
-
 def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[Table]]:
     """The scores of maps under intervention by group: two groups, which answer two questions, never in one table.
 
+    About the scene: does the map lie on what was asked for? About the model: does it say what the answer rests on?
     With few ``columns``, as in a terminal, answers that are right after an edit are left out: they go with those that
     change.
     """
+    parts = {name: part for name, part in result.get("interventions", {}).items() if isinstance(part, Mapping)}
     groups: dict[str, list[Table]] = {}
-    for group, part in interventions(result).items():
+    for group, part in parts.items():
         title = f"about the {group}"
-        tables = [
-            _one_by_one(
-                f"{under_intervention(result)}, {title}", part["scores"], part, WORDS["questions"].get(group, "")
-            )
-        ]
+        heading = f"{_done(parts)[0]}, {title}"
+        tables = [_one_by_one(heading, part["scores"], part, WORDS["questions"].get(group, ""))]
         rivals = {"model": part["scores"], **part.get("baselines", {})}
         compared = [name for name in part["scores"] if not name.startswith("map_hold_")]
         drawn = [name for name in compared if not name.startswith("edit_")]
@@ -86,6 +72,13 @@ def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[s
             tables += _side_by_side(name, "looks", part.get("edits", {}).get(what, {}), columns)
         groups[group] = [table for table in tables if table.rows]
     return groups
+
+
+def _done(groups: Collection[str]) -> tuple[str, str]:
+    """What was done, shortly and in words: attention edited alone where no map was scored on re-rendered scenes."""
+    if len(groups) > 1:
+        return "maps of re-rendered scenes", "Scenes are rendered again with one thing changed"
+    return "edited attention", "Weights, windows or glimpses are edited, and the rest of the model runs on them"
 
 
 def rests_on_table(rests_on: Scores) -> Table:
@@ -109,13 +102,12 @@ def _title(result: Scores) -> str:
 
 def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> Table:
     """One row a score: its value, its interval, and of how many it is the mean, where that is told."""
-    intervals, counts = result.get("intervals", {}), flat(result.get("counts", {}))
-    units = result.get("units", {})
-    rows: list[tuple[Cell | str, ...]] = []
+    intervals, counts, units = result.get("intervals", {}), flat(result.get("counts", {})), result.get("units", {})
+    rows: list[Row] = []
     for name, value in flat(scores).items():
         n = Cell(counts[name], f"{counts[name]:,}") if name in counts else ""
-        cell = _cell(name, value, units.get(name))
-        rows.append((_marked(name), cell, _interval(name, intervals.get(name), units.get(name)), n))
+        unit = units.get(name)
+        rows.append((_marked(name), _cell(name, value, unit), _interval(name, intervals.get(name), unit), n))
     note = "; ".join(filter(None, (_note(scores), remark)))
     return Table(("metric", "value", "95 % interval", "n"), rows, caption=title, note=note)
 
@@ -131,17 +123,18 @@ def _side_by_side(
     tables = []
     for number, part in enumerate(parts, 1):
         names = [who for who, row in contenders.items() if any(_is_there(row, score) for score in part)]
-        remarks = (
-            _note(part),
-            *(text for score, text in WORDS["remarks"].items() if score in part),
-            _oracle(names, part),
-        )
+        notes = [_note(part), *(text for score, text in WORDS["remarks"].items() if score in part)]
+        if ORACLE in names and set(part) == {BOUNDED}:
+            notes.append("grid oracle: the bound, the most that weights on the model's grids can have")
+        elif ORACLE in names:
+            best = f"the map of the model's grids with the best {_spaced(BOUNDED)}"
+            notes.append(f"grid oracle: {best}; a bound of that score only")
         tables.append(
             Table(
                 (what, *(_spaced(_marked(score)) for score in part)),
                 [(_spaced(who), *(_cell(score, contenders[who].get(score)) for score in part)) for who in names],
                 caption=title if len(parts) == 1 else f"{title}, {number} of {len(parts)}",
-                note="; ".join(filter(None, remarks)),
+                note="; ".join(filter(None, notes)),
             )
         )
     return tables
@@ -155,18 +148,8 @@ def _marked(score: str) -> str:
     return f"{score} ↓" if score in LOW_IS_GOOD else score
 
 
-def _note(scores: Sequence[str] | Scores) -> str:
-    return "↓ low is good" if any(score in LOW_IS_GOOD for score in scores) else ""
-
-
-def _oracle(holders: Iterable[str], scores: Sequence[str]) -> str:
-    """What the oracle of the grids is, where it stands in a table: a bound of one score, and a map like others else."""
-    if ORACLE not in holders:
-        return ""
-    if set(scores) <= set(BOUNDED):
-        return "grid oracle: the bound, the most that weights on the model's grids can have"
-    only = " and ".join(map(_spaced, BOUNDED))
-    return f"grid oracle: the map of the model's grids with the best {only}; a bound of that score only"
+def _note(scores: Iterable[str]) -> str:
+    return "↓ low is good" if not set(LOW_IS_GOOD).isdisjoint(scores) else ""
 
 
 def _spaced(name: str) -> str:
@@ -190,10 +173,8 @@ def _interval(score: str, bounds: Sequence[float | None] | None, unit: str | Non
     ('25.0–75.0', '8.5–9.25', '')
     """
     ends = [bound for bound in bounds or () if bound is not None]
-    if len(ends) < 2:
-        return ""
     is_fraction = unit is None and not score.endswith("_raw")
-    return "–".join(f"{100 * end:.1f}" if is_fraction else f"{end:.3g}" for end in ends)
+    return "–".join(f"{100 * end:.1f}" if is_fraction else f"{end:.3g}" for end in ends) if len(ends) == 2 else ""
 
 
 def flat(values: Scores, prefix: str = "") -> dict[str, Any]:
@@ -298,25 +279,7 @@ def scores_section(result: Scores) -> Section:
     return Section(TITLE, f"{verdict}{text}", [*score_tables(own), *words])
 
 
-def intervention_sections(result: Scores) -> list[Section]:
-    """A section for each group of scores of maps under intervention: about the scene, about the model."""
-    sections = []
-    what = under_intervention(result)
-    done = (
-        "Weights, windows or glimpses are edited, and the rest of the model runs on them"
-        if what == "edited attention"
-        else "Scenes are rendered again with one thing changed"
-    )
-    for group, tables in intervention_tables(result).items():
-        part = interventions(result)[group]
-        words = _words(set(part.get("scores", {})), set(part.get("baselines", {})))
-        question, n = WORDS["questions"].get(group, ""), result["interventions"].get("n", 0)
-        text = f"{question[:1].upper()}{question[1:]}\n\n{done}, and the model is asked again; {n:,} questions."
-        sections.append(Section(f"{what[:1].upper()}{what[1:]}: about the {group}", text, [*tables, *words]))
-    return sections
-
-
-def _words(scores: set[str], rivals: set[str]) -> list[Table]:
+def _words(scores: Collection[str], rivals: Collection[str]) -> list[Table]:
     """What scores ask and what they are compared with, in words."""
     rows = [(_spaced(name), text) for name, text in WORDS["asks"].items() if name in scores]
     rows += [(_spaced(name), text) for name, text in WORDS["rivals"].items() if name in rivals]
@@ -325,10 +288,19 @@ def _words(scores: set[str], rivals: set[str]) -> list[Table]:
 
 def answer_sections(result: Scores) -> list[Section]:
     """Maps under intervention, what the answers depend on, confusions, classes: those that ``result`` tells of."""
+    sections: list[Section | None] = []
+    groups = intervention_tables(result)
+    what, done = _done(groups)
+    for group, tables in groups.items():
+        part, question = result["interventions"][group], WORDS["questions"].get(group, "")
+        words = _words(part.get("scores", {}), part.get("baselines", {}))
+        asked = f"{done}, and the model is asked again; {result['interventions'].get('n', 0):,} questions."
+        text = f"{question[:1].upper()}{question[1:]}\n\n{asked}"
+        sections.append(Section(f"{what[:1].upper()}{what[1:]}: about the {group}", text, [*tables, *words]))
     per_class = result.get("per_class", {})
-    sections = (
+    sections += [
         rests_on_section(result.get("rests_on", {})),
         confusion_section(result.get("confusion", {}), len(per_class)),
         classes_section(per_class, "the file of scores"),
-    )
-    return [*intervention_sections(result), *filter(None, sections)]
+    ]
+    return [section for section in sections if section is not None]

@@ -7,6 +7,7 @@ Latin) takes their place.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -51,14 +52,9 @@ def elide(text: str, face: Font, width: int) -> str:
     text = " ".join(text.split())
     if face.getlength(text) <= width:
         return text
-    low, high = 0, len(text)  # the longest beginning that fits, by halving
-    while low < high:
-        middle = (low + high + 1) // 2
-        if face.getlength(text[:middle].rstrip() + "…") <= width:
-            low = middle
-        else:
-            high = middle - 1
-    return text[:low].rstrip() + "…"
+    # the longest beginning that fits, by halving
+    fitting = bisect_left(range(1, len(text) + 1), True, key=lambda n: face.getlength(text[:n].rstrip() + "…") > width)
+    return text[:fitting].rstrip() + "…"
 
 
 def wrap(text: str, face: Font, width: int, most_lines: int = 3) -> list[str]:

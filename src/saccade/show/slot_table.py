@@ -65,15 +65,16 @@ class SlotGrid:
     @cached_property
     def fills(self) -> list[list[Rgb]]:
         """The colour of every cell."""
-        return [] if self.scaled is None else _rgb(self.scaled.values)
+        return [] if self.scaled is None else [_rgb(row) for row in self.scaled.values]
 
-    def level(self, row: int, column: int) -> int:
-        """The number of the cell's colour among those of a page."""
-        return 0 if self.scaled is None else round(LEVELS * float(self.scaled.values[row, column]))
-
-    def style(self, row: int, column: int) -> str:
-        """The style of a cell that carries its colours itself."""
-        return _paint(self.fills[row][column])
+    @cached_property
+    def levels(self) -> list[list[int]]:
+        """The number of every cell's colour among those of a page."""
+        return (
+            []
+            if self.scaled is None
+            else [[round(LEVELS * float(value)) for value in row] for row in self.scaled.values]
+        )
 
     @property
     def legend(self) -> str:
@@ -99,16 +100,16 @@ class SlotHeat:
 
 def heat_rules() -> str:
     """The style of coloured cells on a page."""
-    (colours,) = _rgb(np.linspace(0, 1, LEVELS + 1, dtype=np.float32)[None])
-    return "\n".join(f".heat-{level}{{{_paint(colour)}}}" for level, colour in enumerate(colours))
+    colours = _rgb(np.linspace(0, 1, LEVELS + 1, dtype=np.float32))
+    return "\n".join(f".heat-{level}{{{style_of(colour)}}}" for level, colour in enumerate(colours))
 
 
-def _rgb(values: Values) -> list[list[Rgb]]:
-    """The colours of values (R,T) in 0..1."""
-    return [[(red, green, blue) for red, green, blue in row] for row in heat(values).round().astype(int).tolist()]
+def _rgb(values: Values) -> list[Rgb]:
+    """The colours of values (T,) in 0..1."""
+    return [(red, green, blue) for red, green, blue in heat(values).round().astype(int).tolist()]
 
 
-def _paint(fill: Rgb) -> str:
+def style_of(fill: Rgb) -> str:
     """Background and ink of a cell as CSS."""
     background, ink = ("#" + bytes(colour).hex() for colour in (fill, ink_on(fill)))
     return f"background:{background};color:{ink}"
@@ -126,32 +127,25 @@ def slot_grid(
     """
     if isinstance(looks, AttentionTrace):
         looks = [look for look in looks.looks if not look.is_spatial]
-    headings: list[str] = []
-    ended: list[str] = []
-    columns: list[Tensor] = []
+    count, columns = len(sentences), list[Tensor]()
+    headings, ended = list[str](), list[str]()
     for look in looks:
-        steps = _steps(look, len(sentences))
+        weights = torch.zeros(0) if look.weights is None else look.weights.detach().cpu().float()
+        if not 0 < count <= weights.shape[-1]:
+            raise ShapeError("sentences", f"between 1 and {weights.shape[-1]}, the number of slots", (count,))
         active = [True] * look.steps if look.active is None else look.active.reshape(-1).bool().tolist()
-        for step in range(look.steps):
+        for step, column in enumerate(weights.reshape(look.steps, -1)):  # (S,)
             heading = f"{look.name} {step + 1}" if look.has_steps else look.name
             (headings if active[step] else ended).append(heading)
             if active[step]:
-                columns.append(steps[step])
-    texts, weights = list(sentences), np.zeros((len(sentences) + 1, len(columns)), np.float32)  # (R+1,T)
+                columns.append(column)
+    texts, table = list(sentences), np.zeros((count + 1, len(columns)), np.float32)  # (R+1,T)
     for number, column in enumerate(columns):
-        weights[:-1, number], weights[-1, number] = column[: len(sentences)], column[len(sentences) :].sum()
-    if weights[-1].any():
-        empty = max(map(len, columns)) - len(sentences)
+        table[:-1, number], table[-1, number] = column[:count], column[count:].sum()
+    if table[-1].any():
+        empty = max(map(len, columns)) - count
         texts.append(f"({empty} empty slots, together)" if empty > 1 else "(1 empty slot)")
-    return SlotGrid(tuple(headings), tuple(texts), weights[: len(texts)], frozenset(supporting), tuple(ended))
-
-
-def _steps(look: Look, sentences: int) -> Tensor:
-    """(T,S) weights of a look over slots of one example."""
-    weights = torch.zeros(0) if look.weights is None else look.weights.detach().cpu().float()
-    if not 0 < sentences <= weights.shape[-1]:
-        raise ShapeError("sentences", f"between 1 and {weights.shape[-1]}, the number of slots", (sentences,))
-    return weights.reshape(look.steps, -1)
+    return SlotGrid(tuple(headings), tuple(texts), table[: len(texts)], frozenset(supporting), tuple(ended))
 
 
 _CELL_WIDTH, _TEXT, _SMALL = 74, 15, 13

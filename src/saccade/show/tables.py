@@ -1,4 +1,4 @@
-"""The one type of table: for pages, for the terminal, and for documents as Markdown.
+"""The one type of table: for pages, for the terminal, and for documents as Markdown. It needs no torch.
 
 A number is a :class:`Cell`: its exact value, the text that is shown, and a note that says where it came from (n, split,
 seed, interval, source), which appears on hover and again in the footnotes, so that it survives printing.
@@ -11,10 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 Value = str | int | float | bool | None
-
 DASH = "–"
 """What stands where there is no value."""
-NO_VALUE = "not measured, not published, or not defined here"
 
 
 @dataclass(frozen=True)
@@ -30,17 +28,20 @@ class Cell:
     @property
     def shown(self) -> str:
         """The text for this cell."""
-        return self.text or _plain(self.value)
+        value = self.value
+        if self.text or isinstance(value, str):
+            return self.text or str(value)
+        if value is None or math.isnan(value):
+            return DASH
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        # thin spaces, read alike everywhere
+        return f"{value:,}".replace(",", "\u202f") if isinstance(value, int) else f"{value:.4g}"
 
     @property
     def is_number(self) -> bool:
         """Whether the cell is set as a number: to the right, in figures of equal width."""
         return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
-
-    @property
-    def is_missing(self) -> bool:
-        """Whether a dash stands for the value, alone or before what was published instead: ``– (18.93)``."""
-        return self.shown.split(" ")[0] == DASH
 
 
 Row = Sequence[Cell | Value]
@@ -58,7 +59,7 @@ class Table:
     """Rows under columns; on a page numbers line up and the best row is set off."""
 
     columns: Sequence[str]
-    rows: Sequence[Sequence[Cell | Value]]
+    rows: Sequence[Row]
     """A text may have several lines."""
     caption: str = ""
     note: str = ""
@@ -67,7 +68,7 @@ class Table:
     """Where the whole table comes from, in a line under it."""
     best_row: int | None = None
     """Index of the row to set off."""
-    dash: str = NO_VALUE
+    dash: str = "not measured, not published, or not defined here"
     """What it means that a value is missing, in a line under a table that lacks one."""
 
     @property
@@ -83,17 +84,16 @@ class Table:
     @property
     def number_columns(self) -> list[bool]:
         """Whether each column holds numbers and nothing else."""
-        rows = self.cells
+        columns = list(zip(*self.cells)) or [()] * len(self.columns)
         return [
-            any(row[place].is_number for row in rows)
-            and all(row[place].is_number or not row[place].value for row in rows)
-            for place in range(len(self.columns))
+            any(cell.is_number for cell in column) and all(cell.is_number or not cell.value for cell in column)
+            for column in columns
         ]
 
     @property
     def lacks_a_value(self) -> bool:
-        """Whether a dash stands somewhere."""
-        return any(cell.is_missing for row in self.cells for cell in row)
+        """Whether a dash stands for some value, alone or before what was published instead: ``– (18.93)``."""
+        return any(cell.shown.split(" ")[0] == DASH for row in self.cells for cell in row)
 
     def markdown(self) -> str:
         r"""The rows and columns as Markdown, without the caption.
@@ -108,15 +108,3 @@ class Table:
             for line in (self.columns, *self.texts)
         )
         return head + "|" + "---|" * len(self.columns) + "\n" + "".join(body)
-
-
-def _plain(value: Value) -> str:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return DASH
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", "\u202f")  # thin spaces, read alike everywhere
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    return value

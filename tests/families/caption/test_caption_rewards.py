@@ -14,8 +14,7 @@ from torch import Tensor
 from caption_stubs import captioned_files, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.caption.losses import SelfCritical
-from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask
+from saccade.families.caption.task import DRAWS, OWN_WORDS, CaptionTask, SelfCritical
 from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses.policy import self_critical_loss
 from saccade.metrics.text.ngrams import cider_each

@@ -13,7 +13,8 @@ from saccade.families.caption.scenes import (
     MARGIN,
     SCENE_VOCABULARY,
     SIDES,
-    SceneGrammar,
+    check_words,
+    describe,
     sample_captioned,
     scene_spec,
     scene_vocabulary,
@@ -28,7 +29,7 @@ def sample(numbers: torch.Tensor, size: int = 100, seed: int = 0, empty: float =
 
 
 def said(layout: SceneLayout) -> list[str]:
-    return [SCENE_VOCABULARY.decode(words) for words in SceneGrammar().describe(layout).words.tolist()]
+    return [SCENE_VOCABULARY.decode(words) for words in describe(layout)[0].tolist()]
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +74,7 @@ def test_sentences_say_what_is_there(thousand):
 
 
 def test_content_words_name_their_digit(thousand):
-    words, names = SceneGrammar().describe(thousand)
+    words, names = describe(thousand)
     assert words.shape == names.shape == (1000, 11)
     relations = {"a", "above", "left", "of", "<end>"}
     for b in range(200):
@@ -100,7 +101,7 @@ def test_empty_scenes_leave_the_others_as_they_are(seed, share, more):
 
 def test_of_an_empty_scene_nothing_is_said_shown_or_named():
     layout = sample(torch.arange(30), empty=1.0)
-    words, names = SceneGrammar(empty=True).describe(layout)
+    words, names = describe(layout)
     assert words.tolist() == [[23, 0, *[-1] * 9]] * 30
     assert set(said(layout)) == {"nothing"}
     assert (names == -1).all()
@@ -113,8 +114,8 @@ def test_words_keep_their_numbers_and_models_without_the_last_their_sentences(th
     assert scene_vocabulary(empty=True) == SCENE_VOCABULARY
     assert SCENE_VOCABULARY.entries == (*old.entries, "nothing")
     assert len(old) == 23
-    full, short = (SceneGrammar(each).describe(thousand) for each in (SCENE_VOCABULARY, old))
-    assert torch.equal(full.words, short.words)
-    assert torch.equal(full.names, short.names)
+    full, short = (describe(thousand, each) for each in (SCENE_VOCABULARY, old))
+    assert torch.equal(full[0], short[0])
+    assert torch.equal(full[1], short[1])
     with pytest.raises(DataError, match="has no 'nothing' to say of empty ones"):
-        SceneGrammar(old, empty=True)
+        check_words(old, empty=True)

@@ -38,7 +38,7 @@ def batch(data: CaptionScenes) -> CaptionBatch:
 def script(batch: CaptionBatch) -> Tensor:
     """The true sentences of the scenes, of those with the first digit recoloured, and of those with the second."""
     both = batch.layout.present[:, 1]
-    second = batch.recolour(torch.where(both, 1, 0)).words[both]
+    second = batch[both].recolour(1).words
     return torch.cat([batch.words, batch.recolour(0).words, second])
 
 

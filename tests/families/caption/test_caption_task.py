@@ -11,9 +11,8 @@ import torch
 from caption_stubs import SENTENCES, captioned_files, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.caption.losses import Hard, HardCode, HardToGo, Loss, Soft
 from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
-from saccade.families.caption.task import CaptionTask
+from saccade.families.caption.task import CaptionTask, Hard, HardCode, HardToGo, Loss, Soft
 from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,

@@ -27,38 +27,36 @@ MODELS = {
 
 TABLES = picture_tables()
 del TABLES["coco"]  # here it is the collection
+_FLICKR = "pictures for non-commercial research and education only"
+_PHOTOGRAPHS = {
+    "flickr8k": (
+        "Flickr8k: 8,000 photographs with five captions each, in its official layout or Karpathy's JSON",
+        _FLICKR,
+        "ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
+        "photographs of people, dogs and sport",
+    ),
+    "flickr30k": (
+        "Flickr30k: 31,000 photographs with five captions each, token file and lists or Karpathy's JSON",
+        _FLICKR,
+        "ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
+        "photographs of people",
+    ),
+    "coco": (
+        "COCO captions: 123,000 photographs with five captions each, Karpathy's splits or the annotations",
+        "captions CC BY 4.0; pictures under the terms of Flickr",
+        "download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
+        "photographs",
+    ),
+}
 DATA = {
     "scenes": drawn_digits(
         "one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
         "a small red seven above a large white two"
     ),
-    "flickr8k": DataEntry(
-        kind="reader",
-        description="Flickr8k: 8,000 photographs with five captions each, in its official layout or Karpathy's JSON",
-        licence="pictures for non-commercial research and education only",
-        research_only=True,
-        get="ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
-        shows="photographs of people, dogs and sport",
-        example="cat",
-    ),
-    "flickr30k": DataEntry(
-        kind="reader",
-        description="Flickr30k: 31,000 photographs with five captions each, token file and lists or Karpathy's JSON",
-        licence="pictures for non-commercial research and education only",
-        research_only=True,
-        get="ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
-        shows="photographs of people",
-        example="cat",
-    ),
-    "coco": DataEntry(
-        kind="reader",
-        description="COCO captions: 123,000 photographs with five captions each, Karpathy's splits or the annotations",
-        licence="captions CC BY 4.0; pictures under the terms of Flickr",
-        research_only=True,
-        get="download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
-        shows="photographs",
-        example="cat",
-    ),
+    **{
+        name: DataEntry("reader", text, licence, get, shows=shows, research_only=True, example="cat")
+        for name, (text, licence, get, shows) in _PHOTOGRAPHS.items()
+    },
     **own_tables("image, caption; optional split"),
     **TABLES,
 }
@@ -73,12 +71,12 @@ class Captions(Family):
         return CaptionTask
 
     def decode(self) -> Decode:
-        from saccade.families.caption.decode import decode
+        from saccade.families.caption.vocabulary import decode
 
         return decode
 
     def responder(self) -> type[Responder]:
-        from saccade.families.caption.decode import CaptionResponder
+        from saccade.families.caption.vocabulary import CaptionResponder
 
         return CaptionResponder
 

@@ -1,13 +1,7 @@
-"""Captioned pictures: generated scenes, the Flickr sets, COCO, and your own tables.
-
-=========== ========================================================================================================
-scenes       one or two digits, or none, and the one sentence that is true of them, ``scenes.py``
-READER:PATH  flickr8k, flickr30k, coco (``published.py``), and tables of your own
-=========== ========================================================================================================
+"""Captioned pictures: generated scenes (``scenes.py``), and those of files (``published.py``).
 
 Numbers count captions in ``take``, as in training, and pictures in ``of_pictures``, as in evaluation; a scene has one
-caption, so its numbers are the same. Generated training never ends: caption i is that of scene i. Val has 2,000
-scenes, test 5,000.
+caption, so its numbers are the same. Generated training never ends. Val has 2,000 scenes, test 5,000.
 
 Deviation: the whole picture is fitted into the network input, where the paper crops the centre. A crop would hide what
 a caption says about the border, and users show whole pictures.
@@ -37,7 +31,14 @@ from saccade.data.tables.readers import check_reference
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.published import CAPTION_READERS
-from saccade.families.caption.scenes import CaptionSceneStream, SceneGrammar, scene_spec, scene_vocabulary
+from saccade.families.caption.scenes import (
+    CaptionSpec,
+    check_words,
+    describe,
+    sample_captioned,
+    scene_spec,
+    scene_vocabulary,
+)
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
 from saccade.geometry import Size
 from saccade.tasks.cached_features import RowFeatures
@@ -113,7 +114,7 @@ class CaptionBatch:
     layout: SceneLayout | None = None  # the scenes, where the pictures were generated
     names: Tensor | None = None
     """(B, T) the object of its scene that a word names, −1 for other words and where there is none."""
-    grammar: SceneGrammar | None = None  # what puts scenes into words
+    vocabulary: Vocabulary | None = None  # of the scenes
 
     def __len__(self) -> int:
         return len(self.words)
@@ -141,24 +142,18 @@ class CaptionBatch:
         row = torch.arange(len(self), device=self.names.device)[:, None]
         return self.layout.masks()[row, self.names.clamp(min=0)] & self.has_mask[..., None, None]
 
-    def recolour(self, which: Tensor | int, colour: Tensor | None = None) -> CaptionBatch:
+    def recolour(self, which: int) -> CaptionBatch:
         """The same scenes with one digit in another colour: rendered again, and put into words again.
 
-        All other words stay: the sentence is a function of the scene, and only that colour has changed.
-
-        Args:
-            which: the digit that is changed, 0 for the one named first, or (B,) one for each scene.
-            colour: (B,) the new colours, each unlike the old; drawn from the scene number if not given.
+        All other words stay: the sentence is a function of the scene, and only that colour, drawn from the number of
+        the scene, has changed. ``which``: the digit, 0 for the one named first.
         """
-        scenes, grammar = cast(SceneLayout, self.layout), cast(SceneGrammar, self.grammar)  # files are never recoloured
-        if isinstance(which, int):
-            which = torch.full_like(self.picture, which)
-        old = scenes.colour.gather(1, which.clamp(0, scenes.colour.shape[1] - 1)[:, None]).squeeze(1)  # (B,)
-        if colour is None:
-            draw = hash_u32(scenes.seed, scenes.index, which.clamp(min=0), _RECOLOUR)
-            colour = (old + 1 + uniform_below(draw, len(COLOURS) - 1)) % len(COLOURS)
-        layout = scenes.recolour(which, colour)
-        words, names = grammar.describe(layout)
+        scenes = cast(SceneLayout, self.layout)  # files are never recoloured
+        slot = torch.full_like(self.picture, which)  # (B,)
+        draw = hash_u32(scenes.seed, scenes.index, slot, _RECOLOUR)
+        colour = (scenes.colour[:, which] + 1 + uniform_below(draw, len(COLOURS) - 1)) % len(COLOURS)  # (B,)
+        layout = scenes.recolour(slot, colour)
+        words, names = describe(layout, cast(Vocabulary, self.vocabulary))
         return replace(self, images=as_float(render(layout)), words=words, names=names, layout=layout)
 
 
@@ -198,7 +193,7 @@ def examples(data: Any, count: int) -> list[Example]:
     return [Example(*each) for each in zip(batch.images, truths, masks)]
 
 
-class CaptionScenes(SplitStream[SceneLayout], CaptionSceneStream):
+class CaptionScenes(SplitStream[SceneLayout]):
     """Generated scenes of one split by number.
 
     Args:
@@ -209,6 +204,7 @@ class CaptionScenes(SplitStream[SceneLayout], CaptionSceneStream):
         allow_pack: let the test split use the shipped glyphs when MNIST is not there.
     """
 
+    spec: CaptionSpec
     lengths = features = None
 
     def __init__(
@@ -224,13 +220,17 @@ class CaptionScenes(SplitStream[SceneLayout], CaptionSceneStream):
         super().__init__(config, split, spec, _STREAM, _SIZES[split], device, allow_pack=allow_pack)
         self.picture_count = self.size
         self.vocabulary = vocabulary or scene_vocabulary(empty=config.empty > 0)
-        self.grammar = SceneGrammar(self.vocabulary, empty=config.empty > 0)
+        check_words(self.vocabulary, empty=config.empty > 0)
+
+    def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
+        layout = sample_captioned(self.spec, self.glyphs, self.seed, numbers)
+        return layout, render(layout)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> CaptionBatch:
         """The scenes ``indices`` (B,), each with its sentence; none is varied."""
         layout, images = self.scenes(indices)
-        words, names = self.grammar.describe(layout)
-        return CaptionBatch(as_float(images), words, layout.index, layout=layout, names=names, grammar=self.grammar)
+        words, names = describe(layout, self.vocabulary)
+        return CaptionBatch(as_float(images), words, layout.index, layout, names, self.vocabulary)
 
     of_pictures = take
 
@@ -242,8 +242,8 @@ class CaptionScenes(SplitStream[SceneLayout], CaptionSceneStream):
 
     def truth(self, layout: SceneLayout) -> dict[str, object]:
         """The sentence, and the objects as named in it."""
-        words = self.grammar.describe(layout).words[0].tolist()
-        return {"caption": self.vocabulary.decode(words), "objects": layout.facts()[0]}
+        words, _ = describe(layout, self.vocabulary)
+        return {"caption": self.vocabulary.decode(words[0].tolist()), "objects": layout.facts()[0]}
 
 
 def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:

@@ -1,10 +1,7 @@
 """What words rest on: of photographs by altering pixels, of generated scenes by editing the weights of one word.
 
-Word evidence on photographs: do the words of a caption rest on what their maps mark?
-
-A photograph cannot be rendered again, so the pixels that a map marks are blurred, or replaced by those of another
-photograph whose caption shares no content word (:mod:`saccade.metrics.maps.words`). Of each caption every
-content and every function word is scored:
+**Photographs.** The pixels that a map marks are blurred, or replaced by those of another photograph whose caption
+shares no content word (:mod:`saccade.metrics.maps.words`). Of each caption every content and function word is scored:
 
 ============================  ====================================================================================
 ``word_evidence_FILL_raw``    of content words: Eq. (2) there, in nats; above 0 where maps mark what their word needs
@@ -15,10 +12,8 @@ content and every function word is scored:
 
 FILL is ``blur`` or ``patch``. The rival ``noise`` has the first score of maps of noise on the same cells: 0 on average.
 
-Edits the weights of one word: does the captioner still say the word?
-
-The true sentence is given word by word, and of each scene one content word is edited, drawn by the scene's number. The
-answer is the word that the model finds likeliest in its place.
+**Scenes.** The true sentence is given word by word, and of each scene one content word is edited, drawn by the scene's
+number. The answer is the word that the model finds likeliest in its place.
 
 ==================  ====================================================================================
 ``zero_target``     for this word, no weight on the digit that it is about

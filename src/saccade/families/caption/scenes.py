@@ -3,29 +3,27 @@
 One or two coloured digits, small or large, and what is to be said of them: "a large green three", "a small red seven
 above a large white two", "a large blue one left of a small white four". By construction, exactly one sentence is right:
 
-* small digits have 18 to 27 hundredths of the picture's side, large ones 36 to 48, so none is in between;
+* small digits have 18 to 27 hundredths of the picture's side, large ones 36 to 48;
 * two digits are in reading order: the one above comes first, or the left one of two that are side by side. Which of
   the two it is, the centres say: they are farther apart along the one axis than along the other by ``MARGIN``;
 * along that axis the boxes are disjoint, so digits never share a pixel;
 * the two digits of a scene are different ones; their colours may be the same.
 
-The converse words (below, right of) cannot occur: reading order has settled who comes first. A share of the scenes may
-be empty, of which "nothing" is said; which ones they are is a draw of its own, so that all others stay as they are.
+A share of the scenes may be empty, of which "nothing" is said; which ones they are is a draw of its own, so that all
+others stay as they are.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, render
+from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
 from saccade.data.scenes.hashing import State, hash_more, hash_state, rounded_normal, uniform_below
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
-from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError, DataError
 from saccade.families.caption.vocabulary import END, NO_WORD, Vocabulary
 
@@ -119,23 +117,6 @@ def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(beside, along, across) * is_there, torch.where(beside, across, along) * is_there
 
 
-class CaptionSceneStream(GlyphStream[SceneLayout]):
-    """Scenes to be put into words."""
-
-    spec: CaptionSpec
-
-    def _draw(self, numbers: Tensor) -> tuple[SceneLayout, Tensor]:
-        layout = sample_captioned(self.spec, self.glyphs, self.seed, numbers)
-        return layout, render(layout)
-
-
-class Sentences(NamedTuple):
-    """What is said of scenes."""
-
-    words: Tensor  # (B, 11) numbers of words, the end, then −1
-    names: Tensor  # (B, 11) the object whose size, colour or digit a word names; −1 for the other words
-
-
 _NONE = -1
 _PHRASE = (_NONE, 0, 0, 0)  # a small red seven
 _NAMES = (
@@ -146,60 +127,56 @@ _NAMES = (
 )  # of "nothing", of sentences about one digit, of those with "above", of those with "left of"
 
 
-class SceneGrammar:
-    """The one sentence that is true of a scene, in the words of a vocabulary.
+def check_words(vocabulary: Vocabulary, *, empty: bool) -> None:
+    """Refuses a vocabulary without the words of scenes, and without "nothing" where some are ``empty``."""
+    if missing := [word for word in scene_vocabulary(empty=False).words if word not in vocabulary]:
+        raise DataError(
+            f"scenes: the vocabulary does not know {', '.join(missing[:5])}, so it cannot say what is on them; "
+            "use a model that was trained on scenes"
+        )
+    if empty and NOTHING not in vocabulary:
+        raise DataError(
+            f"scenes: the vocabulary has no '{NOTHING}' to say of empty ones; "
+            "use a model that was trained on some, or leave out data.empty"
+        )
 
-    Args:
-        vocabulary: of a trained model; it must know every word that is said of scenes.
-        empty: whether some of them are empty, so that it must know "nothing" too.
+
+def describe(layout: SceneLayout, vocabulary: Vocabulary = SCENE_VOCABULARY) -> tuple[Tensor, Tensor]:
+    """The sentences that are true of scenes, in the words of a vocabulary.
+
+    Returns:
+        (B,11) numbers of words, the end, then −1; and (B,11) the object whose size, colour or digit a word names, −1
+        for the other words.
     """
 
-    def __init__(self, vocabulary: Vocabulary = SCENE_VOCABULARY, *, empty: bool = False) -> None:
-        if missing := [word for word in scene_vocabulary(empty=False).words if word not in vocabulary]:
-            raise DataError(
-                f"scenes: the vocabulary does not know {', '.join(missing[:5])}, so it cannot say what is on them; "
-                "use a model that was trained on scenes"
-            )
-        if empty and NOTHING not in vocabulary:
-            raise DataError(
-                f"scenes: the vocabulary has no '{NOTHING}' to say of empty ones; "
-                "use a model that was trained on some, or leave out data.empty"
-            )
-        self.vocabulary = vocabulary
+    def numbers(*words: str) -> Tensor:
+        return torch.tensor([vocabulary.number(word) for word in words], device=layout.device)
 
-    def describe(self, layout: SceneLayout) -> Sentences:
-        """The sentences of the scenes of ``layout``."""
-        is_large = layout.side * 100 > (SIDES[0][1] + SIDES[1][0]) * layout.spec.size // 2  # (B, 2)
-        phrase = torch.stack(
-            [
-                self._numbers("a", like=layout.classes).expand_as(layout.classes),
-                self._numbers(*SIZE_WORDS, like=layout.classes)[is_large.long()],
-                self._numbers(*COLOURS, like=layout.classes)[layout.colour],
-                self._numbers(*DIGIT_WORDS, like=layout.classes)[layout.classes],
-            ],
-            dim=-1,
-        )  # (B, 2, 4)
-        first, second = phrase.unbind(1)  # (B, 4)
-        column = phrase.new_zeros(len(layout), 1)
-        nothing, above, left, of = self._numbers(NOTHING, "above", "left", "of", like=column)
-        end, no_word = column + END, column + NO_WORD
-        forms = torch.stack(
-            [
-                torch.cat([column + nothing, end, no_word.expand(-1, 9)], dim=1),
-                torch.cat([first, end, no_word.expand(-1, 6)], dim=1),
-                torch.cat([first, column + above, second, end, no_word], dim=1),
-                torch.cat([first, column + left, column + of, second, end], dim=1),
-            ],
-            dim=1,
-        )  # (B, 4, 11)
-        form, row = _form(layout), torch.arange(len(layout), device=layout.device)
-        return Sentences(forms[row, form], torch.tensor(_NAMES, device=layout.device)[form])
-
-    def _numbers(self, *words: str, like: Tensor) -> Tensor:
-        return torch.tensor([self.vocabulary.number(word) for word in words], device=like.device)
-
-
-def _form(layout: SceneLayout) -> Tensor:
-    """(B,) 0 and 1 for as many digits, 2 where the second is below the first, 3 where it is to the right."""
+    is_large = layout.side * 100 > (SIDES[0][1] + SIDES[1][0]) * layout.spec.size // 2  # (B, 2)
+    phrase = torch.stack(
+        [
+            numbers("a").expand_as(layout.classes),
+            numbers(*SIZE_WORDS)[is_large.long()],
+            numbers(*COLOURS)[layout.colour],
+            numbers(*DIGIT_WORDS)[layout.classes],
+        ],
+        dim=-1,
+    )  # (B, 2, 4)
+    first, second = phrase.unbind(1)  # (B, 4)
+    column = phrase.new_zeros(len(layout), 1)
+    nothing, above, left, of = numbers(NOTHING, "above", "left", "of")
+    end, no_word = column + END, column + NO_WORD
+    forms = torch.stack(
+        [
+            torch.cat([column + nothing, end, no_word.expand(-1, 9)], dim=1),
+            torch.cat([first, end, no_word.expand(-1, 6)], dim=1),
+            torch.cat([first, column + above, second, end, no_word], dim=1),
+            torch.cat([first, column + left, column + of, second, end], dim=1),
+        ],
+        dim=1,
+    )  # (B, 4, 11)
+    # 0 and 1 for as many digits, 2 where the second is below the first, 3 where it is to the right: (B,)
     across, down = ((2 * edge + layout.side).diff(dim=1).squeeze(1).abs() for edge in (layout.x, layout.y))
-    return torch.where(layout.count < 2, layout.count, torch.where(down > across, 2, 3))
+    form = torch.where(layout.count < 2, layout.count, torch.where(down > across, 2, 3))
+    row = torch.arange(len(layout), device=layout.device)
+    return forms[row, form], torch.tensor(_NAMES, device=layout.device)[form]

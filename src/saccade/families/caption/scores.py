@@ -14,12 +14,9 @@ program is there. Of generated scenes, whose every object is known, also:
 ``causal_hold``             the latter alone
 ==========================  ========================================================================================
 
-Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.evidence`: do words rest on what
-their maps mark?
-
-Maps of scenes are those of the true sentence, given word by word, so that every content word of every scene has one.
-"nothing" is none, and in an empty scene there is nothing to recolour, so that empty scenes count in scores of sentences
-alone.
+Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.evidence`. Maps of scenes are those
+of the true sentence, given word by word, so that every content word has one. "nothing" is none, and in an empty scene
+there is nothing to recolour: empty scenes count in scores of sentences alone.
 """
 
 from __future__ import annotations
@@ -35,10 +32,9 @@ from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.layout import SceneLayout
 from saccade.errors import ConfigError
 from saccade.families.caption.data import CaptionBatch, CaptionFiles, CaptionSplit
-from saccade.families.caption.decode import BEAM
 from saccade.families.caption.evidence import EDITED, PICTURES, add_words, word_edits
 from saccade.families.caption.scenes import DIGIT_WORDS, SIZE_WORDS
-from saccade.families.caption.vocabulary import Vocabulary
+from saccade.families.caption.vocabulary import BEAM, Vocabulary
 from saccade.metrics.intervals import mean_defined, mean_interval
 from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.scorer import MapScorer
@@ -120,7 +116,7 @@ class CaptionScoring(Scoring):
         """What is said of the pictures ``numbers`` (B,), and what its words rest on."""
         kept, batch = CaptionKept(), self.data.of_pictures(numbers)
         features = encoded(self.model.encode, batch.images)  # (B,L,D)
-        words = self._said(features)  # (B,T)
+        words = captions_of(self.model, features, self.beam, self.length_penalty)  # (B,T)
         references = map(self.data.references, numbers.tolist())
         kept.sentences += zip(sentences(words, self.data.vocabulary), references)
         if batch.layout is None:
@@ -146,10 +142,6 @@ class CaptionScoring(Scoring):
         kept.edits = word_edits(self.model, encoded(self.model.encode, batch.images), batch)
         return kept
 
-    def _said(self, features: Tensor) -> Tensor:
-        """The best caption (B,T) of each of the encoded pictures (B,L,D)."""
-        return captions_of(self.model, features, self.beam, self.length_penalty)
-
     def _add_causal(self, kept: CaptionKept, words: Tensor, batch: CaptionBatch) -> None:
         """Render each scene again with one of its digits in another colour, and have it put into words again."""
         present = cast(SceneLayout, batch.layout).present  # (B,2)
@@ -161,7 +153,8 @@ class CaptionScoring(Scoring):
             changed = before.recolour(which)
             place = (changed.words != before.words).int().argmax(1)  # (N,): where the one new word is
             new = changed.words.gather(1, place[:, None]).squeeze(1)  # (N,)
-            after = self._said(encoded(self.model.encode, changed.images))  # (N,T)
+            features = encoded(self.model.encode, changed.images)  # (N,L,D)
+            after = captions_of(self.model, features, self.beam, self.length_penalty)  # (N,T)
             found = word_follow(words[there], after, place=place, new_word=new)
             kept.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
             kept.columns.append(recoloured=before.picture)
@@ -181,7 +174,11 @@ class CaptionScoring(Scoring):
                 metrics["meteor"] = meteor_jar(said, references)
             counts["skipped"] = len(self.data.skipped)
         else:
-            attention = {**kept.causal.means(), "by_kind": _by_kind(kept)}
+            by_kind: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
+            for name, values in kept.maps.total.values().items():
+                for kind, means in by_kind.items():
+                    means[name] = mean_defined(values[kept.columns[kind]])
+            attention = {**kept.causal.means(), "by_kind": by_kind}
         if "altered" in kept.columns:
             counts["altered_pictures"] = len(kept.columns["altered"])
         if EMPTY in intervals:
@@ -204,12 +201,6 @@ class CaptionScoring(Scoring):
         why = meteor_missing() if self.is_files else None
         note = {} if why is None else {"note": f"no METEOR 1.5: {why}"}
         return {"beam": self.beam, "length_penalty": self.length_penalty, **note}
-
-
-def _by_kind(kept: Kept) -> dict[str, dict[str, float]]:
-    """The mean of every score of maps over the words of each kind."""
-    values = kept.maps.total.values()
-    return {kind: {name: mean_defined(each[kept.columns[kind]]) for name, each in values.items()} for kind in KINDS}
 
 
 def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty: float = 0.0) -> Tensor:

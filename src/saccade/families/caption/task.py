@@ -1,27 +1,30 @@
 """Captions: a picture in, a sentence out, with a look at the picture for every word.
 
-This is training; scoring is in :mod:`saccade.families.caption.scores`, and the losses are in
-:mod:`saccade.families.caption.losses`.
+This is training; scoring is in :mod:`saccade.families.caption.scores`. A phase learns from pictures and their captions.
+With ``features: kept`` it learns from what the frozen encoder makes of picture files, which is computed once and kept
+on disk: a step then costs only the decoder; Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder
+either. Batches have captions of (nearly) one length, as in Section 4.3.
 
-A phase learns from pictures and their captions. With ``features: kept`` it learns from what the frozen encoder makes of
-picture files, which is computed once and kept on disk: a step then costs only the decoder; Xu et al. (2015,
-arXiv:1502.03044, Section 4.3) do not train the encoder either. With ``auto`` nothing is kept. With ``data: own_words``
-it is trained on the model's own captions (see ``losses``). Pictures are augmented as ``data.augment`` says.
+With ``data: own_words`` it learns from the model's own captions (Rennie et al. 2017, arXiv:1612.00563): the reward of a
+caption is CIDEr-D by the training captions of its picture, with the document frequencies of all training captions;
+beside it BLEU-4 and METEOR, as much of each as is asked for. References are cut into words as the scores cut them, so
+that a reward is what the score of the same words would be; a word outside the vocabulary is the unknown word.
 
-Batches have captions of (nearly) one length, as in Section 4.3. A model is chosen by its greedy captions: by BLEU-4 on
-pictures, by exact match on generated scenes, each of which has one true sentence; the log-likelihood is logged beside.
-Deviation: BLEU for choosing is that with the brevity penalty, as without it the shortest captions would win.
+A model is chosen by its greedy captions: by BLEU-4 on pictures, by exact match on generated scenes, each of which has
+one true sentence; the log-likelihood is logged beside. Deviation: BLEU for choosing is that with the brevity penalty,
+as without it the shortest captions would win.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
 
+from saccade.config import Weight
 from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.tables.doubts import pluralise
@@ -36,16 +39,23 @@ from saccade.families.caption.data import (
     bucketed_order,
     vocabulary_of,
 )
-from saccade.families.caption.losses import LOSSES, Default, Hard, JudgedPictures, Loss, SelfCritical, Soft
 from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import scene_vocabulary
 from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
-from saccade.families.caption.vocabulary import Vocabulary
-from saccade.losses.captions import caption_cross_entropy, doubly_stochastic, hard_attention_loss, word_log_likelihood
+from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
+from saccade.losses.captions import (
+    ENTROPY_WEIGHT,
+    caption_cross_entropy,
+    doubly_stochastic,
+    hard_attention_loss,
+    word_log_likelihood,
+)
 from saccade.losses.policy import self_critical_loss
 from saccade.metrics.maps.words import same_caption
 from saccade.metrics.result import Evaluation
-from saccade.metrics.text.ngrams import bleu
+from saccade.metrics.text.meteor import MeteorWords, meteor_of_words
+from saccade.metrics.text.ngrams import NGramRarity, bleu, bleu_of_words, cider_of_words
+from saccade.metrics.text.tokens import ptb_tokens
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
 from saccade.tasks.cached_features import with_features
@@ -53,6 +63,125 @@ from saccade.tasks.evaluate import encoded, numbers_in_batches
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, loss_name
 from saccade.trace import CaptionOutput
+
+
+@dataclass(frozen=True)
+class Default:
+    """`Soft` or `Hard`, as the model is; `SelfCritical` where the model learns from its own words."""
+
+
+@dataclass(frozen=True)
+class Soft:
+    """Eq. (14): cross-entropy of the words, and the doubly stochastic penalty."""
+
+    penalty: Weight = 1.0
+    """λ, the weight of the penalty."""
+
+
+@dataclass(frozen=True)
+class Hard:
+    """Eq. (10-12): cross-entropy, REINFORCE on the cells that were drawn, and an entropy bonus."""
+
+    entropy: Weight = ENTROPY_WEIGHT
+    """λ_e, the weight of the bonus; by default that of the released code."""
+    judged: ClassVar[dict[str, Any]] = {}
+    """How a draw is judged: options of :func:`~saccade.losses.captions.hard_attention_loss`."""
+
+
+@dataclass(frozen=True)
+class HardToGo(Hard):
+    """As `Hard`, a draw judged by the words from it on: the same gradient on average, with less noise."""
+
+    judged: ClassVar[dict[str, Any]] = {"to_go": True}
+
+
+@dataclass(frozen=True)
+class HardCode(Hard):
+    """As `Hard`, judged as the released code does: by a tenth of the mean of the words."""
+
+    judged: ClassVar[dict[str, Any]] = {"reward_weight": 0.1, "per_word": True}
+
+
+@dataclass(frozen=True)
+class SelfCritical:
+    """The model draws five captions of each picture; each is judged beside the other four. For ``data: own_words``.
+
+    The reward is a tenth of CIDEr-D + ``bleu`` × BLEU-4 + ``meteor`` × METEOR
+    (:mod:`saccade.metrics.text.meteor`).
+    """
+
+    bleu: Weight = 0.0
+    """Weight of BLEU-4."""
+    meteor: Weight = 0.0
+    """Weight of METEOR."""
+
+
+Loss = Soft | Hard | SelfCritical  # what a phase is taught by, once `Default` is resolved
+LOSSES: dict[str, type] = {
+    "default": Default,
+    "soft": Soft,
+    "hard": Hard,
+    "hard_to_go": HardToGo,
+    "hard_code": HardCode,
+    "self_critical": SelfCritical,
+}
+
+
+class JudgedPictures:
+    """The pictures of one split by the numbers of their captions, so that an epoch is as long as any other.
+
+    Args:
+        data: the captions, of files.
+    """
+
+    lengths = None  # the captions of a batch are not said side by side, so they need not be of one length
+
+    def __init__(self, data: CaptionFiles) -> None:
+        self.data, self.split, self.device = data, data.split, data.device
+        self.size = data.size
+        self._references = _in_words([row.labels for row in data.rows], data.vocabulary)  # (P,R,T)
+        there = self._references[..., 0] != NO_WORD  # (P,R)
+        words, pictures = self._references[there].to(self.device), there.nonzero()[:, 0].to(self.device)  # (N,T), (N,)
+        self.rarity = NGramRarity(words, pictures, len(data.vocabulary))
+        self.words = MeteorWords(data.vocabulary.entries, end=END, unknown=UNKNOWN, device=self.device)
+
+    def take(self, indices: Tensor, *, vary: int | None = None) -> tuple[Tensor, Tensor]:
+        """Pictures (B,3,H,W) of the captions ``indices`` (B,), and all that was said of each (B,R,T), on the device."""
+        batch = self.data.take(indices, vary=vary)
+        return batch.images, self.references(batch.picture.cpu()).to(self.device)
+
+    def references(self, pictures: Tensor) -> Tensor:
+        """What people said of ``pictures`` (B,), as numbers of words: (B,R,T), no larger than they need."""
+        found = self._references[pictures]  # (B,R,T)
+        there = found != NO_WORD
+        return found[:, : int(there.any(2).sum(1).max()), : int(there.sum(2).max())]
+
+    def rewards(self, said: Tensor, references: Tensor, loss: SelfCritical) -> Tensor:
+        """What captions (B,K,T) of pictures with these ``references`` (B,R,T) earn, their ends counted as words.
+
+        CIDEr-D as a fraction in 0..1, the smoothed BLEU-4 of each, and its METEOR, for which an end is no word.
+        """
+        earned = cider_of_words(said, references, self.rarity)  # (B,K)
+        if loss.bleu:
+            earned = earned + loss.bleu * bleu_of_words(said, references, self.rarity.vocabulary)
+        if loss.meteor:
+            earned = earned + loss.meteor * meteor_of_words(said, references, self.words)
+        return earned
+
+
+def _in_words(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Tensor:
+    """What was said of P pictures, as numbers of the words that scores compare, each with its end: (P,R,T).
+
+    −1 where a picture has fewer captions than another, or a caption fewer words.
+    """
+    ids = [[[*map(vocabulary.number, words), END] for words in map(ptb_tokens, said) if words] for said in captions]
+    most, longest = max(map(len, ids)), max((len(each) for said in ids for each in said), default=0)
+    found = torch.full((len(ids), most, longest), NO_WORD)  # (P,R,T)
+    for picture, said in enumerate(ids):
+        for turn, each in enumerate(said):
+            found[picture, turn, : len(each)] = torch.tensor(each)
+    return found
+
 
 OWN_WORDS = "own_words"  # the material of a phase that learns from what the model says
 DRAWS = 5  # captions of each picture that the model then says, judged by one another
@@ -111,8 +240,10 @@ class CaptionTask(PictureTask):
         words = words or vocabulary_of(table, config)
         return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
 
-    def make_split(self, name: str, /, **changes: Any) -> CaptionSplit:
+    def make_split(self, name: str, /, **changes: Any) -> Material:
         """A split of the data, in the words that this task found."""
+        if name == JUDGED:
+            return JudgedPictures(self.split("train"))
         if self.table is None:
             return cast(CaptionScenes, super().make_split(name))
         return CaptionFiles(self.data_config, self.table, name, vocabulary=self.vocabulary, device=self.device)
@@ -121,16 +252,10 @@ class CaptionTask(PictureTask):
         """Pictures and captions; with ``kept`` what is kept of these pictures, if they are files."""
         captions: CaptionSplit = self.split("train")
         if data == OWN_WORDS:
-            return self._judged()
+            return cast(JudgedPictures, self.split(JUDGED))
         if features != "kept" or not self.data_config.features_mb or not isinstance(captions, CaptionFiles):
             return captions
         return with_features(captions, self.model, self.on_progress)
-
-    def _judged(self) -> JudgedPictures:
-        if JUDGED not in self._splits:
-            self._splits[JUDGED] = JudgedPictures(self.split("train"))
-        judged: JudgedPictures = self._splits[JUDGED]
-        return judged
 
     def order(self, data: Material, epoch: int, together: int) -> Tensor:
         """The captions of one epoch, so that those of a batch are (nearly) of one length: (size,)."""
@@ -201,7 +326,7 @@ class CaptionTask(PictureTask):
         if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
             log_prob = log_prob + word.log_prob * (word.active & ~output.expected.unsqueeze(1))
         by_picture = (references.shape[0], -1, words.shape[1])  # (B,K,T)
-        earned = self._judged().rewards(words.view(by_picture), references, loss)  # (B,K)
+        earned = self.split(JUDGED).rewards(words.view(by_picture), references, loss)  # (B,K)
         return {
             "loss": self_critical_loss(log_prob.view(by_picture), earned),
             "reward": earned.mean(),

@@ -1,30 +1,38 @@
-"""How a caption is cut into words, and the words that a model knows.
+"""How a caption is cut into words, the words that a model knows, and how words become sentences again.
 
-Captions as the words that a model learns to say: lower case, no punctuation, clitics on their own.
+Words are in lower case, without punctuation, clitics on their own. Scores cut captions by the full rules of the COCO
+evaluation (:mod:`saccade.metrics.text.tokens`); a model learns the part of them that is worth learning: ``dog's`` is
+``dog 's``, ``isn't`` is ``is n't``, hyphens stay inside a word and marks stay inside a number. What scored words have
+and these do not: symbols (``#``, ``&``, ``%``) and brackets (``-lrb-``), the full stop of ``mr.`` and ``u.s.``, the cut
+in ``can not`` and ``gon na``, and whole ``o'clock`` and ``'n'``: 41 of the 35,000 captions of Flickr8k's train and dev
+sets. It stays so because trained models keep their vocabulary.
 
-Scores cut captions by the full rules of the COCO evaluation (:mod:`saccade.metrics.text.tokens`). This is the part
-of those rules that a model should learn: ``dog's`` is ``dog 's``, ``isn't`` is ``is n't``, hyphens stay inside a
-word and marks stay inside a number.
-
-What scored words have and these do not: symbols (``#``, ``&``, ``%``) and brackets (``-lrb-``), the full stop of
-``mr.`` and ``u.s.``, the cut in ``can not`` and ``gon na``, and whole ``o'clock`` and ``'n'``. That concerns 41 of the
-35,000 captions of Flickr8k's train and dev sets. It stays so because trained models keep their vocabulary.
-
-The words a captioner can say, by number: 0 ends a caption, 1 is any other word, then the most frequent first.
-
-A vocabulary belongs to a trained model, whose folder keeps it as ``vocab.json``.
+Captions are found by a search, so one look may return several: ``decode`` puts given words into a sentence with the
+probability of each; :class:`CaptionResponder` searches for the words first, by beam search, and asks the model once
+more for the probability of each word.
 """
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import Any, cast
 
+from torch import Tensor
+
+from saccade.answer import Answer
 from saccade.errors import CheckpointError, DataError
+from saccade.families.answering import Responder, Response
+from saccade.models.base import Given
+from saccade.models.caption_decoding import Decoded
+from saccade.models.facts import ModelFacts
+from saccade.models.sat import SatModel
+from saccade.trace import Output
 
 _APOSTROPHES = "’ʼ＇`´‘"
 _INSIDE = frozenset("'-.,:")  # what the pattern below knows what to do with
@@ -42,22 +50,13 @@ _TOKEN = re.compile(
 )
 
 
-class _Cleaned(dict[int, str]):
-    """For ``str.translate``: letters, marks, numbers and what stands inside words stay; all else parts words."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        if character in _APOSTROPHES:
-            kept = "'"
-        elif character in _INSIDE or unicodedata.category(character)[0] in "LMN":
-            kept = character
-        else:
-            kept = " "
-        self[code] = kept
-        return kept
-
-
-_CLEANED = _Cleaned()
+@lru_cache(maxsize=1 << 12)
+def _cleaned(character: str) -> str:
+    """Letters, marks, numbers and what stands inside words stay; all else parts words."""
+    if character in _APOSTROPHES:
+        return "'"
+    stays = character in _INSIDE or unicodedata.category(character)[0] in "LMN"
+    return character if stays else " "
 
 
 def tokenise(text: str) -> list[str]:
@@ -67,7 +66,7 @@ def tokenise(text: str) -> list[str]:
     ['a', 'dog', "'s", 't-shirt', 'is', "n't", 'red', 'is', 'it']
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).lower())
-    return _TOKEN.findall(folded.translate(_CLEANED))
+    return _TOKEN.findall("".join(map(_cleaned, folded)))
 
 
 END, UNKNOWN = 0, 1  # numbers that every vocabulary has
@@ -78,9 +77,12 @@ SPECIAL = ("<end>", "<unknown>")  # what the two are called; no caption has such
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Words by number."""
+    """The words that a captioner can say, by number: 0 ends a caption, 1 is any other word, then these.
 
-    words: tuple[str, ...]  # the words from number 2 on, the most frequent first
+    It belongs to a trained model, whose folder keeps its :attr:`entries` as ``vocab.json``.
+    """
+
+    words: tuple[str, ...]  # from number 2 on, the most frequent first
 
     @classmethod
     def build(cls, captions: Iterable[str], *, at_least: int = 5, most: int = 10_000) -> Vocabulary:
@@ -157,3 +159,71 @@ class Vocabulary:
     @cached_property
     def _number_of(self) -> dict[str, int]:
         return {word: number for number, word in enumerate(self.words, start=len(SPECIAL))}
+
+
+BEAM = 5  # captions that are followed side by side while the best one is looked for
+
+
+def decode(model: SatModel, output: Output, facts: ModelFacts) -> list[Answer]:
+    """The sentence of each example, from logits (B,T,V) and the likeliest words (B,T)."""
+    words = cast(Tensor, output.trace.answer)
+    each = _log_probabilities(output.logits, words)  # (B,T)
+    ends = (words == 0).int().argmax(1).where((words == 0).any(1), (words >= 0).sum(1))  # (B,): words before the end
+    wholes = (each * (words >= 0).cpu()).sum(1)  # (B,)
+    return [
+        _sentence(said, shares, int(end), float(whole), facts.answers)
+        for said, shares, end, whole in zip(words.tolist(), each, ends, wholes)
+    ]
+
+
+class CaptionResponder(Responder):
+    """Searches for captions; options are ``beam``, ``captions`` and ``length_penalty``."""
+
+    model: SatModel
+
+    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """How captions are searched for, in the words of ``SatModel.caption``."""
+        told = super().options(given)
+        several = told.get("captions", 1)
+        width = told.get("beam", max(BEAM, several))
+        if not 1 <= several <= width:
+            raise DataError(f"captions are 1 or more and no more than the beam follows, found {several} of {width}")
+        return {"width": width, "captions": several, "length_penalty": told.get("length_penalty", 0.0)}
+
+    def respond(
+        self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
+    ) -> list[Response]:
+        """The captions that the search found, the best first."""
+        given = {} if attention is None else {"attention": attention}
+        decoded = self.model.caption(encoding, **options, **given)
+        return [self._response(encoding, decoded, which, attention) for which in range(decoded.words.shape[1])]
+
+    def _response(self, encoding: Tensor, decoded: Decoded, which: int, attention: Given | None) -> Response:
+        """Caption number ``which`` of each picture."""
+        words = decoded.words[:, which]  # (B,T)
+        each = _log_probabilities(self.model.respond(encoding, words, attention=attention).logits, words)  # (B,T)
+        lengths, wholes = decoded.lengths[:, which].tolist(), decoded.log_prob[:, which].tolist()
+        answers = [
+            _sentence(said, shares, length, whole, self.facts.answers)
+            for said, shares, length, whole in zip(words.tolist(), each, lengths, wholes)
+        ]
+        trace = self.model.trace_of(decoded, which)
+        return Response(answers, trace if attention is None else trace.mark_given(attention))
+
+
+def _log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
+    """Log-probability (B,T) of each of the words (B,T), on the CPU."""
+    return logits.double().log_softmax(-1).gather(-1, words.clamp(min=0)[..., None])[..., 0].cpu()
+
+
+def _sentence(said: Sequence[int], log_shares: Tensor, length: int, whole: float, words: Sequence[str]) -> Answer:
+    """One caption from its ids (T,), the log-probability of each (T,), how many are words, and that of the whole."""
+    parts = tuple((words[said[step]], float(log_shares[step].exp())) for step in range(length))
+    steps = sum(word >= 0 for word in said)  # the end among them, if it was said
+    return Answer(
+        " ".join(word for word, _ in parts),
+        math.exp(whole / steps) if steps else 0.0,
+        kind="sentence",
+        parts=parts,
+        log_probability=whole,
+    )

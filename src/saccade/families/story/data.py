@@ -11,7 +11,7 @@ to::
 A line is ``NUMBER SENTENCE``, or ``NUMBER QUESTION ⇥ ANSWER ⇥ SUPPORTING``. Number 1 starts a story. Supporting facts
 are line numbers of the story. A question takes up a number too, so these are not yet indices into the sentences.
 
-Your own stories are JSON lines, one question per line:
+Your own stories are JSON lines, one question per line; other keys are ignored, unusable lines left out and counted:
 
 =========== ==========================================================================================================
 key          holds
@@ -21,12 +21,9 @@ question     a question
 answer       a word; or several, as ``"apple,milk"`` or as a list
 supporting   optional: the sentences that the answer follows from, a list of numbers counted from 0
 split        optional: train, val or test; without it each story falls into one by itself
-group        optional: stories that belong together, such as one that grows from question to question; they fall into
-             one split
+group        optional: stories that belong together, such as one that grows from question to question: one split
 task         optional: a name; scores are given for each
 =========== ==========================================================================================================
-
-Other keys are ignored. Lines that cannot be used are left out and counted in the summary.
 """
 
 from __future__ import annotations

@@ -117,7 +117,7 @@ class StoryTask(Task):
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
         if isinstance(loss, GatedLoss):
-            if not self.model.supports_gate_loss:
+            if getattr(self.model.config, "gate", "") != "softmax":  # gates that choose one fact in each pass
                 raise ConfigError(f"loss 'gated': gates of '{self.architecture}' cannot be trained; set gate: softmax")
             if not any(each.supporting for each in self.source.questions("train")):
                 raise ConfigError(
@@ -135,30 +135,28 @@ class StoryTask(Task):
         return AHEAD.get(self.device.type, 1)
 
     def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
-        """The batches ``numbers``, made as one and cut apart."""
+        """The batches ``numbers``, made as one and cut apart.
+
+        On a CPU they come without the slots that all their stories leave empty, for a model that does not see them. On
+        a GPU every batch has the same shapes, so that the step can be captured as a graph.
+        """
         size = len(members[0])
-        whole = self._taught(data, torch.cat(list(members)), rows_of(torch.tensor(numbers), size))
+        rows = (torch.tensor(numbers).unsqueeze(1) * size + torch.arange(size)).flatten()  # (N·size,)
+        whole = self._taught(data, torch.cat(list(members)), rows)
         for at in range(len(numbers)):
             part = slice(at * size, (at + 1) * size)
             batch = {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
-            yield self._trimmed(batch)
+            if self.device.type == "cpu" and self.model.slots_include_past:
+                slots = max(1, int(batch["count"].max()))
+                batch |= {"story": batch["story"][:, :slots], "rows": batch["rows"][:, :slots]}
+            yield batch
 
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
         """The questions ``indices`` (B,), with what a model of this kind is taught by."""
-        return self._trimmed(self._taught(data, indices, rows_of(torch.tensor([number]), len(indices))))
-
-    def _trimmed(self, batch: Batch) -> Batch:
-        """``batch`` without the slots that all its stories leave empty, on a CPU, for a model that does not see them.
-
-        On a GPU every batch has the same shapes, so that the step can be captured as a graph.
-        """
-        if self.device.type != "cpu" or not self.model.slots_include_past:
-            return batch
-        slots = max(1, int(batch["count"].max()))
-        return {**batch, "story": batch["story"][:, :slots], "rows": batch["rows"][:, :slots]}
+        return next(self.make_batches(data, [indices], [number]))
 
     def _taught(self, data: StoryTensors, indices: Tensor, rows: Tensor) -> Batch:
-        """The same for one batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
+        """One batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
         share = self.data_config.leave_out
         batch: Batch = data.take_some(indices, share, seed=self.seed, rows=rows) if share else data.take(indices)
         taught = self.model.training_inputs
@@ -169,8 +167,8 @@ class StoryTask(Task):
             slots = batch["story"].shape[1]
             batch["times"] = noisy_times(batch["count"], slots, self.data_config.noise, seed=self.seed, rows=rows)
         if "bags" in taught:
-            batch["bags"] = data.bags(batch["rows"], self.model.bags)  # (B,S,W)
-            batch["query_bags"] = data.bags(batch["query_row"], self.model.bags)  # (B,W)
+            batch["bags"] = data.bags(batch["rows"], cast(Any, self.model).bags)  # (B,S,W)
+            batch["query_bags"] = data.bags(batch["query_row"], cast(Any, self.model).bags)  # (B,W)
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, object]:
@@ -187,7 +185,8 @@ class StoryTask(Task):
         right = (logits.argmax(-1) == answer).all(1).float().mean()
         if not isinstance(loss, GatedLoss):
             return {"loss": surprise, "accuracy": right}
-        gates = gate_loss(self.model.gate_scores(raw), batch["supporting"], batch["count"])
+        scores = torch.stack([act.scores for act in raw.acts.values()], 1)  # (B,T,S+1)
+        gates = gate_loss(scores, batch["supporting"], batch["count"])
         return {"loss": surprise + loss.gates * gates, "accuracy": right, "gates": gates}
 
     def metric_names(self) -> tuple[str, ...]:
@@ -253,11 +252,6 @@ def question_entries(source: StorySource, split: Split) -> Entries:
         found[each.task] = count + 1, digest
     names = {task: f"{split} {task or 'questions'}, {count:,} in all" for task, (count, _) in found.items()}
     return [(names[task], f"#{digest.hexdigest()}") for task, (_, digest) in found.items()]
-
-
-def rows_of(numbers: Tensor, batch_size: int) -> Tensor:
-    """Numbers of all examples of the batches ``numbers`` (N,): (N·batch_size,)."""
-    return (numbers.unsqueeze(1) * batch_size + torch.arange(batch_size)).flatten()
 
 
 def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:

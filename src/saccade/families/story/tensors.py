@@ -269,7 +269,7 @@ def batch_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[s
     return batch_for(model, as_tensors(model, asked, words), torch.arange(len(asked)))
 
 
-def batch_for(model: StoryModel, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
+def batch_for(model: Any, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
     """Questions ``indices`` (B,), their stories with as many slots as the memory of the model has.
 
     A model that reads bags of words gets them: every sentence is made into one only once.

@@ -1,66 +1,40 @@
 """METEOR of captions: by exact words and stems, as a reward of word numbers, and as the program of its authors.
 
-Which word of one caption stands for which word of another: METEOR's alignment, by exact words and by stems.
-
-Denkowski and Lavie, "Meteor Universal: Language Specific Translation Evaluation for Any Target Language", WMT 2014,
-Section 2. Each word has at most one partner. Of all such pairings the best has, in this order, the largest weight
-(1 for the same word, 0.6 for the same stem), the fewest chunks (runs that are adjacent and in order in both captions)
-and the smallest sum of |place − place|. Found by a beam search from left to right, 40 wide as in METEOR; a word stays
-alone only where its stem is rarer in the other caption, so for captions of ordinary length a wider beam finds nothing
-better.
-
-meteor_lite: METEOR without its dictionaries, in plain Python.
-
-Denkowski and Lavie, "Meteor Universal", WMT 2014. The words of a caption are paired with those of a reference
-(:mod:`saccade.metrics.text.meteor`); with m pairs of weight M in ch chunks,
+Denkowski and Lavie, "Meteor Universal: Language Specific Translation Evaluation for Any Target Language", WMT 2014. The
+words of a caption are paired with those of a reference (:func:`align`, Section 2); with m pairs of weight M in ch
+chunks (runs that are adjacent and in order in both captions),
 
     P = M / words said    R = M / words of the reference    F = P R / (α P + (1 − α) R)
     score = F · (1 − γ (ch / m)^β)                           α = 0.85, β = 0.2, γ = 0.6
 
-METEOR 1.5 also pairs synonyms and paraphrases from its own tables, and lets function words count less. Without them
-this is another, lower number: **it never stands beside a published METEOR**; :func:`saccade.metrics.meteor_jar` does.
-What it equals is METEOR 1.5 with ``-m 'exact stem' -w '1.0 0.6' -p '0.85 0.2 0.6 0.5' -x 2000``, but for two habits of
-that program: its own beam of 40 misses the best pairing of some long captions, and of several words with one stem it
-leaves some alone.
+**meteor_lite**, in plain Python, is METEOR without its dictionaries. METEOR 1.5 also pairs synonyms and paraphrases
+from its own tables, and lets function words count less, so this is another, lower number: **it never stands beside a
+published METEOR**. It equals METEOR 1.5 with ``-m 'exact stem' -w '1.0 0.6' -p '0.85 0.2 0.6 0.5' -x 2000``, but for
+two habits of that program: its beam of 40 misses the best pairing of some long captions, and of several words with one
+stem it leaves some alone. Each picture counts with the reference that fits best, the first of equals; the score of a
+set is that of the sums of M, m, ch and lengths. A caption which is word for word its reference has no chunks, so that
+it scores 1.
 
-Each picture counts with the reference that fits best, the first of equals; the score of a set is that of the sums of
-M, m, ch and lengths. Both are METEOR's way, as is that a caption which is word for word its reference has no chunks, so
-that it scores 1.
-
-METEOR of single captions that are numbers of words, for a whole batch on its device: a reward in training.
-
-Denkowski and Lavie, "Meteor Universal", WMT 2014, by exact words and stems as in :func:`meteor_lite`, and as METEOR
-1.5 has it a content word weighs δ and a function word 1 − δ. With W the weight of all words of a caption, M that of the
-m pairs (times 1 for the same word, 0.6 for the same stem), in ch chunks,
-
-    P = M / W said    R = M / W of the reference    F = P R / (α P + (1 − α) R) = M / (α W reference + (1 − α) W said)
-    score = F · (1 − γ (ch / m)^β)                   α = 0.85, β = 0.2, γ = 0.6, δ = 0.75
-
-of the reference that fits best. It differs from the score of sentences in this:
+**meteor_of_words** is the reward, of captions that are numbers of words, for a whole batch on its device. Here a
+content word weighs δ = 0.75 and a function word 1 − δ, as in METEOR 1.5, and M and lengths are sums of these weights.
+It differs from the score in this:
 
 - Nothing is aligned. Pairs are clipped counts, which is how many the best alignment has; a pair goes on with the chunk
   of the one before where a run of two stems is in both captions, by clipped counts too. So ch = m − such runs, at least
   1: too few where a run is met across pairs that exclude each other.
 - Whether a word is a function word goes by its stem, so that both words of a pair weigh the same.
-- A caption that is its reference has one chunk, not none. METEOR lifts such a caption from about 0.6 to 1, which the
-  score of a set hardly feels; as a reward it would be the price for learning training captions by heart.
-- The end is no word: every caption has one, and all would be flattered alike. So that a caption gains nothing by
-  breaking off ("a man in a"), last words that lead up to another one count as unknown. An unknown word is a content
-  word that has no partner, not even another unknown one.
+- A caption that is its reference has one chunk, not none: that would be a price for learning captions by heart.
+- The end is no word. So that a caption gains nothing by breaking off ("a man in a"), last words that lead up to another
+  one count as unknown. An unknown word is a content word that has no partner, not even another unknown one.
+
+**meteor_jar** is METEOR 1.5 itself, the Java program: the only number beside a printed METEOR. ``saccade data get
+meteor`` puts it and its paraphrase table into the cache folder; else those inside the package ``pycocoevalcap`` (extra
+``meteor``) are taken, which is never imported. The captions go through files, one a line: no caption can be mistaken
+for the ``|||`` of the program's dialogue. Every picture needs the same number of references there, so the first one is
+repeated; METEOR takes the best, so a repetition changes nothing.
 
 Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, V words, 3 things
 to meet in: the word, its stem, and its stem with the next.
-
-METEOR 1.5 itself, run as the Java program that its authors published: the only number beside a printed METEOR.
-
-Denkowski and Lavie, "Meteor Universal", WMT 2014. ``saccade data get meteor`` puts the program and its paraphrase table
-into the cache folder; else those inside the package ``pycocoevalcap`` (extra ``meteor``) are taken, which is never
-imported. Java must be on the PATH. What is missing :func:`meteor_missing` says, and :func:`saccade.metrics.meteor_lite`
-is what remains.
-
-The captions go through two files, one caption a line, instead of the program's dialogue over pipes: nothing can block,
-and no caption can be mistaken for the ``|||`` between fields. Every picture needs the same number of references there,
-so the first one is repeated; METEOR takes the best, so a repetition changes nothing.
 """
 
 from __future__ import annotations
@@ -98,7 +72,11 @@ class Alignment(NamedTuple):
 
 
 def align(said: Words, reference: Words) -> Alignment:
-    """The best pairing of two captions.
+    """The best pairing of two captions; each word has at most one partner.
+
+    The best has, in this order, the largest weight (1 for the same word, 0.6 for the same stem), the fewest chunks and
+    the smallest sum of |place − place|. It is found by a beam search from left to right; a word stays alone only where
+    its stem is rarer in the other caption.
 
     >>> align("a red dog runs".split(), "the dog is running".split())
     Alignment(weight=1.6, pairs=2, chunks=2)
@@ -132,25 +110,6 @@ def align(said: Words, reference: Words) -> Alignment:
 ALPHA, BETA, GAMMA = 0.85, 0.2, 0.6
 
 
-class _Tally(NamedTuple):
-    """What is added up over pictures."""
-
-    said: int
-    known: int
-    weight: float
-    pairs: int
-    chunks: int
-
-    def score(self) -> float:
-        """The score of these sums; 0 where nothing is paired."""
-        if not self.pairs:
-            return 0.0
-        precision, recall = self.weight / self.said, self.weight / self.known
-        mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
-        found: float = mean * (1 - GAMMA * (self.chunks / self.pairs) ** BETA)
-        return found
-
-
 def meteor_lite(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
     """METEOR by exact words and stems alone, a fraction 0..1; NaN when there are no pictures.
 
@@ -160,14 +119,24 @@ def meteor_lite(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
     pictures = judged_captions(hypotheses, references)
     if not pictures:
         return float("nan")
-    best = [max((_tally(said, words) for words in known), key=_Tally.score) for said, known in pictures]
-    return _Tally(*map(sum, zip(*best))).score()
+    best = [max((_tally(said, words) for words in known), key=lambda tally: _score(*tally)) for said, known in pictures]
+    return _score(*map(sum, zip(*best)))
 
 
-def _tally(said: Words, words: Words) -> _Tally:
+def _tally(said: Words, words: Words) -> tuple[int, int, float, int, int]:
+    """What is added up over pictures: words said, words of the reference, weight, pairs and chunks."""
     weight, pairs, chunks = align(said, words)
     whole = chunks == 1 and pairs == len(said) == len(words)
-    return _Tally(len(said), len(words), weight, pairs, 0 if whole else chunks)
+    return len(said), len(words), weight, pairs, 0 if whole else chunks
+
+
+def _score(said: float, known: float, weight: float, pairs: float, chunks: float) -> float:
+    """The score of these sums; 0 where nothing is paired."""
+    if not pairs:
+        return 0.0
+    precision, recall = weight / said, weight / known
+    mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
+    return float(mean * (1 - GAMMA * (chunks / pairs) ** BETA))
 
 
 DELTA = 0.75

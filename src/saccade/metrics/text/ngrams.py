@@ -1,38 +1,24 @@
-"""BLEU, ROUGE-L and CIDEr-D of captions, as scores of sentences and as rewards of word numbers.
+"""BLEU, ROUGE-L and CIDEr-D of captions: of sentences, and of word numbers as rewards in training.
 
-Captions as words and n-grams: what every score of captions starts from, and the checks they share.
+Hypotheses and references are text as people write it, cut into words here and nowhere else, by the rules of the COCO
+caption evaluation (:mod:`saccade.metrics.text.tokens`).
 
-A caption is text as people write it. Hypotheses and references are cut into words here and nowhere else, both by the
-rules of the COCO caption evaluation (:mod:`saccade.metrics.text.tokens`): lower case, no punctuation, "'s" a word of
-its own. So a caption that repeats a reference word for word is right, and a full stop, which both have, is no word and
-lifts no score.
-
-BLEU-1 to BLEU-4 of a whole set of captions, with and without the brevity penalty.
-
-Papineni et al., "BLEU: a Method for Automatic Evaluation of Machine Translation", ACL 2002. Everything is pooled over
-pictures before anything is divided:
+**BLEU** (Papineni et al., ACL 2002). Everything is pooled over pictures before anything is divided:
 
     p_k = Σ matched k-grams / Σ k-grams said        matched: no more often than in the reference that has it most often
     BLEU-n = BP · (p_1 ⋯ p_n)^(1/n)                 BP = min(1, exp(1 − r / c))
 
 with c words said and r words in the references, for each picture that nearest in length (the shorter of two). Show,
-Attend and Tell prints its BLEU without BP, the reference evaluation has it with BP: both are here, and the length ratio
-c / r says how much lies between them. Without BP a caption gains by being short.
-
+Attend and Tell prints its BLEU without BP, the reference evaluation with it: both are here, and the length ratio c / r.
 Deviation: the reference evaluation adds 1e-15 and 1e-9 to counts, so that a set without one matching 4-gram has a
 BLEU-4 near 1e-4 there. Here it is 0, and so is a BLEU-n when no caption said has n words.
 
-ROUGE-L: how long a subsequence a caption shares with its references.
+**ROUGE-L** (Lin 2004), as the reference evaluation of captions has it: precision and recall are the longest common
+subsequence over the length of the caption and of the reference, each maximised over the references by itself, and
+F = (1 + β²) P R / (R + β² P) with β = 1.2. The score of a set is the mean over its pictures.
 
-Lin, "ROUGE: A Package for Automatic Evaluation of Summaries", 2004, as the reference evaluation of captions has it:
-precision and recall are the longest common subsequence over the length of the caption and of the reference, each
-maximised over the references by itself, and F = (1 + β²) P R / (R + β² P) with β = 1.2. The score of a set is the mean
-over its pictures.
-
-CIDEr-D: how much a caption says of what its references agree on.
-
-Vedantam, Zitnick and Parikh, "CIDEr: Consensus-based Image Description Evaluation", CVPR 2015 (arXiv:1411.5726),
-Section 6. A caption is four vectors, one for each length k = 1 … 4 of n-grams, with entries
+**CIDEr-D** (Vedantam et al., CVPR 2015, arXiv:1411.5726, Section 6). A caption is four vectors, one for each length
+k = 1 … 4 of n-grams, with entries
 
     g_k(ω) = count of ω · log(pictures / pictures with ω in a reference)
 
@@ -40,32 +26,15 @@ and CIDEr-D is ten times the mean over references s and k of
 
     exp(−(l_c − l_s)² / 2σ²) · Σ_ω min(g_k(ω; c), g_k(ω; s)) · g_k(ω; s) / (‖g_k(c)‖ ‖g_k(s)‖),    σ = 6.
 
-**Scale**: 0 to 10, as the reference evaluation counts it; papers print it times 100, like the other scores.
+It is 0 to 10; papers print it times 100. Document frequencies come from the references of the very set that is scored:
+a set of one picture scores 0, and scores of different sets do not compare. As in the reference evaluation the length l
+is the number of bigrams, and an n-gram that no reference has counts as one that a single picture has.
 
-Document frequencies come from the references of the very set that is scored, so the score of a picture depends on the
-others: a set of one picture scores 0, and scores of different sets do not compare. As in the reference evaluation the
-length l is the number of bigrams, which for captions of one word or more is the number of words less one, and an n-gram
-that no reference has counts as one that a single picture has.
-
-CIDEr-D of captions that are numbers of words, for a whole batch on its device: the reward in training.
-
-A tenth of the score in :func:`cider`, without a string or a dictionary: a run of words is one number, and runs
-are counted and met by comparing all with all, so that a batch is judged on the device that said it, without waiting for
-it.
-
-It differs in what the caller decides: document frequencies are those of other captions than the judged ones (the
-training captions, counted once); a word outside the vocabulary is the one unknown word; and the end is a word like
-others where it is given, so that a caption which breaks off in the middle of a phrase loses by it.
-
-Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
-n-grams.
-
-BLEU-4 of single captions that are numbers of words, for a whole batch on its device: a reward in training.
-
-BLEU is a score of many captions together (:func:`bleu`); one caption alone often has no run of four words in
-common with a reference, and would earn nothing for those of three. So precisions of two words and more are smoothed as
-Lin and Och do ("ORANGE", COLING 2004): one is added to what matched and to what there was. The brevity penalty is that
-of the closest reference, the shorter of two as close. The end is a word like others where it is given.
+**Rewards** are of captions that are numbers of words, for a whole batch on its device. A run of words is one number,
+and runs are met by comparing all with all. The end is a word like others where it is given, so that a caption which
+breaks off loses by it, and all words outside the vocabulary are one. CIDEr-D there is a tenth of the score, with
+document frequencies of the training captions. BLEU-4 of one caption is smoothed as by Lin and Och ("ORANGE", COLING
+2004): one is added to what matched and to what there was, for runs of two words and more.
 
 Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
 n-grams.
@@ -262,49 +231,38 @@ def cider_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -
     >>> cider_each(said, [(said[0],), (said[1], "one bird sits")]).tolist()
     [10.0, 5.0]
     """
-    pictures = judged_captions(hypotheses, references)
-    counted = [[_counts(words) for words in (picture.said, *picture.references)] for picture in pictures]
-    rarity = _Rarity([known for _, *known in counted])
+    orders = range(1, ORDERS + 1)
+    counted = [
+        [[ngrams(words, order) for order in orders] for words in (picture.said, *picture.references)]
+        for picture in judged_captions(hypotheses, references)
+    ]
+    pictures_with = Counter(chain.from_iterable(set(chain(*chain(*known))) for _, *known in counted))
+    pictures = math.log(max(1, len(counted)))
     scores = []
-    for said, *known in counted:
-        caption = _Vectors(said, rarity)
-        scores.append(SCALE * sum(caption.likeness(_Vectors(counts, rarity)) for counts in known) / len(known))
+    for captions in counted:
+        said, *known = (_Vectors(counts, pictures_with, pictures) for counts in captions)
+        scores.append(SCALE * sum(said.likeness(reference) for reference in known) / len(known))
     return torch.tensor(scores, dtype=torch.float64)
-
-
-def _counts(words: Words) -> list[Counter[NGram]]:
-    return [ngrams(words, order) for order in range(1, ORDERS + 1)]
-
-
-class _Rarity(dict[NGram, float]):
-    """log(pictures / pictures with the n-gram); for one that no reference has, log(pictures)."""
-
-    def __init__(self, references: list[list[list[Counter[NGram]]]]) -> None:
-        self.unseen = math.log(len(references)) if references else 0.0
-        pictures = Counter(chain.from_iterable(set(chain(*chain(*known))) for known in references))
-        super().__init__((ngram, self.unseen - math.log(count)) for ngram, count in pictures.items())
-
-    def __missing__(self, ngram: NGram) -> float:
-        return self.unseen
 
 
 class _Vectors:
     """The four vectors of a caption, their lengths ‖g_k‖, and the length of the caption."""
 
-    def __init__(self, counts: list[Counter[NGram]], rarity: _Rarity) -> None:
-        self.entries = [{ngram: count * rarity[ngram] for ngram, count in order.items()} for order in counts]
+    def __init__(self, counts: list[Counter[NGram]], pictures_with: Counter[NGram], pictures: float) -> None:
+        self.entries = [
+            {ngram: count * (pictures - math.log(pictures_with[ngram] or 1)) for ngram, count in order.items()}
+            for order in counts
+        ]  # an n-gram that no reference has counts as one that a single picture has
         self.norms = [math.sqrt(sum(entry * entry for entry in order.values())) for order in self.entries]
         self.length = counts[1].total()
 
     def likeness(self, reference: _Vectors) -> float:
         """The clipped cosine, as a mean over the four lengths of n-grams, times the penalty on the length."""
         total = 0.0
-        for order in range(ORDERS):
-            norm = self.norms[order] * reference.norms[order]
-            if norm:  # 0 where a caption is too short, or says only what is said of every picture
-                mine, theirs = self.entries[order], reference.entries[order]
+        for mine, theirs, norm, other_norm in zip(self.entries, reference.entries, self.norms, reference.norms):
+            if norm * other_norm:  # 0 where a caption is too short, or says only what is said of every picture
                 shared = ((entry, theirs[ngram]) for ngram, entry in mine.items() if ngram in theirs)
-                total += sum(min(entry, other) * other for entry, other in shared) / norm
+                total += sum(min(entry, other) * other for entry, other in shared) / (norm * other_norm)
         return total / ORDERS * math.exp(-((self.length - reference.length) ** 2) / (2 * SIGMA**2))
 
 
@@ -363,7 +321,8 @@ def cider_of_words(said: Tensor, references: Tensor, rarity: NGramRarity) -> Ten
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
     mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
-    entries, other = _vector(mine, rarity)[:, :, None], _vector(theirs, rarity)[:, None]  # (B,K,1,G,T), (B,1,R,G,T')
+    entries, other = (ngram_counts(keys) * rarity(keys) for keys in (mine, theirs))  # g: (B,K,G,T), (B,R,G,T')
+    entries, other = entries[:, :, None], other[:, None]  # (B,K,1,G,T), (B,1,R,G,T')
     norms = entries.square().sum(-1).sqrt() * other.square().sum(-1).sqrt()  # ‖g(c)‖ ‖g(s)‖: (B,K,R,G)
     same = mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]  # (B,K,R,G,T,T')
     clipped = torch.minimum(entries[..., None], other[..., None, :]) * same  # (B,K,R,G,T,T')
@@ -388,11 +347,6 @@ def clipped_counts(mine: Tensor, theirs: Tensor) -> Tensor:
     return torch.minimum(ngram_counts(mine)[:, :, None], in_each)
 
 
-def _vector(keys: Tensor, rarity: NGramRarity) -> Tensor:
-    """The entry g of each n-gram (…,G,T), where it is counted; 0 elsewhere."""
-    return ngram_counts(keys) * rarity(keys)
-
-
 def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     """Smoothed BLEU-4, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
@@ -403,15 +357,10 @@ def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     matched, there = clipped.sum(-1).float(), (mine > 0).sum(-1).float()  # (B,K,G)
     one = (torch.arange(matched.shape[-1], device=said.device) > 0).float()  # (G,): 0 1 1 1
     precision = (matched + one) / (there + one).clamp_min(1)  # (B,K,G)
-    return _brevity(there[..., 0], references) * precision.log().mean(-1).exp()
-
-
-def _brevity(length: Tensor, references: Tensor) -> Tensor:
-    """exp(min(0, 1 − r/c)) of captions of lengths c (B,K), r the closest length of the references (B,R,T'): (B,K)."""
-    lengths = (references >= 0).sum(-1).float()  # (B,R)
+    length, lengths = there[..., 0], (references >= 0).sum(-1).float()  # (B,K), (B,R)
     counts = (lengths > 0)[:, None]  # (B,1,R)
     # a quarter of a word more, and of two as close the shorter is the closer
     away = (lengths[:, None] - length[..., None] + 0.25).abs().masked_fill(~counts, torch.inf)  # (B,K,R)
     closest = lengths[:, None].expand_as(away).gather(-1, away.argmin(-1, keepdim=True)).squeeze(-1)  # (B,K)
-    penalty = (1 - closest / length.clamp_min(1)).clamp(max=0).exp()
-    return penalty * ((length > 0) & counts.any(-1))
+    brevity = (1 - closest / length.clamp_min(1)).clamp(max=0).exp() * ((length > 0) & counts.any(-1))  # (B,K)
+    return brevity * precision.log().mean(-1).exp()

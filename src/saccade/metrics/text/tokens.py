@@ -1,35 +1,23 @@
 """The words of captions: how a sentence is cut, their stems, and those that name nothing.
 
-Splits captions into words as the COCO caption evaluation does; all caption scores compare these words.
-
-Chen et al., "Microsoft COCO Captions" (arXiv:1504.00325): Stanford's PTB tokeniser with ``-lowerCase``, then a list of
-punctuation is left out. This is that tokeniser in Python, for one caption at a time. Both sides of a score go through
-it, so it does not matter whether a caption comes tokenised ("the dog 's ball") or as it was written ("The dog's
-ball.").
-
-How it works: a caption is cut at white space, and each piece is read from left to right. At each place the rule that
-reaches furthest wins, of equals the first; what a rule looks at behind its token counts as reach.
+Captions are cut as the COCO caption evaluation does (Chen et al., arXiv:1504.00325): Stanford's PTB tokeniser with
+``-lowerCase``, then a list of punctuation is left out. A caption is cut at white space, and each piece is read from
+left to right. At each place the rule that reaches furthest wins, of equals the first; what a rule looks at behind its
+token counts as reach. Both sides of a score go through it, so a caption may come tokenised or as it was written.
 
 Three habits of the evaluation are kept, because its numbers contain them: brackets become ``-lrb-`` and ``-rrb-`` and
-stay, since its list has them in capitals; ``!!`` and ``?!`` stay; "end.The" is one word.
+stay, since its list has them in capitals; ``!!`` and ``?!`` stay; "end.The" is one word. A few words are cut again when
+they come back in lower case ("AT&T" is one word, "at&t" three), there as here. Deviations, none of which is in
+Flickr8k: curly apostrophes and typographic hyphens inside a word become plain ones; a telephone number, a mixed
+fraction ("5 1/2") and a tag with attributes are cut at their spaces; rare symbols, which the evaluation partly drops,
+all stay.
 
-A few words are cut again when they come back in lower case ("AT&T" is one word, "at&t" three), there as here.
+Stems are those of Porter's second stemmer (Snowball 2001, without the exceptions added since); the step numbers below
+are his. Two regions of a word decide whether an ending may go: R1 is what follows the first consonant after a vowel, R2
+is R1 of R1.
 
-Deviations, none of which is in Flickr8k: curly apostrophes and typographic hyphens inside a word become plain ones; a
-telephone number, a mixed fraction ("5 1/2") and a tag with attributes are cut at their spaces; rare symbols, which the
-evaluation partly drops, all stay.
-
-English words without their endings, so that "runs" meets "running": Porter's second stemmer.
-
-Porter, "The English (Porter2) stemming algorithm", Snowball 2001, without the exceptions added since; the step numbers
-below are his. It works by rule alone: "better" does not meet "good". Two regions of a word decide whether an ending may
-go: R1 is what follows the first consonant after a vowel, R2 is R1 of R1.
-
-Words of English captions that name nothing to be seen: articles, prepositions, conjunctions, pronouns, auxiliaries.
-
-A closed list, so that nothing has to be learned or downloaded. Numbers, nouns, adjectives, adverbs and full verbs are
-content words. Words of place ("behind", "on") are function words here, as in lists of stop words: what they speak of is
-no thing.
+``FUNCTION_WORDS`` name nothing to be seen: articles, prepositions, conjunctions, pronouns, auxiliaries, and words of
+place ("behind", "on"). Numbers, nouns, adjectives, adverbs and full verbs are content words.
 """
 
 from __future__ import annotations
@@ -50,7 +38,11 @@ def ptb_tokens(text: str) -> list[str]:
     >>> ptb_tokens('A dog\'s T-shirt isn\'t "red" (5%), is it?')
     ['a', 'dog', "'s", 't-shirt', 'is', "n't", 'red', '-lrb-', '5', '%', '-rrb-', 'is', 'it']
     """
-    pieces = _with_plain_marks(text).split()
+    if "&" in text:
+        text = _ENTITY.sub(lambda entity: _ENTITIES[entity[0].lower()], text)
+    if not (text.isascii() and text.isprintable()):
+        text = "".join(map(_plain, text))
+    pieces = text.split()
     words: list[str] = []
     for piece, following in zip(pieces, [*pieces[1:], ""]):
         words += _words_of(piece, following if piece.endswith(".") else "")
@@ -76,29 +68,15 @@ _MARKS = (
 )
 
 
-class _PlainMarks(dict[int, str]):
-    """For ``str.translate``: letters, digits and ASCII stay; a symbol stands alone; what has no form is left out."""
-
-    def __missing__(self, code: int) -> str:
-        character = chr(code)
-        kind = unicodedata.category(character)
-        if kind[0] in "LM" or kind == "Nd" or " " <= character <= "~":
-            kept = character
-        elif kind[0] in "NPS" and code <= 0xFFFF:
-            kept = f" {character} "
-        else:
-            kept = " "
-        self[code] = kept
-        return kept
-
-
-_PLAIN_MARKS = _PlainMarks({ord(character): kept for character, kept in _MARKS.items()})
-
-
-def _with_plain_marks(text: str) -> str:
-    if "&" in text:
-        text = _ENTITY.sub(lambda found: _ENTITIES[found[0].lower()], text)
-    return text if text.isascii() and text.isprintable() else text.translate(_PLAIN_MARKS)
+@lru_cache(maxsize=1 << 12)
+def _plain(character: str) -> str:
+    """Letters, digits and ASCII stay; a symbol stands alone; what has no form is left out."""
+    kind = unicodedata.category(character)
+    if character in _MARKS:
+        return _MARKS[character]
+    if kind[0] in "LM" or kind == "Nd" or " " <= character <= "~":
+        return character
+    return f" {character} " if kind[0] in "NPS" and character <= "\uffff" else " "
 
 
 _L = r"[^\s\d!-/:-@\[-`{-~]"  # a letter, or a symbol that stands alone
@@ -187,7 +165,8 @@ def _words_of(piece: str, following: str) -> tuple[str, ...]:
     while place < len(piece):
         token, is_two = _token(text, place, following)
         place += len(token)
-        words += _cut(token.lower()) if is_two else [_as_compared(token.lower())]
+        word, cut = token.lower(), _TWO_WORDS.get(token.lower(), 0)
+        words += [word[:cut], word[cut:]] if is_two else [_as_compared(word)]
     return tuple(word for word in words if word not in PUNCTUATION)
 
 
@@ -201,10 +180,6 @@ def _token(text: str, place: int, following: str) -> tuple[str, bool]:
     if _LETTER_AND_STOP.fullmatch(token) and following in _STARTERS:
         token = token[0]
     return token, found.re is _RULES[0]
-
-
-def _cut(word: str) -> list[str]:
-    return [word[: _TWO_WORDS[word]], word[_TWO_WORDS[word] :]]
 
 
 def _as_compared(word: str) -> str:
@@ -228,6 +203,7 @@ _DONE_AFTER_PLURAL = {"inning", "outing", "canning", "herring", "earring", "proc
 _CONSONANT_Y = re.compile(r"(^|(?<=[aeiouy]))y")
 _REGION = re.compile(r"[aeiouy][^aeiouy]")
 _REGION_AFTER = re.compile(r"gener|commun|arsen")
+_POSSESSIVE = re.compile(r"'(?:s'?)?$")
 _VOWEL = re.compile(r"[aeiouy]")
 _VOWEL_BEFORE_LAST = re.compile(r"[aeiouy].")
 _SHORT_SYLLABLE = re.compile(r"(?:[^aeiouy][aeiouy][^aeiouywxY]|^[aeiouy][^aeiouy])$")
@@ -262,8 +238,9 @@ def stem(word: str) -> str:
     if word in _EXCEPTIONS:
         return _EXCEPTIONS[word]
     word = _CONSONANT_Y.sub("Y", word.removeprefix("'"))
-    first, second = _regions(word)
-    word = _without_plural(_without_possessive(word))
+    first = fixed.end() if (fixed := _REGION_AFTER.match(word)) else _end_of_region(word, 0)
+    second = _end_of_region(word, first)
+    word = _without_plural(_POSSESSIVE.sub("", word))  # steps 0 and 1a
     if word in _DONE_AFTER_PLURAL:
         return word
     word = _without_tense(word, first)
@@ -275,24 +252,10 @@ def stem(word: str) -> str:
     return _without_last(word, first, second).lower()
 
 
-def _regions(word: str) -> tuple[int, int]:
-    """Where R1 and R2 begin; the length of the word where there is none."""
-    fixed = _REGION_AFTER.match(word)
-    first = fixed.end() if fixed else _end_of(word, 0)
-    return first, _end_of(word, first)
-
-
-def _end_of(word: str, start: int) -> int:
-    found = _REGION.search(word, start)
-    return found.end() if found else len(word)
-
-
-def _without_possessive(word: str) -> str:
-    """Step 0."""
-    for ending in ("'s'", "'s", "'"):
-        if word.endswith(ending):
-            return word.removesuffix(ending)
-    return word
+def _end_of_region(word: str, start: int) -> int:
+    """Where R1 (or R2, from where R1 begins) begins; the length of the word where there is none."""
+    region = _REGION.search(word, start)
+    return region.end() if region else len(word)
 
 
 def _without_plural(word: str) -> str:
