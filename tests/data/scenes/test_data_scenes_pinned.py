@@ -9,11 +9,12 @@ from torch import Tensor
 
 from saccade.data.scenes import sampler
 from saccade.data.scenes.backgrounds import Distractors
+from saccade.data.scenes.drawing import render
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout, SceneSpec, join_layouts
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
-from saccade.families.caption.scenes import CaptionSceneStream, scene_spec
+from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
@@ -31,10 +32,16 @@ class Ramp:
         return ((plane + indices[:, None, None, None]) % 256).byte()
 
 
+class Captioned(GlyphStream):
+    def _draw(self, numbers):
+        layout = sample_captioned(self.spec, self.glyphs, self.seed, numbers)
+        return layout, render(layout)
+
+
 def stream(kind: str) -> GlyphStream:
     glyphs = glyphs_for("train", "pack")
     if kind == "captions":
-        return CaptionSceneStream(scene_spec(100, 0.1), glyphs, 7)
+        return Captioned(scene_spec(100, 0.1), glyphs, 7)
     if kind == "multisets":
         return MultisetStream(MultisetSpec(empty=0.1), glyphs, 7)
     if kind == "sets":
