@@ -13,7 +13,7 @@ from torch import Tensor
 from saccade.metrics.intervals import Interval, Values
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.result import only_defined, summarise, without_nan
-from saccade.metrics.verdict import EvidenceReliance, against_chance, against_guessing, changed, donors
+from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, against_guessing, changed, donors
 
 
 def rights(share: float, count: int = 200) -> torch.Tensor:
@@ -100,14 +100,8 @@ def test_every_pixel_comes_from_where_it_should() -> None:
 
 def asked(answer: Callable[[Tensor], Tensor], labels: Tensor, images: Tensor, evidence: Tensor) -> EvidenceReliance:
     rests = EvidenceReliance()
-    rests.add(
-        images,
-        evidence,
-        lambda some, rows: answer(some) == labels[rows],
-        labels=labels,
-        pictures=torch.arange(len(labels)),
-        guessed=labels == 0,
-    )
+    right, numbers = (lambda some, rows: answer(some) == labels[rows]), torch.arange(len(labels))
+    rests.add(Altered(images, evidence, right, labels, numbers, labels == 0))
     return rests
 
 
@@ -158,14 +152,8 @@ def test_nobody_is_accused_on_one_picture() -> None:
     images, _, evidence = pictures_of(4)
     evidence[2:] = False  # these lend their pixels and do not count
     rests = EvidenceReliance()
-    rests.add(
-        images,
-        evidence,
-        lambda some, rows: torch.ones(len(rows)),
-        labels=torch.tensor([0, 1, 2, 2]),
-        pictures=torch.tensor([0, 0, 1, 1]),
-        guessed=torch.zeros(4),
-    )
+    labels, pictures = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 0, 1, 1])
+    rests.add(Altered(images, evidence, lambda some, rows: torch.ones(len(rows)), labels, pictures, torch.zeros(4)))
     assert (rests.summary()["n"], rests.summary()["pictures"]) == (2, 1)
     assert rests.summary()["accuracy"]["evidence_swapped"] == 1
     assert rests.sentence() == ""

@@ -1,17 +1,13 @@
-"""Scores of many examples, batch by batch, with confidence intervals that count pictures.
-
-Confidence intervals of scores: one rule for all of them, the jackknife over pictures.
+"""Scores of many examples, kept batch by batch, with 95 % confidence intervals that count pictures.
 
 Examples that share a picture (several questions about one scene) are not independent, so the unit is the picture with
-everything that was asked about it. The rule is the same for a mean of values and for a score of a whole set, such as
-macro-F1 or BLEU:
+everything that was asked about it. One rule serves a mean of values and a score of a whole set, such as macro-F1:
 
 1. *Spread.* Each of the G pictures is left out once (jackknife, Efron and Tibshirani 1993). With the score θ and the
    score θ₍₋g₎ without picture g, the contributions r_g = (G − 1)(θ − θ₍₋g₎) have a variance V.
-2. *How many pictures it is worth.* A score between 0 and 1 has at most the variance θ(1 − θ): every picture is wholly
-   right or wholly wrong. So it is worth n = G · [G θ(1 − θ) + 1] / [G V + 1] such pictures. The 1 on both sides is one
-   further picture that is wholly wrong. Without it, a perfect score would have no spread at all; with it, 200 of 200
-   and 199 of 200 are close.
+2. *How many pictures it is worth.* A score between 0 and 1 has at most the variance θ(1 − θ), where every picture is
+   wholly right or wholly wrong. It is worth n = G · [G θ(1 − θ) + 1] / [G V + 1] such pictures. The 1 on both sides is
+   one further picture that is wholly wrong; without it a perfect score would have no spread.
 3. *The interval* is that of Agresti and Coull (1998) for a share θ of n trials: z² trials are added, half of them
    right. It always has a width and never leaves 0 .. 1.
 
@@ -19,34 +15,19 @@ A score with other ends is brought to 0 .. 1 first. A score without ends (a dist
 t of G − 1 degrees of freedom. NaN means that an example has no such score: it is left out of the mean and counted in
 ``undefined``.
 
-The limits of this rule:
+Limits: a small set in which pictures with many questions score unlike those with few is biased, and so is macro-F1 with
+many rare classes; the interval is around the biased score. Few pictures with close scores away from 0 and 1 get a wider
+interval than needed, by step 2. Scores without ends are taken as normal: with a long tail the interval is too narrow.
 
-- Where pictures with many questions score higher or lower than those with few, a small set is biased, and its interval
-  holds the truth less often than promised.
-- Macro-F1 with many rare classes is biased low: a class that occurs once or twice is often scored 0. The interval is
-  around the biased score.
-- Few pictures whose scores lie close together, away from 0 and 1, get a wider interval than their spread asks for: step
-  2 adds a picture that is wholly wrong.
-- Scores without ends are taken as normal. With few pictures and a long tail the interval is too narrow.
-
-Axes: N values, G pictures.
-
-Student's t distribution: how far a mean of few values may lie from the truth.
-
-Confidence interval of a score that was measured on several splits of one set of pictures.
-
-The splits share most of their training pictures, so their scores are not independent, and the usual interval of a mean
-is too narrow. Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52, 2003, correct its
-variance: with J splits, each with n₁ pictures to learn from and n₂ to be tested on, and the variance s² of the scores,
+**Several splits of one set of pictures** (:func:`resplit_interval`) share most of their training pictures, so the usual
+interval of a mean is too narrow. Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52,
+2003, correct it: with J splits, each with n₁ pictures to learn from and n₂ to be tested on, and variance s² of scores,
 
     Var(mean) ≈ (1/J + n₂/n₁) s²,    interval: mean ± t(J − 1) √Var
 
-Scores of a few pictures come in steps. Where all splits agree by chance, s² would be 0 and the interval would have no
-width. So s² is at least what it is when one picture of one split is answered otherwise: (1/n₂)² / J.
+where s² is at least (1/n₂)² / J, as if one picture of one split were answered otherwise: splits may agree by chance.
 
-Axes: J splits.
-
-Values of many examples, kept batch by batch where they were made, and read as whole columns in main memory.
+Axes: N values, G pictures, J splits.
 """
 
 from __future__ import annotations
@@ -65,6 +46,8 @@ from saccade.errors import DataError, check_alike
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
 SHARE: Ends = (0.0, 1.0)
+_LEVEL = 0.95
+_Z = NormalDist().inv_cdf((1 + _LEVEL) / 2)
 
 
 class Interval(NamedTuple):
@@ -135,31 +118,27 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
     return Interval(float(mean), float(low), float(high), len(kept), len(found), undefined)
 
 
-def jackknife_interval(
-    score: Tensor, without: Tensor, *, ends: Ends = SHARE, level: float = 0.95
-) -> tuple[Tensor, Tensor]:
+def jackknife_interval(score: Tensor, without: Tensor, *, ends: Ends = SHARE) -> tuple[Tensor, Tensor]:
     """Low and high (…) of a ``score`` (…), from the scores ``without`` (…,G) each of its pictures; see the module.
 
-    NaN with fewer than two pictures. A NaN in ``without`` is a score that is not defined without that picture: as if
-    that picture changed nothing.
+    NaN with fewer than two pictures. A picture without which the score is not defined (NaN) counts as changing nothing.
     """
     pictures = without.shape[-1]
     if pictures < 2:
         nothing = torch.full_like(score, torch.nan)
         return nothing, nothing
-    z = NormalDist().inv_cdf((1 + level) / 2)
-    low, high = (0.0, 1.0) if ends is None else ends
+    low, high = ends or SHARE
     apart = (score.unsqueeze(-1) - without).nan_to_num(0.0) / (high - low)  # (…,G)
     variance = ((pictures - 1) * apart).var(-1)  # (…): V
     share = (score - low) / (high - low)  # (…): θ
     if ends is None:
-        half = t_quantile(level, pictures - 1) * (variance / pictures).sqrt()
+        half = t_quantile(pictures - 1) * (variance / pictures).sqrt()
         return score - half, score + half
     share = share.clamp(0, 1)
     worth = pictures * (pictures * share * (1 - share) + 1) / (pictures * variance + 1)  # (…): n
-    trials = worth + z * z
-    centre = (worth * share + z * z / 2) / trials
-    half = z * (centre * (1 - centre) / trials).sqrt()
+    trials = worth + _Z * _Z
+    centre = (worth * share + _Z * _Z / 2) / trials
+    half = _Z * (centre * (1 - centre) / trials).sqrt()
     return low + (high - low) * (centre - half).clamp(min=0), low + (high - low) * (centre + half).clamp(max=1)
 
 
@@ -182,21 +161,21 @@ _SUMMED = 200
 
 
 @lru_cache(maxsize=256)
-def t_quantile(level: float, freedom: int) -> float:
-    """The t with P(|T| ≤ t) = ``level`` for ``freedom`` ≥ 1 degrees of freedom.
+def t_quantile(freedom: int) -> float:
+    """The t with P(|T| ≤ t) = 0.95 of Student's distribution with ``freedom`` ≥ 1 degrees of freedom.
 
     Abramowitz and Stegun (1964), eq. 26.7.3 and 26.7.4, solved by bisection; for many degrees eq. 26.7.5.
 
-    >>> round(t_quantile(0.95, 4), 4)
+    >>> round(t_quantile(4), 4)
     2.7764
     """
     if freedom > _SUMMED:
-        z = NormalDist().inv_cdf((1 + level) / 2)
+        z = _Z
         return z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
     low, high = 0.0, math.pi / 2
     for _ in range(60):
         middle = (low + high) / 2
-        low, high = (middle, high) if _share_within(middle, freedom) < level else (low, middle)
+        low, high = (middle, high) if _share_within(middle, freedom) < _LEVEL else (low, middle)
     return math.sqrt(freedom) * math.tan(low)
 
 
@@ -238,11 +217,8 @@ class Resplit(NamedTuple):
 
 
 def resplit_interval(scores: Tensor, *, trained: float, tested: float) -> Resplit:
-    """The mean of ``scores`` (J,) of J splits, with its interval.
+    """The mean of ``scores`` (J,) of J splits, with its interval; to compare, give differences split by split.
 
-    A paired comparison is the interval of the differences, split by split.
-
-    >>> import torch
     >>> found = resplit_interval(torch.tensor([0.70, 0.72, 0.74, 0.76, 0.78]), trained=60, tested=20)
     >>> round(found.mean, 4), round(found.half, 4)
     (0.74, 0.0641)
@@ -257,8 +233,12 @@ def resplit_interval(scores: Tensor, *, trained: float, tested: float) -> Respli
     if splits < 2:
         return Resplit(mean, math.nan, splits)
     variance = max(float(values.var()), tested**-2 / splits)  # s²
-    half = t_quantile(0.95, splits - 1) * math.sqrt((1 / splits + tested / trained) * variance)
+    half = t_quantile(splits - 1) * math.sqrt((1 / splits + tested / trained) * variance)
     return Resplit(mean, half, splits)
+
+
+_NO_SHARES = ("distance", "nss", "map_follow", "map_turn")
+"""Scores without ends, as are those in units of their own, whose names end in ``_raw``."""
 
 
 class ColumnBuffer:
@@ -268,9 +248,10 @@ class ColumnBuffer:
         self._parts: dict[str, list[Tensor]] = {}
 
     def append(self, **columns: Tensor) -> None:
-        """Keep tensors of a batch."""
+        """Keep tensors of a batch; a view is copied, as it would keep all that it is a view of."""
         for name, part in columns.items():
-            self._parts.setdefault(name, []).append(_alone(part.detach()))
+            is_view = part.untyped_storage().nbytes() > part.numel() * part.element_size()
+            self._parts.setdefault(name, []).append(part.detach().clone() if is_view else part.detach())
 
     def join(self, later: ColumnBuffer) -> None:
         """Keep what other columns hold, after what these do."""
@@ -327,7 +308,9 @@ class Values(ColumnBuffer):
             groups: id of each example's picture (N,). Values of which there are fewer belong to the first examples.
         """
         return {
-            name: mean_interval(values, groups[: len(values)], ends=ends_of(name))
+            name: mean_interval(
+                values, groups[: len(values)], ends=None if name in _NO_SHARES or name.endswith("_raw") else SHARE
+            )
             for name, values in self.values().items()
         }
 
@@ -347,17 +330,3 @@ class ByName(dict[str, Values]):
     def means(self) -> dict[str, dict[str, float]]:
         """The means of each, NaN where nothing is defined."""
         return {name: values.means() for name, values in self.items()}
-
-
-_NO_SHARES = ("distance", "nss", "map_follow", "map_turn")
-
-
-def ends_of(score: str) -> Ends:
-    """Between which values the score of that name lies: 0 and 1; None of one that is no share, or has its own units."""
-    return None if score in _NO_SHARES or score.endswith("_raw") else SHARE
-
-
-def _alone(part: Tensor) -> Tensor:
-    """``part`` with memory of its own: a view would keep all that it is a view of."""
-    is_view = part.untyped_storage().nbytes() > part.numel() * part.element_size()
-    return part.clone() if is_view else part

@@ -1,26 +1,16 @@
 """Scores of answers that are one label each: accuracy, calibration, confusions, and the temperature of confidences.
 
-How often the answer is right: over all examples, and by the size of the object that was asked about.
-
-Scores of a classifier beyond its accuracy: the first few answers, how sure it may be, and what it mixes up.
-
 Calibration is the expected calibration error of Guo et al. 2017 (arXiv:1706.04599): answers are put into bins by their
 confidence, and the distance between mean confidence and accuracy is averaged over the answers.
 
-One-label answers picture by picture: confusions, scores of classes, calibration and the worst mistakes.
+Temperature scaling (the same paper) makes confidences true on held-out answers: T minimises the mean of −log p(label)
+with p = softmax(logits / T), or where several answers may hold the sigmoid of each logit / T. The answer itself stays.
+A calibrated model has T near 1 by chance, and such a T makes new answers worse as often as better. So
+:func:`helpful_temperature` scales the answers of each fold by the T of the others, and keeps T if the mean loss falls,
+by the 95 % interval of the paired difference, and the calibration error falls too. Otherwise T is 1, also where every
+answer is right: these answers do not tell how sure a wrong one may be.
 
 Axes: N answers, K classes.
-
-Temperature scaling: one number that makes confidences true on held-out answers.
-
-Guo et al. 2017 (arXiv:1706.04599): T minimises the mean of −log p(label) with p = softmax(logits / T). The order of the
-answers, and so the answer itself, stays as it is. Where several answers may hold, p is the sigmoid of each logit / T.
-
-A model that is calibrated already has T near 1 by chance, and such a T makes new answers worse as often as better. So
-:func:`helpful_temperature` asks whether T helps answers that it was not fitted on: they are cut into folds, and those
-of each fold are scaled by the T of the others. T is kept if the mean loss of these answers falls, by the 95 % interval
-of the paired difference, and their calibration error falls too. Otherwise it is 1. It is 1 as well where every
-answer is right, as then no T is small enough: these answers do not tell how sure a wrong one may be.
 """
 
 from __future__ import annotations

@@ -10,7 +10,6 @@ An evaluation is plain values under known keys, as ``saccade evaluate --json`` p
 ``baselines``   the same scores of what a model is compared with, by the name of the baseline
 ``intervals``   [low, high] of the scores, see :mod:`saccade.metrics.intervals`
 ``counts``      how many values a mean rests on
-``units``       of scores that are no fractions, where there are any: what they count
 ==============  ====================================================================================================
 """
 
@@ -26,21 +25,17 @@ from saccade.metrics.intervals import Interval, Values
 from saccade.metrics.maps.scorer import MapScorer
 
 ScoreValue: TypeAlias = "float | Mapping[str, ScoreValue] | None"
-"""A score, None where it is undefined; or several by the name of a query, a look, a scale or a kind of word."""
+"""A score, None where it is undefined; or several by name."""
 Scores: TypeAlias = dict[str, ScoreValue]
 CountValue: TypeAlias = "int | dict[str, int] | dict[str, list[str]]"
 """A number; several by name; or names of what lacks a score."""
 Part: TypeAlias = dict[str, Any]
-"""Plain values under the keys that the function which makes them names."""
-
-
+"""Plain values by name."""
 Summary: TypeAlias = dict[str, Any]
-"""The scores of a model, beside those of its baselines, under the keys above; families leave out what they do not
-know, and may add ``note``, ``interventions``, ``verdict``, ``against``, ``rests_on``, ``confusion``, ``per_class`` and
-``mistakes``."""
+"""Scores under the keys above, as far as they are known; families may add ``note``, ``interventions``, ``verdict``,
+``against``, ``rests_on``, ``confusion``, ``per_class`` and ``mistakes``."""
 Evaluation: TypeAlias = dict[str, Any]
-"""All that :func:`saccade.evaluate` returns: the summary, and how and on what was scored (``model``, ``data``,
-``split``, ``protocol``, ``seed``, ``seconds`` …)."""
+"""The summary, and what was scored: ``model``, ``data``, ``split``, ``protocol``, ``seed``, ``seconds`` …"""
 
 
 def evaluation(summary: Summary, *, data: str, split: str, **described: object) -> Evaluation:
@@ -49,8 +44,8 @@ def evaluation(summary: Summary, *, data: str, split: str, **described: object) 
 
 
 DEFINITION = 2
-"""Version 1 made baselines and the bound of a model with several grids on its last grid alone, exchanged maps once for
-``shuffled``, and had intervals by bootstrap. Scores of different versions are not on the same footing."""
+"""Scores of different versions do not compare. Version 1 made baselines of a model with several grids on its last grid
+alone, exchanged maps once for ``shuffled``, and had intervals by bootstrap."""
 
 
 def summarise(
@@ -63,49 +58,46 @@ def summarise(
     baselines: Mapping[str, Mapping[str, ScoreValue]] | None = None,
     intervals: Mapping[str, Interval] | None = None,
     counts: Mapping[str, CountValue] | None = None,
-    units: Mapping[str, str] | None = None,
     keep_undefined: bool = False,
 ) -> Summary:
     """Put scores together; NaN becomes None, as in JSON.
 
     Args:
         n: examples that were scored; None: as many as ``maps`` were.
-        metrics: scores of answers, as they are to be told.
+        metrics: scores of answers.
         maps: what was scored of maps: means, baselines, intervals and counts.
-        measured: further values with the picture (N,) of each: their intervals and counts are told. Their means are
-            metrics or attention, which the caller says.
-        attention: scores to be told beside those of the maps.
-        baselines: further scores of baselines, told before those of the maps.
+        measured: further values with the picture (N,) of each, for intervals and counts. The caller puts their means
+            into metrics or attention.
+        attention: further scores of maps.
+        baselines: further scores of baselines, which come before those of the maps.
         intervals: of scores that are not a mean over examples.
         counts: further counts.
-        units: of scores that are no fractions: what they count, such as ``task``.
-        keep_undefined: tell scores of maps and values that no example has as None, instead of leaving them out.
+        keep_undefined: show scores that no example has as None, instead of leaving them out.
     """
 
-    def told(means: Mapping[str, float]) -> dict[str, ScoreValue]:
+    def shown(means: Mapping[str, float]) -> dict[str, ScoreValue]:
         return {**(means if keep_undefined else only_defined(means))}
 
     maps = MapScorer() if maps is None else maps
-    seen: Scores = {**told(maps.total.means()), **(attention or {})}
+    of_maps: Scores = {**shown(maps.total.means()), **(attention or {})}
     if maps.by_look is not None:
-        seen["by_look"] = {name: told(scores.means()) for name, scores in maps.by_look.items()}
+        of_maps["by_look"] = {name: shown(scores.means()) for name, scores in maps.by_look.items()}
     rivals: dict[str, Scores] = {name: {**means} for name, means in (baselines or {}).items()}
     for name, scores in maps.baselines.items():
-        if means := told(scores.means()):
+        if means := shown(scores.means()):
             rivals.setdefault(name, {}).update(means)
-    found = maps.intervals()
+    of_means = maps.intervals()
     for values, groups in measured:
-        found |= values.intervals(groups)
-    found = {name: each for name, each in found.items() if keep_undefined or each.n}
+        of_means |= values.intervals(groups)
+    of_means = {name: interval for name, interval in of_means.items() if keep_undefined or interval.n}
     return without_nan({
         "n": len(maps.groups) if n is None else n,
         "definition": DEFINITION,
         "metrics": dict(metrics or {}),
-        "attention": seen,
+        "attention": of_maps,
         "baselines": rivals,
-        "intervals": {name: [each.low, each.high] for name, each in ({**(intervals or {}), **found}).items()},
-        "counts": {**{name: each.n for name, each in found.items()}, **(counts or {})},
-        **({"units": dict(units)} if units else {}),
+        "intervals": {name: [each.low, each.high] for name, each in {**(intervals or {}), **of_means}.items()},
+        "counts": {**{name: each.n for name, each in of_means.items()}, **(counts or {})},
     })  # fmt: skip
 
 

@@ -1,9 +1,8 @@
 """Scores of answers that hold several labels: average precision of ranked labels, and multisets.
 
-Average precision of answers that are ranked by score, after PASCAL VOC, and its mean over attributes.
-
-Paper: Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010, Section 4.2; weighted over attributes
-as in Seo et al., 2016 (arXiv:1606.02393), Section 5.2.
+**Average precision** after PASCAL VOC (Everingham et al., IJCV 2010, Section 4.2), weighted over attributes as in Seo
+et al. 2016 (arXiv:1606.02393), Section 5.2. Deviation from the challenge's code: examples with one score are called
+together, so that no order of rows can flatter a model that cannot tell them apart.
 
 =============  ==============================================================================================
 interpolated   p̂(r) = the highest precision at any recall of r or more
@@ -12,31 +11,22 @@ all-point      ∫ p̂(r) dr: the challenges from 2010 on
 weighted mAP   Σ_a n_a AP_a / Σ_a n_a with n_a positives of attribute a; one without positives does not count
 =============  ==============================================================================================
 
-Deviation from the challenge's code: examples with one score are called together, where that code takes them in the
-order of the file, so no order of rows can flatter a model that cannot tell them apart.
-
-Axes: N examples, K attributes.
-
-Scores of answers that are multisets: labels that may repeat, in no order.
-
-Everything works on counts (B,K), how often each class is in a picture, so that no order can matter.
+**Multisets** are counts (B,K), how often each class is in a picture, so that no order can matter. Paper: Welleck et al.
+2017 (arXiv:1711.05165), Section 5.
 
 =======================  =====================================================================================
 exact match              the multiset that was said is the true one, the paper's "0-1"
 macro-F1                 of counts pooled over pictures: TP_c = Σ min(said_c, true_c), F1_c = 2 TP_c / Σ (said_c +
-                         true_c), mean over the classes that occur; the primary one. The paper's F1 is "macro-F1 as in
-                         Li et al. 2017": the mean over classes of the F1 of each
+                         true_c), mean over the classes that occur
 overall precision, OP    Σ_c TP_c / Σ_c said_c: of all labels that were said, how many are right
 overall recall, OR       Σ_c TP_c / Σ_c true_c: of all labels that are there, how many were said
 macro-F1 by presence     as in the later released code of the paper's first author (Welleck et al. 2018): precision
                          and recall are averaged over the pictures that *have* the class, "stop" is a class too, and
-                         the scores of batches are averaged. What is said of absent classes costs nothing, and every
-                         picture counts alike, however many of a class it has. So it may lie above macro-F1 or below;
-                         kept to compare with numbers from there
+                         the scores of batches are averaged. What is said of absent classes costs nothing. It may lie
+                         above macro-F1 or below; kept to compare with numbers from there
 =======================  =====================================================================================
 
-Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
-Section 5. Axes: B pictures, T steps, K classes.
+Axes: N examples, K attributes or classes, B pictures, T steps.
 """
 
 from __future__ import annotations

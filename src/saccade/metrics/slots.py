@@ -1,14 +1,11 @@
 """Scores of attention over the slots of a memory, such as the sentences of a story.
 
-What every score of slots shares: the checks, and how weights become shares.
-
 Axes: B questions, S slots, T looks. Weights are (B,S), finite and ≥ 0. ``present`` (B,S) bool says which slots hold
-something; scores are about these alone. A score is (B,), NaN where a question has no such score.
-
-Does attention over sentences lie on the supporting facts, those that the answer needs?
+something; scores are about these alone. A score is (B,), NaN where a question has none: without a supporting fact in
+memory, or without weight on a sentence. Equal weights share what they would get.
 
 =================  ==========================================================================================
-``support_hit``    1 where the heaviest sentence is a supporting fact
+``support_hit``    1 where the heaviest sentence is a supporting fact, one that the answer needs
 ``support_rank``   mean over the supporting facts of 1 / rank. A fact's rank is 1 + the sentences that are heavier
                    and no supporting facts, so a map that puts all supporting facts first scores 1
 ``support_mass``   the share of the weight on sentences that lies on supporting facts
@@ -16,15 +13,8 @@ Does attention over sentences lie on the supporting facts, those that the answer
 ``mass_elsewhere`` the share of all weight that lies on no sentence: on empty slots, or on an end marker
 =================  ==========================================================================================
 
-Sentences of equal weight share what they would get: a constant map hits as often as a sentence drawn at random. A
-question without a supporting fact in memory has no score (NaN), nor has a map without weight on a sentence.
-
-How attention over sentences changes when the story is changed.
-
-``kept`` (B,S) says which slot of the first story each slot of the second one comes from, −1 where it is new or empty.
-So sentences can be removed, replaced or left in place.
-
-Maps over sentences that need no model: what attention is compared with. Each is (B,S) and sums to 1.
+Where a story is changed, ``kept`` (B,S) says which slot of the first story each slot of the second one comes from, −1
+where it is new or empty. Maps over sentences that need no model are there to compare with; each sums to 1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What a model is worth in one line, and whether its answers depend on the evidence.
+"""A verdict on a model in one line: does it beat guessing, do its answers need the evidence, do its maps beat chance?
 
-Does an answer depend on the evidence: is it still right when the evidence, or everything else, is gone?
+Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval. A part that the
+data cannot decide says so, or is left out.
 
-Each picture is changed in four ways, where the evidence M (a box or a mask) is known:
+**Evidence.** Where the evidence M (a box or a mask) is known, each picture is changed in four ways, and asked again:
 
 ====================  ==============================================================================================
 ``evidence_blurred``  the pixels of M are blurred
@@ -12,31 +13,25 @@ Each picture is changed in four ways, where the evidence M (a box or a mask) is 
 ====================  ==============================================================================================
 
 A blur leaves the colour of what it hides, and a swap can bring in another object. So "without the evidence" is the way
-of the first two that the model answers worse: a model is only accused of what holds under both.
-
-The sentence. Let w, u and g be 1 where the model is right with the evidence, without it, and where guessing is right.
-A model that keeps more than half of what it knows beyond guessing once the evidence is gone does not read it:
+of the first two that the model answers worse. Let w, u and g be 1 where the model is right with the evidence, without
+it, and where guessing is right. A model that keeps more than half of what it knows beyond guessing once the evidence is
+gone reads the background:
 
     mean(u - g) > KEPT · mean(w - g)                                                                              (1)
 
-It is named if w beats g, and (1) holds, each with the 95 % interval of the paired difference. Otherwise nothing is
-said: either the evidence counts, or these examples are too few to tell.
+The verdict says so if w beats g and (1) holds, each with the 95 % interval of the paired difference.
+
+**Chance**, for a map, is the best of the maps that do not look at the picture: even, the centre of the picture, the
+centre of the object's box, and where the part usually lies (:data:`BLIND`).
 
 Axes: B examples, N examples in all, H and W pixels.
-
-A verdict on a model in one line: is it better than guessing, what does it depend on, and do its maps beat chance?
-
-Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval. A part that the
-data cannot decide says so, or is left out.
-
-Chance, for a map, is the best of the maps that do not look at the picture: even, the centre of the picture, the centre
-of the object's box, and where the part usually lies (:data:`BLIND`). A model must beat the best of them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -58,6 +53,18 @@ Right = Callable[[Tensor, Tensor], Tensor]
 """Pictures (n,3,H,W) and which examples of the batch they are of (n,) → whether each answer is right (n,)."""
 
 
+class Altered(NamedTuple):
+    """A batch of examples whose evidence can be taken away."""
+
+    images: Tensor  # (B,3,H,W)
+    evidence: Tensor  # (B,H,W) bool
+    right: Right  # asks the model again
+    labels: Tensor  # (B,), or (B,K) of 0 and 1 where several hold
+    pictures: Tensor  # (B,) ids
+    guessed: Tensor  # (B,): whether guessing is right
+    kinds: Tensor | None = None  # (B,): what was asked
+
+
 def sampled(count: int, most: int = MOST) -> Tensor:
     """Numbers (n,) of the examples that are changed, in a fixed random order: tables are often sorted by label."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:most]
@@ -71,11 +78,7 @@ def donors(pictures: Tensor, labels: Tensor, kinds: Tensor | None = None, *, see
     >>> donors(torch.tensor([0, 1, 2]), torch.tensor([5, 5, 7]))
     tensor([2, 2, 1])
 
-    Args:
-        pictures: id of each example's picture (B,).
-        labels: (B,) ids, or (B,K) of 0 and 1 where several hold.
-        kinds: what must be the same (B,), such as the question; None: nothing.
-        seed: of the choice.
+    Arguments are as in :class:`Altered`.
     """
     several = labels.dim() == 2
     shares = labels.double() @ labels.double().T > 0 if several else labels[:, None] == labels  # (B,B)
@@ -107,30 +110,12 @@ class EvidenceReliance(Grouped):
         self.values = Values()
         """``unchanged``, the four ways, and ``guess``: 1 where the answer is right, (N,) each."""
 
-    def add(
-        self,
-        images: Tensor,
-        evidence: Tensor,
-        right: Right,
-        *,
-        labels: Tensor,
-        pictures: Tensor,
-        guessed: Tensor,
-        kinds: Tensor | None = None,
-    ) -> None:
+    def add(self, batch: Altered) -> None:
         """Change a batch in all ways and ask again.
 
         Examples whose evidence is empty or the whole picture, and those without a donor in the batch, do not count.
-
-        Args:
-            images: (B,3,H,W).
-            evidence: (B,H,W) bool.
-            right: asks the model.
-            labels: (B,) or (B,K).
-            pictures: id of each example's picture (B,).
-            guessed: whether guessing is right (B,).
-            kinds: see :func:`donors`.
         """
+        images, evidence, right, labels, pictures, guessed, kinds = batch
         lender = donors(pictures, labels, kinds, seed=len(self)).to(images.device)  # (B,)
         covered = evidence.flatten(1)  # (B,HW)
         counts = covered.any(1) & ~covered.all(1) & (lender >= 0)  # (B,)
@@ -138,15 +123,12 @@ class EvidenceReliance(Grouped):
         if not len(rows):
             return
         ways = changed(images[rows], images[lender[rows]], evidence[rows])
-        found = {WITH: right(images[rows], rows)} | {name: right(some, rows) for name, some in ways.items()}
-        self.values.add_values({**found, "guess": guessed[rows.to(guessed.device)]})
+        answered = {WITH: right(images[rows], rows)} | {name: right(some, rows) for name, some in ways.items()}
+        self.values.add_values({**answered, "guess": guessed[rows.to(guessed.device)]})
         self._kept.append(group=pictures[rows.to(pictures.device)])
 
     def sentence(self) -> str:
-        """What is to be said of a model that answers without the evidence; "" where there is nothing, or no telling.
-
-        It is said where (1) holds and the model beats guessing, both beyond their intervals.
-        """
+        """That the model reads the background, where that is sure; else ""."""
         if len(self) < 2:
             return ""
         values, means, pictures = self.values.values(), self.values.means(), self.groups
@@ -196,15 +178,9 @@ POINTING = ("pointing_at", "pointing")
 
 
 def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> Part:
-    """A model beside the best of its guesses; nothing without any.
+    """A model beside the best of its guesses, a sentence as ``says`` and its numbers; nothing without any.
 
-    Args:
-        right: 1 where the model is right (N,).
-        guesses: baseline → 1 where it is right (N,).
-        pictures: id of each example's picture (N,).
-
-    Returns:
-        ``says``, ``accuracy``, ``guess`` (its name), ``guess_accuracy``, ``difference`` and its ``interval``.
+    ``right`` (N,), and of each baseline ``guesses`` (N,), are 1 where the answer is right; ``pictures`` are ids (N,).
     """
     if not guesses or not len(right):
         return {}
@@ -232,15 +208,9 @@ def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Ten
 
 
 def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
-    """Maps beside the best of the blind ones; nothing where no map could be scored.
+    """Maps beside the best of the blind ones, a sentence as ``says`` and its numbers; nothing where none was scored.
 
-    Args:
-        maps: what was scored.
-        among: bool (N,): only these maps, such as those of one question; None: all of them.
-
-    Returns:
-        ``says``, ``score`` (its name), ``value``, ``chance`` (name of the baseline), ``chance_value``, ``difference``
-        and its ``interval``.
+    ``among`` (N,) bool picks some maps, such as those of one question.
     """
     among = torch.ones(len(maps.groups), dtype=torch.bool) if among is None else among
     for score in POINTING:

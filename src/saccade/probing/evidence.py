@@ -29,7 +29,7 @@ from saccade.metrics.maps.baselines import grids_of, seen_by_cells
 from saccade.metrics.maps.points import Clicks
 from saccade.metrics.maps.scorer import MapScorer, at_places
 from saccade.metrics.result import Part, without_nan
-from saccade.metrics.verdict import EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
+from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
 from saccade.probing.data import OnProgress, ProbedPictures
@@ -115,15 +115,9 @@ def _rests_on(
         model, train = model_of(number), probed.splits[number].train
         common = habits(pictures.labels, train, questions.query[train], len(questions.words))  # (A,)
         label, query, picture = pictures.labels[part], pictures.query(part), questions.picture[part]  # (n,) each
-        rests.add(
-            pictures.inputs(picture),
-            evidence.marks(pictures.rows[part]).region(),
-            partial(_right, model, label, query),
-            labels=label,
-            pictures=picture,
-            guessed=label == common[questions.query[part]],
-            kinds=query,
-        )
+        region = evidence.marks(pictures.rows[part]).region()
+        right, guessed = partial(_right, model, label, query), label == common[questions.query[part]]
+        rests.add(Altered(pictures.inputs(picture), region, right, label, picture, guessed, query))
         done += len(part)
         on_progress("pictures without their evidence", done, len(chosen))
     return rests

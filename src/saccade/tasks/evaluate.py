@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -29,7 +29,7 @@ from saccade.metrics.intervals import ByName, ColumnBuffer, Values
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
-from saccade.metrics.verdict import EvidenceReliance, Right, sampled, verdict
+from saccade.metrics.verdict import Altered, EvidenceReliance, sampled, verdict
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
 from saccade.trace import AttentionTrace, ModelOutput, joined
 
@@ -195,18 +195,6 @@ class Kept:
                 getattr(self, each.name).join(getattr(later, each.name))
 
 
-class Altered(NamedTuple):
-    """Some examples whose evidence can be taken away."""
-
-    images: Tensor  # (B,3,H,W)
-    evidence: Tensor  # (B,H,W) bool
-    right: Right  # asks the model again
-    labels: Tensor  # (B,) or (B,K)
-    pictures: Tensor  # (B,) ids
-    guessed: Tensor  # (B,): whether guessing is right
-    kinds: Tensor | None = None  # (B,): what was asked
-
-
 Job = tuple[Callable[[Tensor], Kept], Tensor]
 """What is measured, and of which examples."""
 
@@ -279,10 +267,8 @@ def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) ->
             done += count
             progress(done, total)
     for places in numbers_in_batches(len(chosen := scoring.numbers[sampled(total)]), scoring.together):
-        altered = scoring.altered(chosen[places], kept)
-        if altered is not None and bool(altered.evidence.any()):
-            images, evidence, right, labels, pictures, guessed, kinds = altered
-            kept.rests_on.add(images, evidence, right, labels=labels, pictures=pictures, guessed=guessed, kinds=kinds)
+        if (altered := scoring.altered(chosen[places], kept)) is not None and bool(altered.evidence.any()):
+            kept.rests_on.add(altered)
     return _summary(scoring, kept)
 
 

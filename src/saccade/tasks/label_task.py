@@ -26,8 +26,9 @@ from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.faithfulness import gradient_times_input, hirescam
 from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
+from saccade.metrics.verdict import Altered
 from saccade.models.base import LAST, ImageOnlyModel, LabelModel
-from saccade.tasks.evaluate import Altered, Kept, Scoring, answers_of, in_parts, thread_count
+from saccade.tasks.evaluate import Kept, Scoring, answers_of, in_parts, thread_count
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
 from saccade.trace import AttentionTrace, LabelOutput

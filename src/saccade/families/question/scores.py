@@ -25,9 +25,9 @@ from saccade.errors import DataError
 from saccade.families.question.scenes import SceneBatch, SceneData
 from saccade.families.question.twins import twin_scores
 from saccade.geometry import Size
-from saccade.metrics.labels import accuracy_by_scale, right_answers
+from saccade.metrics.labels import accuracy_by_scale, correct, right_answers
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.metrics.maps.interventions import scores_of_answers
+from saccade.metrics.maps.interventions import causal_follow
 from saccade.metrics.maps.twins import TwinScores
 from saccade.metrics.result import Summary, without_nan
 from saccade.models.base import QueryModel
@@ -200,19 +200,14 @@ class SceneScoring(QuestionScoring):
         target, objects = masks[scene, batch.object], masks.any(1)[scene]  # (B,H,W) each
         kept.columns.append(scale=batch.scale)
         kept.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
-        is_planted = self.data.config.planted != "none"
-        recoloured = None if is_planted else batch.recolour_target()
-        causal = scores_of_answers(
-            batch.label,
-            answers_of(output.trace),
-            target_changed=None if recoloured is None else self._answers(recoloured),
-            new_truth=None if recoloured is None else recoloured.label,
-            others_changed={
-                "recoloured": self._answers(batch.recolour_other()),
-                "removed": self._answers(batch.remove_other()),
-            },
-        )
-        kept.causal.add_values({name: values for name, values in causal.items() if name != "accuracy"})
+        if self.data.config.planted == "none":
+            recoloured = batch.recolour_target()
+            follow = causal_follow(self._answers(recoloured), recoloured.label, batch.label)
+            kept.causal.add_values({"causal_follow": follow})
+        others = {"recoloured": batch.recolour_other(), "removed": batch.remove_other()}
+        answer = answers_of(output.trace)  # (B,)
+        hold = {f"causal_hold_{way}": correct(self._answers(other), answer) for way, other in others.items()}
+        kept.causal.add_values({**hold, "causal_hold": torch.stack(list(hold.values())).mean(0)})
 
     def _answers(self, batch: SceneBatch) -> Tensor:
         """The model's answers (B,), each question about a picture of its own."""

@@ -39,9 +39,9 @@ from saccade.metrics.maps.points import Clicks
 from saccade.metrics.maps.scorer import at_places
 from saccade.metrics.result import CountValue, Part, Scores, Summary, only_defined
 from saccade.metrics.sets import weighted_map
-from saccade.metrics.verdict import against_chance
+from saccade.metrics.verdict import Altered, against_chance
 from saccade.models.base import QueryModel
-from saccade.tasks.evaluate import Altered, EncodedPictures, Kept, in_parts
+from saccade.tasks.evaluate import EncodedPictures, Kept, in_parts
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height

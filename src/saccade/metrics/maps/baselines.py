@@ -1,8 +1,4 @@
-"""Maps to compare with on the grids of a model, and the best map that these grids allow.
-
-Maps that a model is compared with, laid over the picture by the same projection as the model's own.
-
-What each says:
+"""Maps to compare with, made on the grids of a model, and the best map that these grids allow.
 
 * ``uniform``: looking nowhere in particular scores this;
 * ``centre_gaussian``: knowing only that pictures are composed around their middle;
@@ -11,30 +7,19 @@ What each says:
 * ``all_objects_exact``: the same from a perfect segmenter, to the pixel;
 * ``grid_oracle``: the most that any weights ≥ 0 on the model's grids can reach in true-positive strength.
 
-These functions are about one grid. :class:`saccade.metrics.maps.baselines.Grids` makes them on every grid of a model
-and combines them as the model combines its maps.
+All go through the same projection as the model's own maps. A ``frame`` leads from the cells of a grid (h, w) to the
+pixels of the picture that is scored, (2,3) or (B,2,3): a look's frame composed with the trace's canvas. A model's map
+can pass through several grids, as the total of progressive attention is the product of one map for each stage.
+:class:`Grids` then makes a baseline on each grid and combines the results as the model does.
 
-A ``frame`` goes from the cells of a grid (h, w) to the pixels of the picture that is scored, (2,3) or (B,2,3): a look's
-frame composed with the trace's canvas. Without such a frame a coarse grid would be compared with a fine one.
-
-The best map that a product of grids allows: the exact bound of true-positive strength, one cell chosen on each grid.
-
-A map that is a product of K grids, each projected onto the picture, is ``Πₖ Σ_c w_kc · h_kc(x)`` with weights ≥ 0 and
-the projected cells ``h_kc``. With all grids fixed but one, true-positive strength is a ratio of two linear functions of
-that grid's weights, and a ratio of sums never exceeds the largest ratio of its parts: the best single cell of that grid
-does at least as well. This holds for each grid in turn. So some choice of *one cell on each grid* reaches the most that
-any weights can, and trying every choice gives the exact bound.
-
-A projected cell is the product of a profile over rows and a profile over columns. Cells that do not overlap give an
-empty product. That leaves a few hundred different profiles on each axis, and two matrix products try them all.
+**The bound of a product of grids** is exact. The map is ``Πₖ Σ_c w_kc · h_kc(x)`` with weights ≥ 0 and the projected
+cells ``h_kc``. With all grids fixed but one, true-positive strength is a ratio of two linear functions of that grid's
+weights, and a ratio of sums never exceeds the largest ratio of its parts: the best single cell does at least as well.
+This holds for each grid in turn, so some choice of *one cell on each grid* reaches the most that any weights can, and
+all choices are tried. A projected cell is a profile over rows times one over columns, and cells that do not overlap
+give an empty product: a few hundred profiles are left on each axis, and two matrix products try them all.
 
 Axes: B pictures, H and W pixels, P profiles over rows, Q profiles over columns.
-
-The grids that a map was made on: baselines and bounds are made on the same ones, and combined as the map was.
-
-A model's map can pass through several grids: the total of progressive attention is the product of one map for each
-stage. A baseline is then made on every grid, and the results are combined in the same way. The bound is the best map
-that weights ≥ 0 on these grids can make, combined in the same way: no model with these grids can exceed it.
 """
 
 from __future__ import annotations

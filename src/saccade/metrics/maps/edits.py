@@ -1,8 +1,6 @@
 """Edited attention: what the answer does with other weights, and with crops in other places.
 
-Edited attention: how does the answer change when weights are removed, moved or exchanged?
-
-The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`, given attention), and answers again:
+**Weights.** The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`), and answers again:
 
 ====================  ===========================================================================  ====
 ``edit_necessity``    answers that change with no weight on the target, divided by those that      (X1)
@@ -11,18 +9,12 @@ The rest of a model runs on edited weights (:meth:`saccade.looks.Look.edit`, giv
                       stay when everything else is removed from the picture
 ====================  ===========================================================================  ====
 
-Crops, words, glimpses and hops are edited each in its own way; the families say how.
-
 The division is by what can be had: cells see more than the pixels they stand for, so the features beside the target
-know of it. Beside both stand the same of other cells, equally many of them: drawn at random, and for (X1) also the
-heaviest ones. Cells are "on the target" where at least a tenth of what they stand for lies on it, and the one that sees
-it best always is. A picture with fewer cells elsewhere than on the target has neither score.
+know of it. Beside both stand the same of other cells, equally many: drawn at random, and for (X1) also the heaviest.
+Cells are "on the target" where at least a tenth of what they stand for lies on it, and the one that sees it best always
+is. A picture with fewer cells elsewhere than on the target has neither score.
 
-Axes: B questions, H and W pixels, h and w cells.
-
-How a crop lies on the evidence: how much of it the crop covers, and how tightly.
-
-A crop is a box xyxy in pixels (``crop_boxes`` reads it off a look). The evidence is a mask, or a box.
+**Crops** are boxes xyxy in pixels. How they lie on the evidence, a mask or a box:
 
 =====================  =========================================================================================
 ``covers_evidence``    share of the evidence's pixels that lie in the crop; 1 is all of it
@@ -30,12 +22,11 @@ A crop is a box xyxy in pixels (``crop_boxes`` reads it off a look). The evidenc
 ``inside_evidence``    share of the crop that lies in the evidence box
 =====================  =========================================================================================
 
-Beside them stand two controls of the same side: the centred square, and squares anywhere in the picture (their
-expectation, nothing is drawn). A larger crop covers more and is less inside: read the three together.
+A larger crop covers more and is less inside: read the three together, beside those of the centred square and of squares
+anywhere (their expectation). Other places for a crop are drawn from an even lattice: windows of the same sides that
+leave a target out, or still hold it.
 
-Other places for a crop: windows of the same sides that leave a target out, or still hold it.
-
-Places are drawn from an even lattice in the picture. Boxes are xyxy in pixels. Axes: B crops, K places.
+Axes: B questions or crops, K places, H and W pixels, h and w cells.
 """
 
 from __future__ import annotations
@@ -179,7 +170,7 @@ def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     score = one.sum() / two.sum()
     kept = without.where(without.isfinite(), torch.nan)  # (G,)
     low, high = jackknife_interval(score, kept, ends=None)
-    further = t_quantile(0.95, len(found) - 1) / (len(found) * two.mean()) if len(found) > 1 else torch.nan
+    further = t_quantile(len(found) - 1) / (len(found) * two.mean()) if len(found) > 1 else torch.nan
     half = torch.hypot((high - low) / 2, torch.as_tensor(further, dtype=torch.float64))
     ends = float((score - half).clamp(min=0)), float(score + half)
     return Interval(float(score), *ends, len(one), len(found), undefined)

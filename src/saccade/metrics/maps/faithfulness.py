@@ -1,20 +1,16 @@
 """Does the answer depend on the pixels that a map marks? And maps made from gradients, to compare with.
 
-Deletion and insertion: does the answer depend on the pixels that a map marks?
+**Deletion and insertion** (Petsiuk, Das and Saenko 2018, RISE, arXiv 1806.07421). Pixels are taken in the order of the
+map, highest first, in equal steps; after each step the probability of the answer is read. ``deletion`` replaces them by
+a fill (a low area: what the map marks was needed), ``insertion`` brings them back into a picture made of the fill (a
+high area: it was enough).
 
-Paper: Petsiuk, Das and Saenko 2018, RISE (arXiv 1806.07421).
+Deviations: 20 steps of equal area instead of a fixed number of pixels; the caller states the fill; tied pixels are
+ordered by a fixed hash of their position, so that a constant map is a random order; values that agree to about five
+decimal digits count as tied, because a projected constant map is constant only up to rounding. Areas compare only with
+the same fill, steps and picture size: read them beside those of a uniform map.
 
-Pixels are taken in the order of the map, highest first, in equal steps; after each step the probability of the
-answer is read. ``deletion`` replaces them by a fill (a low area means that what the map marks was needed),
-``insertion`` brings them back into a picture made of the fill (a high area means that it was enough).
-
-Deviations from the paper: 20 steps of equal area instead of a fixed number of pixels; the fill is always stated by
-the caller; tied pixels are ordered by a fixed hash of their position, so a constant map behaves as a random order and
-not as a sweep from the top; values that agree to about five decimal digits count as tied, because a projected
-constant map is constant only up to rounding. Areas are comparable only with the same fill, steps and picture size:
-read them beside those of a uniform map, which is a random order.
-
-Maps that are made afterwards from gradients of the answer: what attention is compared with on the same network.
+**Maps from gradients** of the answer, on the same network:
 
 =====================  ===============================================================================================
 HiResCAM                relu(Σ_c A_c ⊙ ∂y/∂A_c) of the last feature map A; Draelos and Carin 2020 (arXiv:2011.08891).

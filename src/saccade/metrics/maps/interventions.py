@@ -1,8 +1,6 @@
 """Answers and maps of scenes that are rendered again with one thing changed.
 
-Does the answer follow the object that was asked about, and hold when anything else changes?
-
-Scenes are re-rendered with one thing changed, and the model is asked again:
+**Answers.** The denominator is all pictures, also those whose first answer was wrong.
 
 =================  ==========================================  ===================================================
 score              what is changed                             1 for a picture whose …
@@ -14,13 +12,8 @@ score              what is changed                             1 for a picture w
                                                                keeps about 0.20, a query-blind one about 0.418)
 =================  ==========================================  ===================================================
 
-**The denominator is all pictures**, also those whose first answer was wrong. Every score is (B,), for
-``saccade.metrics.intervals``.
-
-Does the map go with what was asked for, when a scene is rendered again with one thing changed?
-
-These scores read maps and never an answer. They say something *about the scene*: does the map lie on what was asked
-for? A segmenter that knows the question passes them, whatever the model's answer rests on.
+**Maps and the scene.** Does the map lie on what was asked for? These scores never read an answer: a segmenter that
+knows the question passes them, whatever the model's answer rests on.
 
 ================  ====================================================================  ============================
 score             definition                                                            noise, or blind to the query
@@ -36,13 +29,8 @@ m_o is the share of the map on object o, Δm what it became minus what it was, T
 (:mod:`saccade.metrics.maps.localisation`). ``map_hold`` is never to be shown alone: a constant map has 1. The other
 object should be about as large as the target, and moves at least as long as a cell of the coarsest grid.
 
-Every score is (B,), NaN where a map is all zeros.
-
-Which objects does the answer depend on, and does the map lie on them?
-
-An object is recoloured and the model is asked again: how far its answer moves is the effect of that object on it. These
-scores set a map beside the effects. They say something *about the model*: a map that lies on what was asked for loses
-where the answer rests on something else.
+**Maps and the model.** An object is recoloured and the model is asked again: how far its answer moves is the effect of
+that object on it. A map that lies on what was asked for loses where the answer rests on something else.
 
 ===============  ===========================================================================================  ====
 effect           e_o = mean over the other colours of o of TV(p, p′), p′ the answer to the recoloured scene   (E1)
@@ -53,15 +41,15 @@ effect           e_o = mean over the other colours of o of TV(p, p′), p′ the
 ===============  ===========================================================================================  ====
 
 ``cause_top`` and ``cause_pairs`` together are ``cause_rank``. Beside them stand the areas of the objects in place of
-their masses: an even map ranks by area. Removing an object also has an effect, yet it makes a picture of a kind that
-no model was trained on; so recolouring is what counts.
+their masses: an even map ranks by area. Removing an object has an effect too, but makes a picture of a kind that no
+model was trained on.
 
-Axes: B pictures, N objects, K ways in which an object is changed, A answers, H and W pixels.
+Every score is (B,), NaN where a map is all zeros. Axes: B pictures, N objects, K ways in which an object is changed, A
+answers, H and W pixels.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -83,40 +71,6 @@ def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor
     if bool((new_truth == old_truth).any()):
         raise DataError("new_truth: a re-rendered target has its old answer; give it another")
     return correct(after, new_truth)
-
-
-def scores_of_answers(
-    truth: Tensor,
-    before: Tensor,
-    *,
-    target_changed: Tensor | None = None,
-    new_truth: Tensor | None = None,
-    others_changed: Mapping[str, Tensor] | None = None,
-    other_query: Tensor | None = None,
-) -> dict[str, Tensor]:
-    """Every score that the answers to a batch of scenes and their re-renderings allow, (B,) each.
-
-    Args:
-        truth: the true answers, (B,) ids as all that follows.
-        before: answers to the scenes as first rendered.
-        target_changed: after the target was re-rendered with another answer; None: not asked.
-        new_truth: those other answers.
-        others_changed: for each way of changing another object, such as "recoloured" and "removed".
-        other_query: to a question about another object that is present.
-
-    Returns:
-        ``accuracy``; ``causal_follow``; ``causal_hold_<way>`` for each way of changing another object and
-        ``causal_hold``, their mean for each picture; ``swapped_query``.
-    """
-    scores = {"accuracy": correct(before, truth)}
-    if target_changed is not None and new_truth is not None:
-        scores["causal_follow"] = causal_follow(target_changed, new_truth, truth)
-    if others_changed:
-        held = {f"causal_hold_{way}": correct(after, before) for way, after in others_changed.items()}
-        scores |= {**held, "causal_hold": torch.stack(list(held.values())).mean(0)}  # (B,)
-    if other_query is not None:
-        scores["swapped_query"] = correct(other_query, truth)
-    return scores
 
 
 TIE = 1e-6
@@ -165,19 +119,15 @@ def map_turn(first: Tensor, second: Tensor, first_object: Tensor, second_object:
     return 0.5 * (to_second + to_first)
 
 
-def map_specific(before: Tensor, target: Sequence[Tensor], other: Sequence[Tensor]) -> Tensor:
-    """Eq. (I3): whether the map moves more when the target changes than when another object does (B,).
+def map_specific(before: Tensor, target: Tensor, other: Tensor) -> Tensor:
+    """Eq. (I3): 1 where the map moves more when the target changes than when another object does, a tie ½ (B,).
 
     Args:
         before: maps (B,H,W) of the unchanged scenes.
-        target: maps (B,H,W) after what is asked for was changed, one for each way (moved, removed).
-        other: the same after another object was changed in the same ways.
-
-    Returns:
-        the share of the ways in which the first distance is the larger one; equal distances count ½.
+        target: after what is asked for was changed.
+        other: after another object was changed in the same way.
     """
-    apart = [total_variation(before, one) - total_variation(before, two) for one, two in zip(target, other)]  # (B,)
-    return torch.stack([more(each, TIE) for each in apart]).mean(0)
+    return more(total_variation(before, target) - total_variation(before, other), TIE)
 
 
 def map_hold(before: Tensor, after: Tensor) -> Tensor:

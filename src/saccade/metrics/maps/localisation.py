@@ -1,23 +1,16 @@
 """How maps lie on masks: where the attention is, how much of it, and how it ranks the pixels.
 
-A map is (B,H,W), finite and ≥ 0; evidence is (B,H,W) bool.
+A map is (B,H,W), finite and ≥ 0; evidence is (B,H,W) bool. Axes: B pictures, N objects, H and W pixels.
 
-How much of a map lies where, and how far two maps are apart.
-
-A map (B,H,W) is read as shares: it is divided by its sum, so that all pixels of a picture sum to 1. A map of zeros has
-no shares, so what is asked of it is NaN.
+**Shares.** A map is divided by its sum; a map of zeros has no shares, so what is asked of it is NaN.
 
 =========  ====================================  =======================
 Eq. (M1)   m_o = Σ_{x in o} a(x) / Σ_x a(x)      :func:`mass_on`
 Eq. (M2)   TV(a, b) = ½ Σ_x |a(x)/Σa − b(x)/Σb|  :func:`total_variation`
 =========  ====================================  =======================
 
-Axes: B pictures, N objects, H and W pixels.
-
-Where the attention of a map lies, compared with where the evidence is: one score per picture.
-
-Maps are (B,H,W) ≥ 0 at picture resolution, evidence is (B,H,W) bool; every score is (B,) in 0..1, higher is better,
-and does not change when a map is multiplied by a positive number. What the corner cases score:
+**Scores** are (B,) in 0..1, higher is better, and do not change when a map is multiplied by a positive number. A map of
+zeros points nowhere, so silence never pays; a picture without evidence has no right place, so it is undefined.
 
 =====================  ======================  ===========  =======================  =======================
 map or mask            true_positive_strength  selectivity  pointing                 iou
@@ -29,22 +22,12 @@ evidence is empty      NaN                     NaN          NaN                 
 NaN, ±inf, negative    DataError that names the picture
 =====================  ======================  ===========  =======================  =======================
 
-A map of zeros points nowhere, so staying silent never pays; a picture without evidence has no right place to look,
-so it is NaN and the aggregates of ``saccade.metrics.intervals`` count it as undefined.
-
-Precision and recall of maps as detectors of evidence pixels, pooled over pictures.
-
-Each map is divided by its own maximum, then the pixels of all pictures go into one ranking (micro average): sweep a
-threshold, call every pixel at or above it "evidence", compare. The area is average precision, Σ ΔR·P, with tied pixels
-taken together.
-:func:`pr_counts` counts pixels on a fixed grid of thresholds; counts add up (``+``) over batches and processes in
-constant memory. The grid is geometric, 1,024 thresholds to each halving of the value, down to the smallest normal
-number of float32, 2⁻¹²⁶ of the peak. So sharp maps (most pixels far below the peak) are resolved as well as flat ones;
-it amounts to rounding each value to 11 binary digits. Products of gates need all of it: many of their pixels lie below
-a millionth of the peak, and their order counts too.
-
-A picture without evidence has no right ranking: it is left out and counted in ``undefined``. A map of zeros stays in:
-all its pixels are tied at the bottom. Without any evidence at all the curve is empty and the area NaN.
+**Precision and recall.** Each map is divided by its maximum and the pixels of all pictures go into one ranking. The
+area is average precision, Σ ΔR·P, with tied pixels taken together. Pixels are counted on a fixed grid of thresholds, so
+that counts add up in constant memory. The grid is geometric, 1,024 thresholds to each halving of the value down to
+2⁻¹²⁶ of the peak, which amounts to rounding each value to 11 binary digits: in products of gates many pixels lie below
+a millionth of the peak, and their order counts too. A picture without evidence is left out and counted in
+``undefined``; a map of zeros stays in, with all its pixels tied at the bottom.
 """
 
 from __future__ import annotations

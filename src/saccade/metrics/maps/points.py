@@ -1,22 +1,20 @@
 """Maps compared with points: one click, fixations of an eye, glimpses of a model.
 
-Where a map looks, compared with one clicked point: near is within a share of the asked object's size.
+Maps are (B,H,W) on the pixels of the picture, points (x, y) in its pixels, NaN where there is none.
 
-Maps are (B,H,W) ≥ 0 on the pixels of the picture, points (B,2) as (x, y) in its pixels, NaN where nothing was clicked.
-A score of a picture without a click, or of one whose click lies outside it with all its neighbourhood, is NaN.
+**One click** (B,2), and near it: within a share of the asked object's size. A score of a picture without a click, or
+with one that lies outside with all its neighbourhood, is NaN.
 
 * ``pointing_at``: whether the maximum lies near the click, of tied maxima the fraction; higher is better;
 * ``attention_near``: the share of all attention near the click; higher is better;
 * ``distance``: from the maximum to the click, in diagonals of the object's box, of tied maxima the mean; lower is
   better. A map without a maximum, constant or zero, is as far away as a pixel drawn at random.
 
-Maps that know only a position, to compare with: :func:`at_points` on the model's grid, :func:`exactly_at` to the pixel.
+:func:`at_points` and :func:`exactly_at` make maps that know only a position, on a grid and to the pixel.
 
-Maps compared with several points of a picture, such as fixations of an eye: NSS and two areas under a ROC curve.
-
-Maps are (B,H,W), finite, of any sign. Points are (B,K,2) as (x, y) in pixels of the map, NaN where a picture has fewer
-than K. A point belongs to the pixel that holds it, (⌊x⌋, ⌊y⌋). Points outside the picture do not count. A picture
-without a point is NaN.
+**Fixations** (B,K,2). A point belongs to the pixel (⌊x⌋, ⌊y⌋); points outside the picture do not count. Maps may have
+any sign. These are the definitions of pysaliency: ``NSS``, and ``AUC_per_image`` with uniform and shuffled
+non-fixations.
 
 ===============  ==================================================================================================
 nss              mean over points of (map − mean) / standard deviation (of all pixels, divided by their number);
@@ -26,15 +24,11 @@ auc_shuffled     the same over all points and the points of *other* pictures: a 
                  in any picture scores ½. Zhang et al. 2008
 ===============  ==================================================================================================
 
-These are the definitions of pysaliency: ``NSS``, and ``AUC_per_image`` with uniform and shuffled non-fixations.
+**Glimpses.** Welleck et al. 2017 (arXiv:1711.05165), Section 5: attn_saliency = (1/k) Σ_i S_t at glimpse i, averaged
+over all time steps and pictures. The printed values (58.7 to 126.5) are of a saliency that is not normalised, so they
+depend on the scale of a backbone's activations; a saliency in 0..1 can be compared between backbones.
 
-Where glimpses fell: the saliency there, and whether an object was there.
-
-Paper: Welleck et al. 2017 (arXiv:1711.05165), Section 5: attn_saliency = (1/k) Σ_i S_t at glimpse i, averaged over all
-time steps and pictures. The printed values (58.7 to 126.5) can only be those of a saliency that is not normalised, and
-so depend on the scale of a backbone's activations; a saliency in 0..1 can be compared between backbones.
-
-Axes: B pictures, T steps, k glimpses of a step, M objects, (h, w) cells. A step that does not count is NaN.
+Axes: B pictures, T steps, k glimpses of a step, (h, w) cells. A step that does not count is NaN.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Scores of maps: how they lie on the evidence, beside baselines and bounds that had the same grids.
 
-Everything here is a function of maps. No model is needed: maps made elsewhere are scored in the same way, and
-:meth:`MapScorer.add_trace` reads them off a trace. Batches are added one after the other. What is kept is one number
-for each map and score, and the pixel counts of ``pr_auc``, which do not grow.
+No model is needed: maps made elsewhere are scored in the same way, and :meth:`MapScorer.add_trace` reads them off a
+trace. Of each batch one number for each map and score is kept, and the pixel counts of ``pr_auc``, which do not grow.
 
 Axes: B pictures, T steps of a picture (words, glimpses), N maps that count, H and W pixels.
 """
@@ -16,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.errors import ConfigError, DataError, nearest
+from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ColumnBuffer, Grouped, Interval, Values
 from saccade.metrics.maps import baselines
@@ -43,7 +42,7 @@ class MapScores(Values):
 
     def __init__(self, scores: Sequence[str] = SCORES) -> None:
         super().__init__()
-        self._wanted = _known(scores, SCORES, "score")
+        self._wanted = tuple(scores)
         self._counts: PrCounts | None = None
 
     def add(
@@ -77,10 +76,7 @@ class MapScores(Values):
             self._count(checked.pr_counts())
 
     def add_mean(self, drawn: MapScores, times: int) -> None:
-        """Add the scores of maps that were drawn ``times`` times, one set after the other: each map's mean over them.
-
-        The pixels of all draws are pooled.
-        """
+        """Add each map's mean over ``times`` draws, which follow one another; the pixels of all draws are pooled."""
         for name, values in drawn.values().items():
             self.add_values({name: torch.unflatten(values, 0, (times, -1)).nanmean(0) if len(values) else values})
         self._count(drawn._counts)
@@ -98,7 +94,7 @@ class MapScores(Values):
         return super().means() | ({"pr_auc": counts.auc} if counts is not None and has_maps else {})
 
     def _count(self, counts: PrCounts | None) -> None:
-        """Add the pixels of further maps; None: of no map. Zeros of all levels, a megabyte each, are never made."""
+        """Add the pixels of further maps; None: of no map."""
         if counts is not None:
             self._counts = counts if self._counts is None else self._counts + counts
 
@@ -115,9 +111,9 @@ class Baseline(NamedTuple):
 def at_places(
     places: Mapping[str, Tensor], grids: Grids | None, size: Size, *, exact: bool = False
 ) -> dict[str, Baseline]:
-    """Maps that look at ``places`` (B,2) alone, by name, on ``grids``; with ``exact`` to the pixel too.
+    """Maps that look at ``places`` (B,2; NaN: not known) alone, by name, on ``grids``; with ``exact`` to the pixel too.
 
-    A place that is NaN is not known. Without any that is known, and without grids, there is no such map.
+    There is none without grids, or where no place is known.
     """
     maps: dict[str, Baseline] = {}
     for name, points in places.items():
@@ -153,7 +149,7 @@ class MapScorer(Grouped):
         baseline_scores: Sequence[str] | None = None,
     ) -> None:
         super().__init__()
-        self._wanted = _known(baselines, BASELINES, "baseline")
+        self._wanted = tuple(baselines)
         self._scores, self._baseline_scores = scores, scores if baseline_scores is None else baseline_scores
         self.total = MapScores(scores)
         """Scores of the maps themselves."""
@@ -186,8 +182,8 @@ class MapScorer(Grouped):
         Args:
             maps: (B,H,W), or (B,T,H,W) with a map for each step; finite and ≥ 0 where they count.
             evidence: the pixels that a map should lie on, bool, shaped as the maps. A map without any is undefined.
-            groups: id of the picture of each map (B,), so that intervals count pictures and no picture lends its map
-                to itself in ``shuffled``; None: every map has a picture of its own.
+            groups: id of the picture of each map (B,), the unit of intervals and of ``shuffled``; None: every map has
+                a picture of its own.
             objects: the pixels of all objects of each picture (B,H,W) bool.
             grids: where the maps were made; None: on pixels, and there is no oracle.
             steps: (B,T) bool, the steps that count; None: all.
@@ -225,11 +221,7 @@ class MapScorer(Grouped):
     def add_trace(self, trace: AttentionTrace, evidence: Tensor, *, size: Size | None = None, **given: Any) -> None:
         """Score the total map of a trace and, where it has several looks, each of them, on its grids.
 
-        Args:
-            trace: its maps lie on the picture.
-            evidence: (B,H,W) bool.
-            size: (H, W) at which the picture is shown; None: its own.
-            given: what else :meth:`add` takes.
+        ``size`` (H, W) is that at which the picture is shown, by default its own; ``given`` goes to :meth:`add`.
         """
         maps, laid = trace.image_maps(size)  # (B,H,W), and (B,H,W) of each look
         looks = laid.items() if len(trace.looks) > 1 else ()
@@ -271,8 +263,8 @@ class MapScorer(Grouped):
     ) -> Iterator[tuple[str, MeasuredMaps, Sequence[Tensor | None]]]:
         """The wanted baselines that can be made here: name, maps (K,H,W), and the ways in which they stand for others.
 
-        A way says which of the maps (N,) is whose; None: each for its own. Scores are averaged over the ways. There is
-        nothing to lay out where no map counts; the names of the scores are still told.
+        A way says which of the maps (N,) is whose; None: each for its own. Scores are averaged over the ways. Where no
+        map counts nothing is laid out, and only the names of the scores are noted.
         """
         size, count, objects = batch.size, len(batch.maps), batch.objects
         for name in (each for each in BASELINES[:-1] if each in self._wanted):
@@ -347,11 +339,3 @@ class _Batch:
         scores.add(maps, self.target, self.region, rows)
         if self.clicks is not None:
             scores.add_values(self.clicks.scores(maps.maps if rows is None else maps.maps[rows]))
-
-
-def _known(names: Sequence[str], known: Sequence[str], what: str) -> tuple[str, ...]:
-    """The names, once they are known ones."""
-    for name in names:
-        if name not in known:
-            raise ConfigError(f"no {what} '{name}': {nearest(name, known)}")
-    return tuple(names)

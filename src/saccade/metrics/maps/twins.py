@@ -116,8 +116,8 @@ def about_scene(maps: TwinMaps, truth: TwinTruth) -> dict[str, Tensor]:
         Moved(maps.other_moved, truth.other, truth.other_new),
     )
     specific = torch.stack([
-        where_defined(map_specific(first, [maps.target_moved], [maps.other_moved]), moved),
-        where_defined(map_specific(first, [maps.target_removed], [maps.other_removed]), alike),
+        where_defined(map_specific(first, maps.target_moved, maps.other_moved), moved),
+        where_defined(map_specific(first, maps.target_removed, maps.other_removed), alike),
     ])  # (2,B)  # fmt: skip
     held = {
         "map_hold_moved": where_defined(map_hold(first, maps.other_moved), truth.has_moved),

@@ -1,19 +1,8 @@
-"""Maps of the words of a caption: where they lie, and whether a word depends on them.
+"""Maps of the words of a caption: whether a word depends on what its map marks, and follows what is changed.
 
-Where the attention of each word of a caption lies, compared with what the word is about.
-
-A content word ("red", "seven") has a mask of the pixels it speaks of; "a" and "above" have none and are not scored. The
-score of a word is the true-positive strength of its map, Σ(a·mask) / Σa; beside it stands what a uniform map gets, the
-share of the picture that the mask covers. A mean is over words, all of them or those of one kind, and its interval
-resamples pictures, because the words of one caption are not independent.
-
-Axes: B captions, T words, H and W pixels. A word that is not scored is NaN.
-
-Does a word of a caption depend on what its map marks? Change that part of the picture and ask for the word again.
-
-The caption y_1 … y_T that a model said of picture I is given word by word, also of altered pictures, so that only the
-pixels change. R_u are the pixels of the highest tenth of the map of word u, and I∖R is the picture with the pixels R
-replaced by a fill:
+**Evidence of a word.** The caption y_1 … y_T that a model said of picture I is given word by word, also of altered
+pictures, so that only the pixels change. R_u are the pixels of the highest tenth of the map of word u, and I∖R is the
+picture with the pixels R replaced, by a blur or by the same place of another picture:
 
 =======  ====================================================================================  =====================
 Eq. (1)  D[u,t] = log p(y_t | I, y_<t) - log p(y_t | I∖R_u, y_<t)
@@ -21,21 +10,16 @@ Eq. (2)  evidence of t = D[t,t] - mean of D[u,t] over the other words u of its k
 Eq. (3)  distance of t = mean of TV(a_t, a_u) over the same words u                            :func:`map_distances`
 =======  ====================================================================================  =====================
 
-D[t,t] alone is no evidence for a map: a picture with a hole makes every word less likely. So (2) subtracts what other
-words' maps do to the same word. It is above 0 only where a map marks what its own word needs. Maps that are the same
-for every word, and maps of noise on average, have 0. "Other words" are of the same kind (content or function words)
-and other than y_t itself.
+A picture with a hole makes every word less likely, so (2) subtracts what other words' maps do to the same word. It is
+above 0 only where a map marks what its own word needs; maps that are the same for every word, and maps of noise on
+average, have 0. "Other words" are of the same kind (content or function words) and other than y_t itself.
+Log-probabilities are natural, so scores are in nats.
 
-There are two fills, as a blur leaves colours and a foreign patch brings in things of its own: ``blur`` and ``patch``,
-the same place of another picture. Log-probabilities are natural, so scores are in nats.
+**Following.** One object of a scene is recoloured and the model speaks again. If it named the colour because it saw
+that object, the one word changes to the new colour and every other word stays. Captions are ids (B,T): words, then 0
+for the end; what comes after the end does not count.
 
-Axes: B pictures, R altered copies, T words, V words that can be said, H and W pixels, h and w cells.
-
-Whether a caption follows what was changed in its scene, and is otherwise the same: the causal scores of words.
-
-One object of a scene is recoloured and the model speaks again. If it named the colour because it saw that object, the
-one word changes to the new colour and every other word stays. Captions are ids (B,T) as the data gives them: words,
-then 0 for the end; what comes after the end does not count, and captions need not be padded to the same width.
+Axes: B pictures, T words, N words of one kind, V words that can be said, H and W pixels, h and w cells.
 """
 
 from __future__ import annotations

@@ -116,9 +116,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict
     return dict(zip(NAMES, _scores(totals)[0].tolist()))
 
 
-def bleu_intervals(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, level: float = 0.95
-) -> dict[str, Interval]:
+def bleu_intervals(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, Interval]:
     """The scores of :func:`bleu` with intervals, from leaving out one picture at a time; ``length_ratio`` has no ends.
 
     See :mod:`saccade.metrics.intervals`.
@@ -129,7 +127,7 @@ def bleu_intervals(
     without = _scores(pooled - tallies)  # (B,9)
     intervals = {}
     for name, score, others in zip(NAMES, found, without.T):
-        low, high = jackknife_interval(score, others, ends=None if name == "length_ratio" else SHARE, level=level)
+        low, high = jackknife_interval(score, others, ends=None if name == "length_ratio" else SHARE)
         intervals[name] = Interval(float(score), float(low), float(high), pictures, pictures, 0)
     return intervals
 
