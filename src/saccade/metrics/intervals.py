@@ -45,7 +45,7 @@ from saccade.errors import DataError, check_alike
 
 Ends = tuple[float, float] | None
 """The lowest and the highest value that a score can have; None: it has none."""
-SHARE: Ends = (0.0, 1.0)
+SHARE = (0.0, 1.0)
 _LEVEL = 0.95
 _Z = NormalDist().inv_cdf((1 + _LEVEL) / 2)
 
