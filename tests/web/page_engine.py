@@ -17,8 +17,8 @@ import saccade.web
 
 MODULES = Path(saccade.web.__file__).parent / "static" / "js"
 IN_ORDER = (
-    *("floats", "frames", "totals", "views"),
-    *(f"engine/{name}" for name in ("tensor", "layers", "networks", "sighting", "looker")),
+    *("frames", "views"),
+    *(f"engine/{name}" for name in ("layers", "networks", "worker")),
 )
 """The modules that compute, each behind those that it imports."""
 NODE = shutil.which("node")
@@ -32,7 +32,7 @@ RUNTIMES = [
 def as_script(*modules: str) -> str:
     """Modules as one script: they use no names twice, so that taking out the imports is enough."""
     text = "\n".join((MODULES / f"{name}.js").read_text(encoding="utf-8") for name in modules)
-    return re.sub(r"^export ", "", re.sub(r"^import .*?;\n", "", text, flags=re.M), flags=re.M)
+    return re.sub(r"^export ", "", re.sub(r"^import [^;]*;\n", "", text, flags=re.M), flags=re.M)
 
 
 def computed(body: str, given: Any, folder: Path, *, runtime: str, modules: tuple[str, ...] = IN_ORDER) -> Any:

@@ -26,13 +26,12 @@ pytestmark = pytest.mark.skipif(not page_engine.RUNTIMES, reason="neither node n
 FIRST = page_engine.RUNTIMES[0] if page_engine.RUNTIMES else ""
 
 LOOK = """
-const looker = new Looker();
-const { model } = looker.load(given.weights);
+const { model, queries } = load(given.weights);
+const known = loaded.get(model);
 return given.asked.map(([pixels, question]) => {
-  const known = looker.loaded.get(model);
   const floats = Float32Array.from(pixels);
-  const result = known.network.ask(looker.encoding(known, floats), known.facts.queries.indexOf(question));
-  const view = looker.look(floats, question);
+  const result = known.network.ask(encodingOf(known, floats), queries.indexOf(question));
+  const view = look(floats, question, model);
   return { logits: [...result.logits], weights: result.weights.map((each) => [...each]), view };
 });
 """
@@ -133,41 +132,20 @@ def test_cut_off_weights_are_refused(tmp_path: Path) -> None:
     given = families()["question"].page_model(trained("soft"))
     matrix = given["stages"][0]["convolution"]["weight"]
     matrix["values"] = matrix["values"][:-8]
-    body = "try { new Looker().load(given); } catch (error) { return error.message; }"
+    body = "try { load(given); } catch (error) { return error.message; }"
     assert page_engine.computed(body, given, tmp_path, runtime=FIRST) == "a matrix of 8×27 has 213 numbers"
-
-
-def test_an_engine_that_was_closed_refuses(tmp_path: Path) -> None:
-    body = """
-    const posted = [];
-    const engine = new Engine({ postMessage: (message) => posted.push(message), terminate: () => {} });
-    const first = engine.look([1], "7", "a");
-    const second = engine.look([2], "7", "b").catch((error) => error.message);
-    const third = engine.look([3], "7", "a").catch((error) => error.message);
-    engine.worker.onmessage({ data: { id: posted[0].id, result: "one" } });
-    engine.worker.onmessage({ data: { id: posted[1].id, error: "no such question" } });
-    engine.close();
-    const after = await engine.load("{}").catch((error) => error.message);
-    return [await first, await second, await third, after];
-    """
-    found = page_engine.computed(body, None, tmp_path, runtime=FIRST, modules=("engine/api",))
-    assert found == ["one", "no such question", "the engine was closed", "the engine was closed"]
 
 
 def test_the_worker_answers_messages_and_reports_errors(tmp_path: Path) -> None:
     body = """
     const replies = [];
-    const say = (data) => { self.onmessage({ data }); };
+    const say = (verb, ...given) => { self.onmessage({ data: { verb, given } }); };
     self.postMessage = (reply) => replies.push(reply);
-    say({ id: 1, verb: "load", weights: given });
-    say({ id: 2, verb: "look", input: new Float32Array(31 * 34 * 3), question: "1", model: "tiny" });
-    say({ id: 3, verb: "look", input: new Float32Array(3), question: "1", model: "tiny" });
-    return replies.map(({ id, result, error }) => [id, result?.model, result?.schema, error]);
+    say("load", given);
+    say("look", new Float32Array(31 * 34 * 3), "1", "tiny");
+    say("look", new Float32Array(3), "1", "nobody");
+    return replies.map(({ result, error }) => [result?.model, result?.schema, error !== undefined]);
     """
     given = families()["question"].page_model(trained("soft"))
-    found = page_engine.computed(body, given, tmp_path, runtime=FIRST, modules=(*page_engine.IN_ORDER, "engine/worker"))
-    assert found == [
-        [1, "tiny", "saccade.page-weights/1", None],
-        [2, "tiny", "saccade.view/1", None],
-        [3, None, None, "expected 31×34 pixels of 3 numbers, found 3 numbers"],
-    ]
+    found = page_engine.computed(body, given, tmp_path, runtime=FIRST)
+    assert found == [["tiny", "saccade.page-weights/1", False], ["tiny", "saccade.view/1", False], [None, None, True]]

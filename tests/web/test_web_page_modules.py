@@ -85,7 +85,7 @@ def test_glyphs_are_resized_to_the_last_bit(run: Run) -> None:
     glyph = load_pack().images[3]
     sizes = [7, 14, 20, 27, 28, 29, 33, 47, 63, 84]
     found = run(
-        "glyphs",
+        "scene",
         "return given.sizes.map((size) => Array.from(m.resizeGlyph(Uint8Array.from(given.ink), size)))",
         {"ink": glyph.flatten().tolist(), "sizes": sizes},
     )
@@ -103,7 +103,7 @@ def test_a_scene_is_rendered_as_the_generator_renders_it(run: Run) -> None:
     scene = {"digits": digits, "background": "black", "seed": 0}
     found = run(
         "scene",
-        "const glyphs = await import('/js/glyphs.js');"
+        "const glyphs = m;"
         "const drawn = m.renderScene(given, await glyphs.loadGlyphs('/glyphs.png'));"
         "return [Array.from(drawn.rgba), drawn.masks.map((mask) => Array.from(mask))]",
         scene,
@@ -172,7 +172,7 @@ def test_a_saved_look_becomes_the_view_that_the_server_makes(run: Run, tmp_path:
         "const buffer = Uint8Array.from(atob(given.bytes), (character) => character.charCodeAt(0)).buffer;"
         "return await m.viewOfSavedLook(given.content, buffer)"
     )
-    found, expected = run("saved_look", body, given), view_of(seen)
+    found, expected = run("records", body, given), view_of(seen)
     assert (found["picture"]["width"], found["picture"]["height"]) == (1024, 768)
     for name in ("schema", "model", "question", "answer", "kind", "confidence", "alternatives"):
         assert found[name] == expected[name]
@@ -204,5 +204,5 @@ def test_a_tensor_file_is_read_within_its_bounds(run: Run, data: bytes, said: st
         "try { return Object.keys(m.readTensors(Uint8Array.from(given).buffer)).length; }"
         "catch (error) { return error.message; }"
     )
-    found = run("saved_look", body, list(data))
+    found = run("records", body, list(data))
     assert found == 0 if said is None else said in found

@@ -54,7 +54,7 @@ WHITE = (7, 40, "white")
     ],
 )  # fmt: skip
 def test_advice_names_what_is_unlike_training(run: Any, data: str, shown: dict[str, Any], said: str) -> None:
-    assert run("training", "return m.adviceOn(given[0], given[1])", [trained(data), shown]) == said
+    assert run("examples", "return m.adviceOn(given[0], given[1])", [trained(data), shown]) == said
 
 
 @pytest.fixture(scope="module")

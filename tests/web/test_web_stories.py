@@ -104,10 +104,10 @@ def computed(folder: Path, asked: list[tuple[list[str], str]], tmp_path: Path, r
     const replies = [];
     self.postMessage = ({ result, error }) => replies.push(error ?? result);
     new Function(given.worker)();
-    self.onmessage({ data: { id: 0, verb: "load", weights: given.weights } });
+    self.onmessage({ data: { verb: "load", given: [given.weights] } });
     const { model } = replies[0];
     for (const [input, question] of given.asked) {
-      self.onmessage({ data: { id: 1, verb: "look", input, question, model } });
+      self.onmessage({ data: { verb: "look", given: [input, question, model] } });
     }
     return replies.slice(1);
     """

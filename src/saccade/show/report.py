@@ -133,9 +133,9 @@ class Report:
         return write_text(Path(path), self.html())
 
 
-def live_page(title: str, live: Live) -> str:
+def live_page(title: str, live: Live, policy: str) -> str:
     """A page that is ``live`` alone."""
-    return render("page.html", page={"title": title}, live=live, policy=policy(live.style, script=live.script))
+    return render("page.html", page={"title": title}, live=live, policy=policy)
 
 
 def policy(*styles: str, script: str | None = None) -> str:

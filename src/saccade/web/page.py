@@ -173,8 +173,9 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
     style = _style()
     script = bundle(STATIC / "js" / "main.js", declared("panel"))
     worker = bundle(STATIC / "js" / "engine" / "worker.js", declared("runtime")) if predictors else None
+    holes = Live("%markup%", "%style%", "%script%", "%data%")
     data = {
-        "policy": policy(style, script=script),
+        "document": live_page("saccade: where the model looked", holes, policy(style, script=script)),
         "weights": [predictor.family.page_model(predictor) for predictor in predictors],
         "worker": worker,
         "glyphs": data_url((STATIC / "glyphs.png").read_bytes()) if predictors else None,
@@ -187,7 +188,8 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
 
 def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> str:
     """The page as one HTML file; arguments as in :func:`live_part`."""
-    return live_page("saccade: watch a model look", live_part(predictors, views))
+    live = live_part(predictors, views)
+    return live_page("saccade: watch a model look", live, policy(live.style, script=live.script))
 
 
 @lru_cache

@@ -1,8 +1,7 @@
 // The story editor: sentences with the weights of every hop beside them, and a question. Models answer as it changes.
 
-import { Field } from "./field.js";
 import { Hops } from "./hops.js";
-import { Rows } from "./rows.js";
+import { Field, Rows } from "./rows.js";
 import { STYLE } from "./style.js";
 import { tidy, wordsOf } from "./words.js";
 
@@ -42,7 +41,7 @@ class Editor {
     this.question = new Field(element, { id: "story-question", maxlength: LONGEST_QUESTION }, () => this.#changed(false));
     this.question.input.addEventListener("keydown", ({ key }) => key === "Enter" && this.#changed(true));
     this.notes = element("p", { class: "hint story-notes", "aria-live": "polite" });
-    this.spoken = element("p", { class: "story-spoken", role: "status" });
+    this.spoken = element("p", { class: "spoken story-spoken", role: "status" });
     this.table = element("table", { class: "story-editor" }, this.hops.head, this.rows.element, this.hops.foot);
     place.append(
       element("div", { class: "head" }, element("h3", { text: "Story", "aria-level": 2 }), this.#examples(model.told.examples)),

@@ -135,13 +135,6 @@ export const STYLE = `
 .saccade .story-notes:empty {
   display: none;
 }
-.saccade .story-spoken {
-  position: absolute;
-  width: 1px;
-  height: 1px;
-  overflow: hidden;
-  clip-path: inset(50%);
-}
 @container (max-width: 639px) {
   .saccade .story-editor :is(tr, thead, tbody, tfoot) {
     display: flex;

@@ -4,8 +4,8 @@
 // The brush works by pointer, and by keys when the picture has the focus: arrows move it from cell to cell, space erases,
 // shift and space paint, escape puts it away. A live region says where it is and what it did.
 
-import { element, percent, weight } from "./dom.js";
-import { apply, cellAt } from "./frames.js";
+import { button, element, options, percent, weight } from "./dom.js";
+import { cellAt, centreOf, clamp } from "./frames.js";
 
 const TOOLS = { off: "Off", erase: "Erase", paint: "Paint" };
 const SIZES = { small: 0.03, medium: 0.07, large: 0.14 }; // radius as a share of the picture's longer side
@@ -25,23 +25,16 @@ export class Brush {
    */
   constructor(on) {
     this.on = on;
-    this.tools = element("span", { class: "segments", role: "group", "aria-label": "brush" });
-    for (const [name, text] of Object.entries(TOOLS))
-      this.tools.append(element("button", { type: "button", text, "data-tool": name, onclick: () => this.#choose(name) }));
+    const tools = Object.entries(TOOLS).map(([name, text]) => button(text, () => this.#choose(name), { "data-tool": name }));
+    this.tools = element("span", { class: "segments", role: "group", "aria-label": "brush" }, ...tools);
     this.size = select("brush size", Object.keys(SIZES), "medium");
     this.later = select("later looks", ["recomputed", "frozen"], "recomputed", () => this.#edits.size && this.#ask());
-    this.reset = element("button", { type: "button", text: "Reset", "data-part": "brush-reset", onclick: () => this.#reset() });
+    this.reset = button("Reset", () => this.#reset(), { "data-part": "brush-reset" });
     this.told = element("p", { class: "edited", role: "status", "data-part": "edited" });
     this.spoken = element("p", { class: "spoken", role: "status", "aria-live": "polite", "data-part": "brush-spoken" });
-    this.row = element(
-      "div",
-      { class: "brush-row" },
-      element("span", { class: "label", text: "Edit attention" }),
-      this.tools,
-      element("label", {}, "size ", this.size),
-      (this.laterField = element("label", {}, "later looks ", this.later)),
-      this.reset,
-    );
+    this.laterField = element("label", {}, "later looks ", this.later);
+    const [label, size] = [element("span", { class: "label", text: "Edit attention" }), element("label", {}, "size ", this.size)];
+    this.row = element("div", { class: "brush-row" }, label, this.tools, size, this.laterField, this.reset);
     this.element = element("div", { class: "brush", "data-part": "brush" }, this.row, this.told, this.spoken);
   }
 
@@ -157,8 +150,8 @@ export class Brush {
     const from = this.#cell ?? { row: Math.floor(peak / columns), column: peak % columns };
     const isFirst = !this.#cell; // the first key shows where the brush is
     this.#cell = {
-      row: Math.min(Math.max(from.row + (isFirst ? 0 : down), 0), rows - 1),
-      column: Math.min(Math.max(from.column + (isFirst ? 0 : across), 0), columns - 1),
+      row: clamp(from.row + (isFirst ? 0 : down), rows - 1),
+      column: clamp(from.column + (isFirst ? 0 : across), columns - 1),
     };
     this.on.hover(this.#centre());
     this.#say(this.#where());
@@ -174,7 +167,8 @@ export class Brush {
   }
 
   #centre() {
-    const [x, y] = apply(this.act.map.frame, this.#cell.column + 0.5, this.#cell.row + 0.5);
+    const { map } = this.act;
+    const [x, y] = centreOf(map, this.#cell.row * map.grid[1] + this.#cell.column);
     return { x, y };
   }
 
@@ -218,7 +212,7 @@ export class Brush {
     const { row, column } = cellAt(map, x, y);
     const found = [row * columns + column];
     for (let cell = 0; cell < rows * columns; cell++) {
-      const [cx, cy] = apply(map.frame, (cell % columns) + 0.5, Math.floor(cell / columns) + 0.5);
+      const [cx, cy] = centreOf(map, cell);
       if (Math.hypot(cx - x, cy - y) <= this.#radius()) found.push(cell);
     }
     return found;
@@ -261,7 +255,7 @@ export function editedText(edited) {
 }
 
 function select(name, values, chosen, onchange = () => {}) {
-  const made = element("select", { "aria-label": name, onchange }, ...values.map((value) => element("option", { value, text: value })));
+  const made = element("select", { "aria-label": name, onchange }, ...options(values));
   made.value = chosen;
   return made;
 }

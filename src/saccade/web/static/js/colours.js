@@ -1,5 +1,7 @@
 // The colour maps of the page: lightness rises in all of them, so they read without any sense of red and green.
 
+import { weight } from "./dom.js";
+
 export const COLOURS = {
   green: [16, 166, 81],
   yellow: [255, 241, 78],
@@ -9,39 +11,9 @@ export const COLOURS = {
 };
 
 const ANCHORS = {
-  saccade: [
-    [36, 0, 89],
-    [17, 39, 131],
-    [0, 81, 126],
-    [2, 113, 136],
-    [3, 145, 145],
-    [4, 179, 143],
-    [104, 207, 121],
-    [189, 226, 104],
-    [255, 241, 155],
-  ],
-  viridis: [
-    [68, 1, 84],
-    [71, 45, 123],
-    [59, 82, 139],
-    [44, 114, 142],
-    [33, 145, 140],
-    [40, 174, 128],
-    [94, 201, 98],
-    [173, 220, 48],
-    [253, 231, 37],
-  ],
-  cividis: [
-    [0, 34, 78],
-    [26, 56, 111],
-    [67, 78, 108],
-    [97, 101, 111],
-    [125, 124, 120],
-    [155, 148, 118],
-    [188, 174, 108],
-    [222, 201, 88],
-    [254, 232, 56],
-  ],
+  saccade: "#240059 #112783 #00517e #027188 #039191 #04b38f #68cf79 #bde268 #fff19b",
+  viridis: "#440154 #472d7b #3b528b #2c728e #21918c #28ae80 #5ec962 #addc30 #fde725",
+  cividis: "#00224e #1a386f #434e6c #61656f #7d7c78 #9b9476 #bcae6c #dec958 #fee838",
 };
 
 const LEVELS = 512;
@@ -50,12 +22,18 @@ const tables = new Map();
 export const COLOUR_MAPS = Object.keys(ANCHORS);
 
 /** How much of the picture the colour hides where there is no weight, as a share of what it hides at the peak. */
-export const FLOOR = 0.45;
+const FLOOR = 0.45;
+
+/** A colour map as a CSS picture. */
+export function gradient(name) {
+  return `linear-gradient(to right, ${ANCHORS[name].split(" ").join(", ")})`;
+}
 
 /** RGB bytes (3 × LEVELS) of a colour map. */
 export function colourTable(name) {
   if (!tables.has(name)) {
-    const anchors = ANCHORS[name];
+    const channels = [1, 3, 5];
+    const anchors = ANCHORS[name].split(" ").map((hex) => channels.map((at) => parseInt(hex.slice(at, at + 2), 16)));
     const table = new Uint8ClampedArray(3 * LEVELS);
     for (let level = 0; level < LEVELS; level++) {
       const at = (level / (LEVELS - 1)) * (anchors.length - 1);
@@ -82,4 +60,23 @@ export function heat(values, name, opacity, into) {
     into[4 * i + 3] = 255 * opacity * (FLOOR + (1 - FLOOR) * value);
   }
   return into;
+}
+
+/** Write a weight into `cell` and colour it by its share of the `peak`. */
+export function paintHeat(cell, value, peak, palette) {
+  const table = colourTable(palette);
+  const share = peak ? Math.min(1, Math.max(0, value / peak)) : 0;
+  const at = 3 * Math.round(share * (LEVELS - 1));
+  cell.textContent = weight(value);
+  cell.style.backgroundColor = `rgb(${table[at]} ${table[at + 1]} ${table[at + 2]})`;
+  cell.style.color = inkOn(table.subarray(at, at + 3));
+}
+
+/** Black or white, whichever reads better on `rgb`: their contrast is at least 4.5 on any colour (WCAG 2). */
+function inkOn(rgb) {
+  const [red, green, blue] = Array.from(rgb, (value) => {
+    const part = value / 255;
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  });
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }

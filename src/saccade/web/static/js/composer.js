@@ -1,11 +1,9 @@
 // Composing a scene: digits are dragged on the picture, by pointer or by keys, and changed in the panel.
 
 import { COLOURS } from "./colours.js";
-import { element, part } from "./dom.js";
-import { EXAMPLES } from "./examples.js";
-import { VARIANTS } from "./glyphs.js";
-import { changed, LARGEST, randomScene, SIDE, SMALLEST } from "./scene.js";
-import { fits } from "./training.js";
+import { button, options, part } from "./dom.js";
+import { EXAMPLES, fits } from "./examples.js";
+import { changed, LARGEST, randomScene, SIDE, SMALLEST, VARIANTS } from "./scene.js";
 
 const DIGIT_PARTS = ["digit-list", "digit-fields", "digit-size", "colour-list", "handwriting", "remove"];
 const SCENE_PARTS = ["add-list", "background", "shuffle", "example"];
@@ -25,16 +23,10 @@ export class Composer {
     parts.shuffle.addEventListener("click", () => this.shuffle());
     parts.example.addEventListener("change", () => this.#choose(EXAMPLES[parts.example.value]));
     parts.background.addEventListener("change", () => this.#set({ background: parts.background.value }));
-    for (const [name, [red, green, blue]] of Object.entries(COLOURS)) {
-      const swatch = element("button", {
-        type: "button",
-        class: "swatch",
-        title: name,
-        "aria-label": name,
-        "data-colour": name,
-        onclick: () => this.change({ colour: name }),
-      });
-      swatch.style.backgroundColor = `rgb(${red} ${green} ${blue})`;
+    for (const [name, rgb] of Object.entries(COLOURS)) {
+      const names = { class: "swatch", title: name, "aria-label": name, "data-colour": name };
+      const swatch = button("", () => this.change({ colour: name }), names);
+      swatch.style.backgroundColor = `rgb(${rgb.join(" ")})`;
       parts["colour-list"].append(swatch);
     }
   }
@@ -63,18 +55,13 @@ export class Composer {
   /** Offer the backgrounds that can be rendered. */
   offer(backgrounds) {
     const words = { distractors: "coloured clutter", clutter: "grey clutter" };
-    const options = backgrounds.map((name) =>
-      element("option", { value: name, text: words[name] ?? name.replace("photo:", "photo: ") }),
-    );
-    this.parts.background.replaceChildren(...options);
+    for (const name of backgrounds) words[name] ??= name.replace("photo:", "photo: ");
+    this.parts.background.replaceChildren(...options(backgrounds, words));
     this.drawable = Object.keys(EXAMPLES).filter((name) => backgrounds.includes(EXAMPLES[name].scene.background));
-    this.parts.example.replaceChildren(
-      element("option", { value: "", text: "Example …" }),
-      ...this.drawable.map((name) => element("option", { value: name, text: name })),
-    );
+    this.parts.example.replaceChildren(...options(["", ...this.drawable], { "": "Example …" }));
   }
 
-  /** Put an example on the canvas that is like the scenes of training (see training.js); one that is there stays. */
+  /** Put an example on the canvas that is like the scenes of training (see examples.js); one that is there stays. */
   fit(trained) {
     if (!fits(trained, this.scene)) this.#choose(this.#fitting(trained));
   }
@@ -236,11 +223,11 @@ export class Composer {
 }
 
 /** Make `row` hold one button for each of `wanted`: {text, title, onclick, pressed (none: no toggle), colour}. */
-export function showChips(row, wanted) {
+function showChips(row, wanted) {
   const hadFocus = row.contains(document.activeElement);
   while (row.childElementCount > wanted.length) row.lastElementChild.remove();
   wanted.forEach(({ text, title, onclick, pressed, colour }, number) => {
-    const chip = row.children[number] ?? row.appendChild(element("button", { type: "button", class: "chip" }));
+    const chip = row.children[number] ?? row.appendChild(button(text, null, { class: "chip" }));
     if (chip.textContent !== text) chip.textContent = text;
     Object.assign(chip, { title, onclick });
     chip.setAttribute("aria-label", title);

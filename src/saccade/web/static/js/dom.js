@@ -5,12 +5,21 @@ export function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
     if (name === "text") made.textContent = value;
-    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value);
+    else if (name.startsWith("on")) made.addEventListener(name.slice(2), value); // null: nothing listens
     else if (typeof value === "boolean") made.toggleAttribute(name, value);
     else if (value !== null && value !== undefined) made.setAttribute(name, value);
   }
   made.append(...children);
   return made;
+}
+
+export function button(text, onclick, more = {}) {
+  return element("button", { type: "button", text, onclick, ...more });
+}
+
+/** What a list offers: the names, or in their place `words`. */
+export function options(names, words = {}) {
+  return names.map((name) => element("option", { value: name, text: words[name] ?? name }));
 }
 
 /** The element of `root` that the markup calls `name`. */

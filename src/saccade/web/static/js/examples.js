@@ -1,4 +1,7 @@
-// Scenes worth a look, each with the question that shows why; a digit is [digit, glyph, x, y, size, colour].
+// Scenes worth a look, each with the question that shows why, and whether a scene is like those that a model learned from.
+//
+// A digit of an example is [digit, glyph, x, y, size, colour]. `trained` is {digits: [fewest, most], sizes: [[low, high],
+// …], colours, repeats, background}, as the source tells it; without one, every scene is welcome.
 
 /** By name, in the order they are offered; one whose background cannot be drawn is left out by whoever offers them. */
 export const EXAMPLES = {
@@ -72,4 +75,55 @@ export const FIRST = EXAMPLES["Five digits"];
 function example(question, rows, background = "black") {
   const digits = rows.map(([digit, glyph, x, y, size, colour]) => ({ digit, glyph, x, y, size, colour }));
   return { question, scene: { digits, background, seed: 1 } };
+}
+
+const COUNTS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"];
+const BEHIND = {
+  black: "on black",
+  distractors: "among coloured clutter",
+  clutter: "among grey clutter",
+  photo: "on photographs",
+};
+
+/** In what `scene` is unlike those of training: {count, colours, sizes, repeats, background}, true where it is. */
+function unlike(trained, { digits, background }) {
+  if (!trained) return {};
+  const [fewest, most] = trained.digits;
+  const behind = background.split(":")[0];
+  const isBare = behind === "black" && trained.background !== "photo"; // clutter lies on black too
+  const hasSize = ({ size }) => trained.sizes.some(([low, high]) => size >= low && size <= high);
+  return {
+    count: digits.length < fewest || digits.length > most,
+    colours: !digits.every(({ colour }) => trained.colours.includes(colour)),
+    sizes: !digits.every(hasSize),
+    repeats: !trained.repeats && new Set(digits.map(({ digit }) => digit)).size < digits.length,
+    background: behind !== trained.background && !isBare,
+  };
+}
+
+export function fits(trained, scene) {
+  return !Object.values(unlike(trained, scene)).includes(true);
+}
+
+/** "Trained on scenes of one or two digits", naming only in what `scene` is unlike them; empty where it is not. */
+export function adviceOn(trained, scene) {
+  if (fits(trained, scene)) return "";
+  const differs = unlike(trained, scene);
+  const what = [
+    differs.count && countOf(trained.digits),
+    differs.colours && trained.colours.join(" or "),
+    differs.count && trained.digits[1] === 1 ? "digit" : "digits",
+  ];
+  const how = [
+    differs.sizes && `${trained.sizes.map((range) => range.join("–")).join(" or ")} px large`,
+    differs.repeats && "none of them twice",
+    differs.background && BEHIND[trained.background],
+  ];
+  return `Trained on scenes of ${[what.filter(Boolean).join(" "), ...how.filter(Boolean)].join(", ")}.`;
+}
+
+function countOf([fewest, most]) {
+  if (fewest === most) return COUNTS[most];
+  if (!fewest) return `at most ${COUNTS[most]}`;
+  return `${COUNTS[fewest]} ${most === fewest + 1 ? "or" : "to"} ${COUNTS[most]}`;
 }

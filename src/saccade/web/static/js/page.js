@@ -1,22 +1,16 @@
 // The page: one store, one or more lenses, and the source of answers, tied together.
 
 import { actsOf, TOTAL } from "./acts.js";
-import { answerOf, answerOfRecord, PICTURE, refusalOf, shownTo, subjectOf } from "./answers.js";
+import { paintHeat } from "./colours.js";
 import { Composer } from "./composer.js";
-import { Controls } from "./controls.js";
-import { element, part } from "./dom.js";
-import { FIRST } from "./examples.js";
-import { listen } from "./keyboard.js";
-import { Latest } from "./latest.js";
-import { Notices } from "./notices.js";
+import { Controls, listenForKeys, Player } from "./controls.js";
+import { options, part } from "./dom.js";
+import { adviceOn, FIRST } from "./examples.js";
 import { hasExample, isReplaceable, listenForFiles, openWith } from "./opening.js";
 import { Panels } from "./panels.js";
-import { Player } from "./player.js";
-import { Questions } from "./questions.js";
+import { answerOf, answerOfRecord, PICTURE, Questions, refusalOf, shownTo, subjectOf } from "./questions.js";
 import { savePage, savePng, saveRecord } from "./share.js";
-import { paintHeat } from "./slots.js";
-import { Store } from "./store.js";
-import { adviceOn } from "./training.js";
+import { Latest, Notices, Store } from "./store.js";
 import { Lens } from "./view.js";
 
 const MOST_LENSES = 4;
@@ -69,7 +63,7 @@ export class Page {
       views: (views) => this.showViews(views),
       wrong: (error) => this.notices.say(error),
     });
-    listen(root, {
+    listenForKeys(root, {
       composer: this.composer,
       player: this.player,
       ask: (question) => this.store.set({ question }),
@@ -329,13 +323,10 @@ export class Page {
   #paintPanel(state) {
     this.composer.show(this.#firstModel()?.scenes);
     this.questions.show(this.#firstModel(), presentIn(state));
-    const options = [
-      element("option", { value: "", text: "Compare with …" }),
-      ...this.#modelsThatRead(state.reads).map((name) => element("option", { value: name, text: name })),
-    ];
-    const names = options.map(({ value }) => value).join("\n");
-    if (this.offeredNames !== names) this.adder.replaceChildren(...options); // a list that somebody has open stays
-    this.offeredNames = names;
+    const names = ["", ...this.#modelsThatRead(state.reads)];
+    const isNew = this.offered?.join() !== names.join(); // a list that somebody has open stays
+    if (isNew) this.adder.replaceChildren(...options(names, { "": "Compare with …" }));
+    this.offered = names;
     this.adder.value = "";
     this.adder.disabled = state.models.length >= MOST_LENSES;
   }

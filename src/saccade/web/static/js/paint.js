@@ -1,37 +1,36 @@
 // Painting a picture with an act over it onto a canvas: the one routine behind the stage, the strip and the PNG.
+//
+// `area` is {x, y, width, height} in canvas pixels, and the whole picture covers it.
 
 import { heat } from "./colours.js";
-import { apply, project } from "./frames.js";
+import { centreOf, project } from "./frames.js";
 
 const FINEST = 256; // maps are smooth, so more points than this would not be seen
 
-/**
- * Paint `act` (or nothing) over `picture` ({image, width, height}) on the whole of `context`'s canvas area.
- *
- * `style` is {palette, opacity, cells}; `area` {x, y, width, height} in canvas pixels.
- */
+/** Paint `act` (or nothing) over `picture` ({image, width, height}); `style` is {palette, opacity, cells}. */
 export function paintAct(context, area, picture, act, style) {
+  const map = act?.map;
   context.save();
   context.beginPath();
   context.rect(area.x, area.y, area.width, area.height);
   context.clip();
-  context.drawImage(act?.map ? paled(picture, style.opacity) : picture.image, area.x, area.y, area.width, area.height);
-  if (act?.map) drawMap(context, area, picture, act.map, style);
+  context.drawImage(map ? paled(picture, style.opacity) : picture.image, area.x, area.y, area.width, area.height);
+  if (map && style.cells) drawCells(context, area, picture, map, style);
+  else if (map) drawMap(context, area, picture, map, style);
   for (const box of act?.boxes ?? (act?.box ? [act.box] : [])) drawBox(context, area, picture, box);
-  if (act?.map && act.choice !== undefined) drawChoice(context, area, picture, act);
-  if (act?.map && act.path) drawPath(context, area, picture, act.map, act.path);
+  if (map && act.choice !== undefined) drawChoice(context, area, picture, act);
+  if (map && act.path) drawPath(context, area, picture, map, act.path);
   context.restore();
 }
 
 /** The outline of a mask (bytes 0 or 1, one for each pixel of the picture). */
 export function paintOutline(context, area, evidence) {
   const { width, height, mask } = evidence;
-  const [scaleX, scaleY] = [area.width / width, area.height / height];
   const inside = (x, y) => x >= 0 && y >= 0 && x < width && y < height && mask[y * width + x];
   const edges = new Path2D();
   const line = (x0, y0, x1, y1) => {
-    edges.moveTo(area.x + x0 * scaleX, area.y + y0 * scaleY);
-    edges.lineTo(area.x + x1 * scaleX, area.y + y1 * scaleY);
+    edges.moveTo(x0, y0);
+    edges.lineTo(x1, y1);
   };
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {
@@ -42,7 +41,15 @@ export function paintOutline(context, area, evidence) {
       if (!inside(x + 1, y)) line(x + 1, y, x + 1, y + 1);
     }
   }
-  strokeTwice(context, edges, Math.max(1, area.width / 320));
+  strokeTwice(context, placed(edges, area, evidence), Math.max(1, area.width / 320));
+}
+
+/** A line of white, seen on any picture by its shadow. */
+export function strokeWhite(context, path) {
+  context.save();
+  Object.assign(context, { lineWidth: 2, strokeStyle: "#ffffff", shadowColor: "#000000", shadowBlur: 3 });
+  context.stroke(path);
+  context.restore();
 }
 
 /** The picture pales as the map grows stronger, so that its own colours are not read as weights; made once for each. */
@@ -59,89 +66,83 @@ function paled(picture, opacity) {
   return image;
 }
 
-function drawMap(context, area, picture, map, style) {
-  const low = map.low || 0;
-  const range = (map.high ?? map.peak) - low || 1;
-  if (style.cells) return drawCells(context, area, picture, map, style, range, low);
-  const scale = Math.min(1, FINEST / Math.max(area.width, area.height));
-  const [width, height] = [area.width, area.height].map((side) => Math.max(1, Math.round(side * scale)));
-  const laid = project(map, picture, width, height).map((value) => Math.min(1, Math.max(0, (value - low) / range)));
+/** `values` of a map, row by row, as a picture of its colours. */
+function coloured(values, [height, width], { low, high }, style) {
+  const range = high - low || 1;
+  const shares = values.map((value) => Math.min(1, Math.max(0, (value - low) / range)));
   const pixels = new ImageData(width, height);
-  heat(laid, style.palette, style.opacity, pixels.data);
+  heat(shares, style.palette, style.opacity, pixels.data);
   const sheet = new OffscreenCanvas(width, height);
   sheet.getContext("2d").putImageData(pixels, 0, 0);
+  return sheet;
+}
+
+function drawMap(context, area, picture, map, style) {
+  const scale = Math.min(1, FINEST / Math.max(area.width, area.height));
+  const [width, height] = [area.width, area.height].map((side) => Math.max(1, Math.round(side * scale)));
+  const sheet = coloured(project(map, picture, width, height), [height, width], map, style);
   context.drawImage(sheet, area.x, area.y, area.width, area.height);
 }
 
 /** The cells themselves, flat, where they lie on the picture; edge cells are not extended. */
-function drawCells(context, area, picture, map, style, range, low) {
-  const [rows, columns] = map.grid;
-  const pixels = new ImageData(columns, rows);
-  const values = map.values.map((value) => Math.min(1, Math.max(0, (value - low) / range)));
-  heat(values, style.palette, style.opacity, pixels.data);
-  const sheet = new OffscreenCanvas(columns, rows);
-  sheet.getContext("2d").putImageData(pixels, 0, 0);
+function drawCells(context, area, picture, map, style) {
   const [[a, b, tx], [c, d, ty]] = map.frame;
-  const [scaleX, scaleY] = [area.width / picture.width, area.height / picture.height];
   context.save();
-  context.translate(area.x, area.y);
-  context.scale(scaleX, scaleY);
+  context.transform(...scaling(area, picture));
   context.transform(a, c, b, d, tx, ty);
   context.imageSmoothingEnabled = false;
-  context.drawImage(sheet, 0, 0);
+  context.drawImage(coloured(map.values, map.grid, map, style), 0, 0);
   context.restore();
 }
 
 function drawBox(context, area, picture, [x0, y0, x1, y1]) {
-  const [scaleX, scaleY] = [area.width / picture.width, area.height / picture.height];
   const path = new Path2D();
-  path.rect(area.x + x0 * scaleX, area.y + y0 * scaleY, (x1 - x0) * scaleX, (y1 - y0) * scaleY);
-  strokeTwice(context, path, Math.max(1.5, area.width / 240));
+  path.rect(x0, y0, x1 - x0, y1 - y0);
+  strokeTwice(context, placed(path, area, picture), Math.max(1.5, area.width / 240));
 }
 
 /** A ring around the cell that was chosen. */
-function drawChoice(context, area, picture, act) {
-  const columns = act.map.grid[1];
-  const [x, y] = apply(act.map.frame, (act.choice % columns) + 0.5, Math.floor(act.choice / columns) + 0.5);
+function drawChoice(context, area, picture, { map, choice }) {
   const path = new Path2D();
-  path.arc(
-    area.x + (x * area.width) / picture.width,
-    area.y + (y * area.height) / picture.height,
-    area.width / 40,
-    0,
-    7,
-  );
+  path.arc(...onArea(area, picture, centreOf(map, choice)), area.width / 40, 0, 7);
   strokeTwice(context, path, Math.max(1.5, area.width / 240));
+}
+
+/** From pixels of the picture to those of the canvas, as canvases have it. */
+function scaling({ x, y, width, height }, size) {
+  return [width / size.width, 0, 0, height / size.height, x, y];
+}
+
+function placed(path, area, size) {
+  const moved = new Path2D();
+  moved.addPath(path, new DOMMatrix(scaling(area, size)));
+  return moved;
+}
+
+function onArea(area, size, [x, y]) {
+  return [area.x + (x * area.width) / size.width, area.y + (y * area.height) / size.height];
 }
 
 /** Light on dark, so that the line is seen on any picture. */
 function strokeTwice(context, path, width) {
-  context.lineWidth = 2.2 * width;
-  context.strokeStyle = "rgb(0 0 0 / 0.55)";
-  context.stroke(path);
-  context.lineWidth = width;
-  context.strokeStyle = "#ffffff";
-  context.stroke(path);
+  for (const [lineWidth, strokeStyle] of [[2.2 * width, "rgb(0 0 0 / 0.55)"], [width, "#ffffff"]]) {
+    Object.assign(context, { lineWidth, strokeStyle });
+    context.stroke(path);
+  }
 }
 
-/** Dots at the cells `path` of `map`, painted over `picture` on `area`; glimpses of the same cell share one. */
-export function drawPath(context, area, picture, map, path) {
+/** Dots at the cells `path` of `map`, in order; glimpses of the same cell share one. */
+function drawPath(context, area, picture, map, path) {
   const dots = new Map();
   path.forEach((cell, order) => dots.set(cell, [...(dots.get(cell) ?? []), order + 1]));
-  const columns = map.grid[1];
-  const at = (cell) => {
-    const [x, y] = apply(map.frame, (cell % columns) + 0.5, Math.floor(cell / columns) + 0.5);
-    return [area.x + (x * area.width) / picture.width, area.y + (y * area.height) / picture.height];
-  };
+  const at = (cell) => onArea(area, picture, centreOf(map, cell));
   const radius = Math.max(9, area.width / 34);
-  context.save();
   context.lineWidth = radius / 6;
   context.strokeStyle = "rgb(0 0 0 / 0.7)";
   context.beginPath();
   for (const cell of path) context.lineTo(...at(cell));
   context.stroke();
   for (const [cell, numbers] of dots) drawDot(context, at(cell), radius, numbers, numbers.includes(path.length));
-  context.restore();
 }
 
 function drawDot(context, [x, y], radius, numbers, isLatest) {

@@ -1,7 +1,7 @@
 // Controls that a model's family brings along, from a module of its own; see the Python module saccade.web.page.
 
-import { PICTURE, shownTo } from "./answers.js";
 import { element, part } from "./dom.js";
+import { PICTURE, shownTo } from "./questions.js";
 
 export class Panels {
   #opened = new Map(); // address of a module → {place, models, hooks: a promise of what its function returned, found}

@@ -3,20 +3,23 @@
 // A digit is {digit, glyph, x, y, size, colour}: the box of `size` pixels with its corner at (x, y). Where digits
 // overlap, the later one is seen. Clutter is drawn after the recipe of the distractors (crops of glyphs, coloured,
 // added to the black) but with the page's own random numbers.
+// Handwritten digits come from one sheet, a row for each digit.
 
 import { COLOURS } from "./colours.js";
-import { GLYPH, resizeGlyph, VARIANTS } from "./glyphs.js";
 
 export const SIDE = 100;
 export const SMALLEST = 14;
 export const LARGEST = 84;
-export const CLUTTER = { count: 17, crop: 5, scale: [0.5, 3] };
+export const VARIANTS = 8; // of each digit on the sheet
+const GLYPH = 28;
+const UNIT = 256;
+const CLUTTER = { count: 17, crop: 5, scale: [0.5, 3] };
 
 /** Five to nine different digits of any colour: a scene for whoever does not say what it learned from. */
 const USUAL = { digits: [5, 9], sizes: [[SMALLEST, LARGEST]], colours: Object.keys(COLOURS), repeats: false };
 const ROOMY = [SMALLEST + 4, 58]; // sizes that are seen well and leave room for the others
 
-/** Digits as a model has learned from (see training.js), at random places that do not touch. */
+/** Digits as a model has learned from (see examples.js), at random places that do not touch. */
 export function randomScene(seed, background, trained) {
   const { digits: range, sizes, colours, repeats } = trained ?? USUAL;
   const random = randomNumbers(seed);
@@ -127,7 +130,7 @@ function bounded(value, low, high) {
 }
 
 /** A function that returns the next number in [0, 1): a 32-bit counter, stirred by multiply and shift (SplitMix). */
-export function randomNumbers(seed) {
+function randomNumbers(seed) {
   let counter = seed >>> 0;
   return () => {
     counter = (counter + 0x9e3779b9) >>> 0;
@@ -136,4 +139,71 @@ export function randomNumbers(seed) {
     bits = Math.imul(bits ^ (bits >>> 15), 0x735a2d97);
     return ((bits ^ (bits >>> 15)) >>> 0) / 2 ** 32;
   };
+}
+
+/** The glyphs of a sheet picture: `sheet(digit, variant)` is 28 × 28 bytes of ink. */
+export async function loadGlyphs(url) {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight);
+  const context = canvas.getContext("2d", { willReadFrequently: true });
+  context.drawImage(image, 0, 0);
+  return (digit, variant) => {
+    const { data } = context.getImageData((variant % VARIANTS) * GLYPH, digit * GLYPH, GLYPH, GLYPH);
+    return data.filter((_, index) => index % 4 === 0);
+  };
+}
+
+/**
+ * A square glyph at another size: the antialiased triangle filter of the scene generator, to the last bit.
+ * Both passes use whole coefficients that sum to 256 and end in ⌊(sum + 128) / 256⌋.
+ */
+export function resizeGlyph(ink, size, source = GLYPH) {
+  const filters = filtersFor(source, size);
+  return filtered(filtered(ink, source, filters), source, filters);
+}
+
+/** Every row of `ink` resized, as a column of the result: twice, and rows are rows again. */
+function filtered(ink, source, filters) {
+  const rows = ink.length / source;
+  const result = new Uint8Array(rows * filters.length);
+  for (let row = 0; row < rows; row++) {
+    for (let column = 0; column < filters.length; column++) {
+      const { first, weights } = filters[column];
+      let sum = UNIT / 2;
+      for (let k = 0; k < weights.length; k++) sum += weights[k] * ink[row * source + first + k];
+      result[column * rows + row] = sum >> 8;
+    }
+  }
+  return result;
+}
+
+const known = new Map();
+
+function filtersFor(source, size) {
+  const key = `${source}:${size}`;
+  if (!known.has(key)) known.set(key, Array.from({ length: size }, (_, row) => triangle(source, size, row)));
+  return known.get(key);
+}
+
+/** First source pixel and whole weights, summing to 256, of output pixel `row`. */
+function triangle(source, size, row) {
+  const step = source / size;
+  const reach = Math.max(step, 1);
+  const centre = (row + 0.5) * step;
+  const first = Math.max(0, Math.trunc(centre - reach + 0.5));
+  const last = Math.min(source, Math.trunc(centre + reach + 0.5));
+  let exact = [];
+  for (let pixel = first; pixel < last; pixel++) exact.push(Math.max(0, 1 - Math.abs(pixel + 0.5 - centre) / reach));
+  const total = exact.reduce((sum, weight) => sum + weight, 0);
+  exact = exact.map((weight) => (weight * UNIT) / total);
+  const weights = exact.map(Math.trunc);
+  // Largest remainder: the rounding that keeps the sum exact, so that flat areas stay flat.
+  const rest = (i) => Math.round((weights[i] - exact[i]) * 1e9);
+  const order = weights.map((_, i) => i).sort((i, j) => rest(i) - rest(j) || i - j);
+  const missing = UNIT - weights.reduce((sum, weight) => sum + weight, 0);
+  const rounded = [...weights];
+  for (const i of order.slice(0, missing)) rounded[i] += 1;
+  return { first, weights: rounded };
 }

@@ -1,35 +1,56 @@
 // Models inside the page: their weights came with it, and a worker computes them; no server is asked.
 
-import { Engine } from "./engine/api.js";
 import { compose, fitInside } from "./frames.js";
 
 export class OfflineSource {
   label = "in this page";
   backgrounds = ["black", "distractors"];
   drawsHere = true;
-  #engine;
+  #calls = []; // in the order in which the worker answers: {resolve, reject}
+  #broken = null; // why nothing can be computed any more
 
   /** `weights` of each model as JSON; `workerText` is the engine's worker as one script. */
   constructor(weights, workerText) {
     this.weights = weights;
     const address = URL.createObjectURL(new Blob([workerText], { type: "text/javascript" }));
-    this.#engine = new Engine(new Worker(address));
+    this.worker = new Worker(address);
+    this.worker.onmessage = ({ data: { result, error } }) => this.#settle(result, error);
+    this.worker.onerror = (event) => this.#fail(event.message || "the worker of the engine could not start");
     URL.revokeObjectURL(address);
   }
 
   async open() {
-    const facts = await Promise.all(this.weights.map((model) => this.#engine.load(model)));
+    const facts = await Promise.all(this.weights.map((model) => this.#call("load", model)));
     this.models = facts.map(({ model, ...rest }) => ({ name: model, ...rest }));
     return this;
   }
 
   /** The view of what `model` says about `subject`: {input}, a scene of the model's own size, or any picture, fitted. */
-  async look(model, subject, question) {
-    if (subject.input !== undefined) return this.#engine.look(subject.input, question, model.name);
+  async look(model, { input, picture }, question) {
+    if (input !== undefined) return this.#call("look", input, question, model.name);
     const [side] = model.size;
-    const { picture } = subject;
     const fit = fitInside(picture, side);
-    return onPicture(await this.#engine.look(pixelsOf(picture, fit, side), question, model.name), picture, fit.canvas);
+    return onPicture(await this.#call("look", pixelsOf(picture, fit, side), question, model.name), picture, fit.canvas);
+  }
+
+  #call(verb, ...given) {
+    if (this.#broken) return Promise.reject(new Error(this.#broken));
+    return new Promise((resolve, reject) => {
+      this.#calls.push({ resolve, reject });
+      this.worker.postMessage({ verb, given });
+    });
+  }
+
+  #settle(result, error) {
+    const { resolve, reject } = this.#calls.shift();
+    if (error === undefined) resolve(result);
+    else reject(new Error(error));
+  }
+
+  /** Nothing more will come: whatever is under way or waits is refused, and so is what comes later. */
+  #fail(message) {
+    this.#broken = message;
+    for (const { reject } of this.#calls.splice(0)) reject(new Error(message));
   }
 }
 

@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 import { apply } from "./frames.js";
-import { paintAct, paintOutline } from "./paint.js";
+import { paintAct, paintOutline, strokeWhite } from "./paint.js";
 
 const RESOLUTION = 640; // pixels of the longer side; sharp on dense screens, light enough to repaint while dragging
 
@@ -75,27 +75,15 @@ function drawSelection(context, scale, digit) {
 /** The borders of one cell, wherever its frame puts them. */
 function drawCell(context, scale, { row, column }, map) {
   const corners = [[0, 0], [1, 0], [1, 1], [0, 1]].map(([x, y]) => apply(map.frame, column + x, row + y));
-  context.save();
-  context.beginPath();
-  corners.forEach(([x, y]) => context.lineTo(x * scale, y * scale));
-  context.closePath();
-  context.lineWidth = 2;
-  context.strokeStyle = "#ffffff";
-  context.shadowColor = "#000000";
-  context.shadowBlur = 3;
-  context.stroke();
-  context.restore();
+  const path = new Path2D();
+  corners.forEach(([x, y]) => path.lineTo(x * scale, y * scale));
+  path.closePath();
+  strokeWhite(context, path);
 }
 
 /** The brush: what lies inside will be changed. */
 function drawRing(context, scale, { x, y, radius }) {
-  context.save();
-  context.beginPath();
-  context.arc(x * scale, y * scale, radius * scale, 0, 7);
-  context.lineWidth = 2;
-  context.strokeStyle = "#ffffff";
-  context.shadowColor = "#000000";
-  context.shadowBlur = 3;
-  context.stroke();
-  context.restore();
+  const path = new Path2D();
+  path.arc(x * scale, y * scale, radius * scale, 0, 7);
+  strokeWhite(context, path);
 }

@@ -1,11 +1,11 @@
 // A lens: one model's view JSON on a card, with its picture, what it read there, its answer and its strip of looks.
 
-import { actsOf, kindOf, measuresOf, spokenIn, TOTAL } from "./acts.js";
+import { actsOf, measuresOf, spokenIn, TOTAL } from "./acts.js";
 import { Brush } from "./brush.js";
-import { element, percent, weight } from "./dom.js";
+import { paintHeat } from "./colours.js";
+import { button, element, options, percent, weight } from "./dom.js";
 import { cellAt } from "./frames.js";
 import { maskNamed, onTarget, scoresOfView } from "./scores.js";
-import { slotTable } from "./slots.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
 
@@ -26,14 +26,8 @@ export class Lens {
     this.stage.element.addEventListener("pointerleave", () => on.hover(null));
     this.brush.attach(this.stage);
     this.chooser = element("select", { "aria-label": "model", onchange: () => on.model(this.chooser.value) });
-    this.closer = element("button", {
-      class: "icon",
-      type: "button",
-      text: "×",
-      title: "Close this model",
-      "aria-label": "Close this model",
-      onclick: on.close,
-    });
+    const closes = "Close this model";
+    this.closer = button("×", on.close, { class: "icon", title: closes, "aria-label": closes });
     this.frame = element("div", { class: "stage-frame" }, this.stage.element);
     this.about = element("p", { class: "about" });
     this.readout = element("p", { class: "readout" });
@@ -43,7 +37,7 @@ export class Lens {
     this.fit = element("p", { class: "hint fit", role: "status" });
     this.confidences = element("div");
     this.scores = element("div", { class: "scores" });
-    this.fitter = element("button", { type: "button", text: "Show such a scene", onclick: on.fit });
+    this.fitter = button("Show such a scene", on.fit);
     this.advised = element("span");
     this.advice = element("p", { class: "advice", "aria-live": "polite" }, this.advised, " ", this.fitter);
     this.strip = new Strip(on.act);
@@ -68,7 +62,7 @@ export class Lens {
     const names = models.map(({ name }) => name);
     if (names.join() !== this.offered) {
       this.offered = names.join(); // a list that somebody has open stays as it is
-      this.chooser.replaceChildren(...names.map((name) => element("option", { value: name, text: name })));
+      this.chooser.replaceChildren(...options(names));
     }
     this.chooser.value = chosen;
     this.chooser.disabled = models.length < 2;
@@ -98,7 +92,7 @@ export class Lens {
   take({ view, evidence, masks, digits }, isLive = false) {
     Object.assign(this, { view, evidence, masks, digits, acts: actsOf(view), scored: undefined });
     this.brush.take(view, this.acts, isLive);
-    const isSentence = kindOf(view) === "sentence";
+    const isSentence = view.kind === "sentence";
     const spoken = spokenIn(view) ?? [];
     const shares = [[view.answer, view.confidence ?? 0], ...view.alternatives].slice(0, ANSWERS_SHOWN);
     this.answer.replaceChildren(
@@ -112,7 +106,7 @@ export class Lens {
     this.confidences.replaceChildren(...(view.alternatives.length ? [barList(ordered, "confidence")] : []));
     const warning = view.fit?.warning;
     this.fit.classList.toggle("unlike", Boolean(warning));
-    this.fit.textContent = fitText(view.fit);
+    this.fit.textContent = view.fit?.sentence ?? "not known whether this is like what the model learned from";
     const way = (view.on_the_way ?? []).map(([at, word, share]) => `${at} ${word} ${percent(share ?? 0)}`).join(", ");
     this.notes.textContent = [way, ...(view.notes ?? []).filter((note) => note !== warning)].filter(Boolean).join("; ");
     this.said.hidden = isSentence || spoken.length === 0;
@@ -123,8 +117,8 @@ export class Lens {
   #lighting(spoken) {
     return spoken.flatMap((word, beat) => {
       const show = () => this.#light(beat);
-      const light = { "data-beat": beat, onpointerenter: show, onfocus: show, onclick: show };
-      return [...(beat ? [" "] : []), element("button", { type: "button", class: "word", text: word, ...light })];
+      const light = { class: "word", "data-beat": beat, onpointerenter: show, onfocus: show };
+      return [...(beat ? [" "] : []), button(word, show, light)];
     });
   }
 
@@ -195,15 +189,8 @@ export class Lens {
   }
 }
 
-/** Whether the input is like those that the model learned from, in words; no silence where it is not known. */
-function fitText(fit) {
-  if (fit?.sentence) return fit.sentence;
-  if (!fit || fit.verdict === "not known") return "not known whether this is like what the model learned from";
-  return `${fit.warning ?? "fit"}: p ${Number(fit.p).toPrecision(2)}`; // a record from before the sentence was stored
-}
-
 /** A list of {label, value (0..1), own}; the own row stands out. */
-export function barList(rows, name) {
+function barList(rows, name) {
   const items = rows.map(({ label, value, own }) => {
     const fill = element("span", { class: "fill" });
     fill.style.inlineSize = `${100 * Math.min(1, Math.max(0, value))}%`;
@@ -216,4 +203,31 @@ export function barList(rows, name) {
     );
   });
   return element("ul", { class: "bar-list", "aria-label": name }, ...items);
+}
+
+/** The table of acts over the same slots of text: sentences down, hops across; `current` is the key of the chosen act. */
+function slotTable(acts, current, palette) {
+  const texts = acts[0].slots.texts;
+  const head = element("tr", {}, element("th", { scope: "col", text: "" }));
+  for (const act of acts) {
+    head.append(element("th", { scope: "col", text: act.title, class: act.key === current ? "current" : "" }));
+  }
+  const row = (text, weightIn) => {
+    const cells = acts.map((act) => {
+      const cell = element("td");
+      paintHeat(cell, weightIn(act.slots), act.slots.peak, palette);
+      return cell;
+    });
+    return element("tr", {}, element("th", { scope: "row", text }), ...cells);
+  };
+  const filled = [...texts.keys()].filter((slot) => texts[slot]);
+  const rows = filled.map((slot) => row(texts[slot], ({ values }) => values[slot]));
+  const empty = texts.length - filled.length;
+  if (acts.some(({ slots }) => emptyWeight(slots) > 0)) rows.push(row(`empty slots (${empty})`, emptyWeight));
+  return element("table", { class: "slots" }, element("thead", {}, head), element("tbody", {}, ...rows));
+}
+
+/** The weight on all slots without a text. */
+function emptyWeight({ values, texts }) {
+  return values.reduce((sum, value, slot) => (texts[slot] ? sum : sum + value), 0);
 }

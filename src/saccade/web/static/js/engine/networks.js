@@ -1,8 +1,17 @@
 // The networks that the engine computes: SOFT, HAttNet and HAttNet-CTX (saccade.models.soft, saccade.models.hattnet).
 
-import { floatsFromBase64 } from "../floats.js";
-import { Convolution, convolve, gated, Linear, sigmoid, softmax, stage, weightedSum } from "./layers.js";
-import { matrixFromStored } from "./tensor.js";
+import { floatsFromBase64 } from "../views.js";
+import {
+  Convolution,
+  convolve,
+  gated,
+  Linear,
+  matrixFromStored,
+  sigmoid,
+  softmax,
+  stage,
+  weightedSum,
+} from "./layers.js";
 
 /** g_att: features and question are each mapped to a few hidden units, added, rectified and read out by one. */
 export class Scorer {
