@@ -1,17 +1,24 @@
-"""Models of stories for tests of scores: one that knows the truth, one that draws, one that never changes its mind."""
+"""Models of stories for tests: small saved ones, one that knows the truth, one that draws, and a constant."""
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from saccade.attention.memory import HOP
+from saccade.config import to_dict
+from saccade.families import model_spec
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import derive
 from saccade.models.base import Given
+from saccade.models.facts import ModelFacts
+from saccade.models.folder import save_model
 from saccade.models.story import StoryModel
 from saccade.trace import Act, ModelOutput
 
@@ -92,29 +99,6 @@ class Constant(StubModel):
         return "kitchen", [1.0 / max(1, len(sentences))] * len(sentences)
 
 
-class StoryBlind(StubModel):
-    """Answer and weights depend on the question alone: all weight is on the first sentence."""
-
-    def told(self, sentences: list[str], question: str) -> tuple[str, list[float]]:
-        answers = ("kitchen", "garden", "office", "hallway")
-        return answers[len(question) % 4], [float(at == 0) for at in range(len(sentences))]
-
-
-class QuestionBlind(StubModel):
-    """Says the last word of the last sentence, and looks at it, whatever is asked."""
-
-    def told(self, sentences: list[str], question: str) -> tuple[str, list[float]]:
-        last = len(sentences) - 1
-        return sentences[-1].split()[-1] if sentences else "", [float(at == last) for at in range(len(sentences))]
-
-
-class AlwaysMary(StubModel):
-    """Always the same name, and the same weight on every sentence."""
-
-    def told(self, sentences: list[str], question: str) -> tuple[str, list[float]]:
-        return "mary", [1.0 / max(1, len(sentences))] * len(sentences)
-
-
 PEOPLE, PLACES = ("Mary", "John", "Sandra", "Daniel"), ("kitchen", "garden", "office", "hallway")
 VERBS = ("moved to", "went to", "travelled to", "journeyed to")
 
@@ -152,3 +136,38 @@ def toy_words(asked: list[StoryExample]) -> tuple[str, ...]:
     """The vocabulary of the questions, the empty word first."""
     texts = {text for each in asked for text in (*each.sentences, each.question, each.answer)}
     return ("", *sorted({word for text in texts for word in words_of(text)}))
+
+
+WORDS = (
+    "", "bathroom", "garden", "hallway", "in", "is", "john", "kitchen", "mary", "sandra", "the", "to", "went", "where",
+)  # fmt: skip
+TOLD = ("Mary went to the garden.", "John went to the hallway.", "Mary went to the kitchen.")
+
+
+def save_story_model(
+    folder: Path,
+    architecture: str = "memn2n",
+    *,
+    words: Sequence[str] = WORDS,
+    data: Mapping[str, Any] | None = None,
+    **config: Any,
+) -> Path:
+    """A model with random weights, by default of :data:`WORDS`, with a memory of 6 sentences."""
+    spec = model_spec(architecture)
+    fields = spec.load().Config.__dataclass_fields__
+    known = {"words": len(words), "memory": 6, "longest": 6, "times": 6}
+    torch.manual_seed(0)
+    settings = {**{key: value for key, value in known.items() if key in fields}, **config}
+    model = spec.build(settings)
+    facts = ModelFacts(
+        architecture=architecture,
+        model=to_dict(model.config),
+        family="story",
+        queries=(),
+        answers=tuple(words),
+        preprocessing=None,
+        name=f"tiny-{architecture}",
+        data=dict(data or {"name": "stories", "tasks": [1]}),
+    )
+    save_model(model, folder, facts)
+    return folder

@@ -15,7 +15,7 @@ from saccade.data.scenes.layout import GlyphLayout, SceneSpec, join_layouts
 from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import sample_captioned, scene_spec
-from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
+from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 NUMBERS = torch.cat([torch.arange(60), torch.tensor([511, 512, 8_191, 8_192, 10**9, 2**33 + 7])])
@@ -38,14 +38,20 @@ class Captioned(GlyphStream):
         return layout, render(layout)
 
 
+class Multisets(GlyphStream):
+    def _draw(self, numbers):
+        layout = sample_multisets(self.spec, self.glyphs, self.seed, numbers)
+        return layout, paint(layout)
+
+
 def stream(kind: str) -> GlyphStream:
     glyphs = glyphs_for("train", "pack")
     if kind == "captions":
         return Captioned(scene_spec(100, 0.1), glyphs, 7)
     if kind == "multisets":
-        return MultisetStream(MultisetSpec(empty=0.1), glyphs, 7)
+        return Multisets(MultisetSpec(empty=0.1), glyphs, 7)
     if kind == "sets":
-        return MultisetStream(MultisetSpec(repeats=False, alone=True), glyphs, 7)
+        return Multisets(MultisetSpec(repeats=False, alone=True), glyphs, 7)
     backgrounds = {"black": {}, "distractors": {"background": Distractors()}, "ramp": {"background": Ramp()}}
     spec = SceneSpec(size=160, count=(2, 10), scale=(0.4, 4.0)) if kind == "large" else SceneSpec(**backgrounds[kind])
     return SceneStream(spec, glyphs, 7)

@@ -1,22 +1,26 @@
-"""Training readers of multisets: batches by phase, every loss, what each teaches, validation, the model folder."""
+"""Training readers of multisets: every loss and what it teaches, validation, decoded answers, and every verb."""
 
 from __future__ import annotations
 
 import itertools
+import json
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
+from torch import Tensor, nn
+from typer.testing import CliRunner
 
+import saccade
+from glimpse_traces import glimpse_trace
 from multiset_stubs import PACK, SMALL, short_splits
+from saccade.commands.door import app
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
 from saccade.families.multiset.task import (
-    ANSWERS,
     LOSSES,
     OF_OBJECTS,
-    Counts,
     CrossEntropy,
     CrossEntropyOrdered,
     EachObject,
@@ -28,10 +32,12 @@ from saccade.families.multiset.task import (
     SingleObject,
 )
 from saccade.losses.multiset import hsal_loss
-from saccade.models.facts import read_facts
+from saccade.models.facts import ModelFacts, Preprocessing, read_facts
 from saccade.models.folder import load_model
-
-COUNTING = {"backbone": "small", "through": "stage2", "hidden": 8}
+from saccade.models.multiset_reader import LabelReader
+from saccade.predict import Predictor
+from saccade.sighting import Sighting
+from saccade.trace import Look, MultisetOutput
 
 
 @pytest.fixture(autouse=True)
@@ -136,13 +142,6 @@ def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     assert "glimpse_on_label" not in task.metric_names()
 
 
-def test_counts_are_taught_by_counts() -> None:
-    task = new_task(model="multiset-counts", model_config=COUNTING)
-    assert float(losses(task, Counts())["loss"]) > 0
-    found = task.validate(task.model.eval())
-    assert set(found) == {*ANSWERS, "single_accuracy", "object_accuracy"} == set(task.metric_names())
-
-
 def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
     task = new_task(data=table(tmp_path, {"kind": "list"}), model_config={**SMALL, "input_size": [60, 60]})
     assert task.is_list
@@ -245,3 +244,85 @@ def test_losses_that_cannot_be_are_named() -> None:
     ):
         with pytest.raises(ConfigError, match=named):
             new_task().phase_loss(Phase(steps=1, **phase))
+
+
+CLASSES = ("cat", "dog", "owl")
+END = len(CLASSES)
+
+
+class Scripted(LabelReader):
+    """Says what it was told to say, each with the probability 3/6; the looks are those of ``glimpse_trace``."""
+
+    total = "mean"
+
+    def __init__(self, said: list[int]) -> None:
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))
+        self.said = said
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def answer(self, encoding: Tensor) -> MultisetOutput:
+        said = torch.tensor(self.said).expand(len(encoding), -1)  # (B,T)
+        odds = torch.ones(*said.shape, END + 1).scatter(-1, said[..., None], 3.0)  # (B,T,4)
+        return MultisetOutput(odds.log(), said=said)
+
+    def looks(self, output: MultisetOutput) -> tuple[Look, ...]:
+        return glimpse_trace(int(((output.said == END).cumsum(1) == 0).sum()), (40, 50)).looks
+
+
+def scripted(*said: int) -> Sighting:
+    """What is seen on one picture."""
+    facts = ModelFacts("scripted", {}, "multiset", (), CLASSES, preprocessing=Preprocessing((40, 50)), name="reader")
+    return Predictor(Scripted(list(said)), facts).look(Image.new("RGB", (50, 40)))
+
+
+def test_labels_come_as_they_were_said_and_the_answer_in_the_order_of_classes() -> None:
+    seen, half = scripted(2, 0, 2, END), pytest.approx(0.5)
+    assert seen.answer == "{cat, owl, owl}"
+    assert seen.labels == (("owl", half), ("cat", half), ("owl", half))
+    assert seen.confidence == pytest.approx(0.5**4)  # three labels and the stop
+    assert (seen.question, seen.alternatives) == (None, ())
+    assert seen.trace.answer.tolist() == [[2, 0, 2, END]]
+
+
+def test_it_looked_at_the_last_glimpse_before_each_label() -> None:
+    """On cells of 10 pixels, five in a row: 0 and 7 before the owl, 13 twice before the cat."""
+    seen = scripted(2, 0, END, END)
+    assert seen.glimpses() == [[(5, 5), (25, 15)], [(35, 25), (35, 25)]]
+    assert seen.looked_at == [(25, 15), (35, 25)]
+    assert seen.to_json()["glimpses"] == [[[5, 5], [25, 15]], [[35, 25], [35, 25]]]
+
+
+PHASE = ("steps=4", "validate_every=2", "schedule.warmup=0")
+TINY = [f"phases.{number}.{setting}" for number in (0, 1) for setting in PHASE]
+TINY += ["data.glyphs=pack", "batch_size=8", "log_every=2", "checkpoint_every=1"]
+
+
+def train(out: Path, recipe: str, **config: object) -> Path:
+    overrides = [*TINY, f"model.config={json.dumps(config)}"]
+    return saccade.train(recipe, out=out, overrides=overrides, device="cpu", quiet=True).out
+
+
+@pytest.mark.parametrize("recipe", ["hsal-ce-mnist-set", "hsal-oracle-mnist-multiset", "counts-mnist-multiset"])
+def test_controls_train_and_are_scored(recipe: str, tmp_path: Path) -> None:
+    out = train(tmp_path / "run", recipe, backbone="small", through="stage2", hidden=8)
+    found = saccade.evaluate(out, device="cpu", limit=6)
+    assert (found["n"], found["protocol"]) == (6, "unlimited")
+    assert {"macro_f1", "exact_match", "macro_f1_by_presence"} <= set(found["metrics"])
+    assert {"uniform", "grid_oracle"} <= set(found["baselines"])
+
+
+def test_look_prints_a_multiset_and_writes_a_strip(tmp_path: Path) -> None:
+    run, runner = train(tmp_path / "run", "hsal-mnist-multiset", **SMALL), CliRunner()
+    Image.new("RGB", (80, 60), "grey").save(tmp_path / "a.png")
+    command = ["look", str(tmp_path / "a.png"), "--model", str(run), "--device", "cpu"]
+    told = runner.invoke(app, [*command, "--json"])
+    found = json.loads(told.output)
+    assert found["answer"] == "{" + ", ".join(sorted(word for word, _ in found["labels"])) + "}"
+    assert found["question"] is None
+    table = runner.invoke(app, [*command, "--out", str(tmp_path / "out"), "--filmstrip"])
+    assert table.exit_code == 0, table.output
+    assert "asked" not in table.output
+    assert Image.open(tmp_path / "out" / "a.png").width > 900

@@ -1,22 +1,25 @@
-"""A story is asked and watched: what gets into the memory, what is said of the rest, and the table of all looks."""
+"""A story is asked, watched and exported: what gets into the memory, the table of all looks, and ONNX."""
 
 from __future__ import annotations
 
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from story_folders import TOLD, save_story_model
 from typer.testing import CliRunner, Result
 
 import saccade
+from saccade.adapters.onnx import example_inputs
 from saccade.commands.door import app
+from saccade.commands.export import export
 from saccade.errors import DataError
 from saccade.families.story.reading import StoryItem
 from saccade.predict import Predictor
+from story_stubs import TOLD, WORDS, save_story_model
 
 ASK = "Where is Mary?"
 END = "(end of passes)"
@@ -168,3 +171,52 @@ def test_what_is_saved_becomes_a_page_whose_sentences_are_text(memn2n: Predictor
     assert f'title="{weight:.6g}">{weight:.2f}</td>' in page
     assert "style=" not in page  # the page's policy forbids it
     assert re.search(r"\.heat-50\{background:#[0-9a-f]{6};color:#[0-9a-f]{6}\}", page)
+
+
+def exported(folder: Path, architecture: str, **config: Any) -> tuple[dict[str, Any], Any]:
+    """The sidecar, and outputs by name as a function of story and question."""
+    onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
+    pytest.importorskip("onnxscript", reason="needs the extra 'export'")
+    sidecar = export(save_story_model(folder / "model", architecture, **config), folder / "out")
+    session = onnxruntime.InferenceSession(folder / "out" / "model.onnx", providers=["CPUExecutionProvider"])
+
+    def run(**inputs: torch.Tensor) -> dict[str, torch.Tensor]:
+        found = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
+        return {output.name: torch.from_numpy(array) for output, array in zip(session.get_outputs(), found)}
+
+    return sidecar, run
+
+
+def assert_same_as_torch(folder: Path, run: Any) -> None:
+    """For made-up inputs of sizes that the check did not try, and for a story that was read."""
+    model = saccade.load(folder / "model", "cpu")
+    (story,) = model.reads.prepare([model.reads.read(TOLD)], model.facts).inputs
+    own = {"story": story, "query": model.responder.as_tensor([model.question("Where is Mary?")])}
+    for inputs in (example_inputs(model, 5, 9), own):
+        found, expected = run(**inputs), model.model(*inputs.values())
+        assert torch.equal(found["answer"], expected.trace.answer)
+        torch.testing.assert_close(found["logits"], expected.logits, atol=1e-4, rtol=0)
+        for look in expected.trace.looks:
+            torch.testing.assert_close(found[f"{look.name}.weights"], look.weights, atol=1e-5, rtol=0)
+
+
+@pytest.mark.usefixtures("one_onnx_registry")
+def test_a_memory_network_runs_elsewhere(tmp_path: Path) -> None:
+    sidecar, run = exported(tmp_path, "memn2n", hops=2)
+    assert sidecar["inputs"]["story"] == {"type": "int64", "shape": ["batch", 6, "words"]}
+    assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", "hop1.weights", "hop2.weights"]
+    assert sidecar["answers"] == list(WORDS)
+    assert_same_as_torch(tmp_path, run)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_onnx_registry")
+@pytest.mark.parametrize(
+    ("facts", "episode", "memory"),
+    [("words", "gru", 2), pytest.param("sentences", "sum", 3, marks=pytest.mark.long)],  # as the paper, as dmn-babi
+)
+def test_a_dynamic_memory_network_runs_elsewhere(tmp_path: Path, facts: str, episode: str, memory: int) -> None:
+    config = {"size": 8, "embedding": 8, "passes": 2, "gate": "softmax", "stops": True, "answer_words": 2}
+    sidecar, run = exported(tmp_path, "dmn", **config, facts=facts, episode=episode, memory=memory)
+    assert list(sidecar["outputs"])[3:] == ["pass1.weights", "pass1.active", "pass2.weights", "pass2.active"]
+    assert_same_as_torch(tmp_path, run)

@@ -19,7 +19,7 @@ from saccade.errors import ConfigError
 from saccade.families.story import task as story_task
 from saccade.families.story.reading import StoryItem, memory_of
 from saccade.families.story.stories import StoryExample
-from saccade.families.story.task import AnswerLoss, GatedLoss, LinearStart, StoryTask, gate_loss
+from saccade.families.story.task import GatedLoss, LinearStart, StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times, sizes_of
 from saccade.models.dmn import DMNConfig, DMNModel
 from saccade.models.folder import load_model
@@ -98,11 +98,6 @@ def test_noisy_times_depend_on_seed_row_and_length_alone() -> None:
         assert all(1 <= time <= n + math.ceil(0.4 * n) for time in row[:n])
 
 
-def test_without_noise_times_count_back() -> None:
-    times = noisy_times(torch.tensor([3]), 4, 0.0, seed=0, rows=torch.tensor([0]))
-    assert times[0, :3].tolist() == [3, 2, 1]
-
-
 def test_needed_sentences_stay_and_a_share_of_the_others_goes() -> None:
     """Slots 1 and 3 of five are needed; each of the other three stays with probability 0.7. A sixth slot is empty."""
     count = 20_000
@@ -168,11 +163,6 @@ def test_the_loss_of_gates_by_hand() -> None:
     assert gate_loss(scores, supporting, count).item() == pytest.approx(expected, rel=1e-6)
 
 
-def test_more_facts_than_passes_teach_as_many_as_there_are() -> None:
-    scores = torch.zeros(1, 1, 4)
-    assert gate_loss(scores, torch.tensor([[2, 0, 1]]), torch.tensor([3])).item() == pytest.approx(math.log(4))
-
-
 def test_a_fact_that_the_memory_dropped_teaches_nothing() -> None:
     """Neither its pass nor NaN: with no other fact there is only the end to choose, in the first pass."""
     scores = torch.tensor([[[0.0, math.log(3.0)], [5.0, 0.0]]], requires_grad=True)
@@ -182,15 +172,6 @@ def test_a_fact_that_the_memory_dropped_teaches_nothing() -> None:
     assert scores.grad is not None
     assert scores.grad.isfinite().all()
     assert scores.grad[0, 1].abs().sum() == 0
-
-
-def test_the_gates_are_part_of_the_loss() -> None:
-    task = new_task("dmn", config={"gate": "softmax", "stops": True}, noise=0.0)
-    batch = batches(task, 0, 1)[0]
-    raw = task.model.forward_raw(**task.inputs(batch))
-    plain, gated = (task.loss(raw, batch, each) for each in (AnswerLoss(), GatedLoss(gates=0.5)))
-    assert gated["loss"].item() == pytest.approx(plain["loss"].item() + 0.5 * gated["gates"].item())
-    assert gated["gates"] > 0
 
 
 SGD = {"optimizer": {"name": "sgd", "lr": 0.16}, "clip_each": 1.25}
@@ -250,11 +231,6 @@ def test_gates_are_not_taught_without_supporting_facts(tmp_path: Path) -> None:
         task.checked_loss(GatedLoss(), "default")
 
 
-def test_sizes_come_from_the_data() -> None:
-    with pytest.raises(ConfigError, match=r"model\.config\.memory: found 7, but the data has 10; leave it out"):
-        new_task(config={"memory": 7})
-
-
 UNUSUAL = [
     StoryExample((), "Where is Mary?", "garden", (), "qa1"),
     StoryExample(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
@@ -302,11 +278,6 @@ def test_a_story_takes_the_same_slots_in_a_batch_and_alone(memory: int) -> None:
     assert held["count"].tolist() == [len(alone.ids)]
     needed = [slot for slot, place in enumerate(alone.places) if place in (0, 4)]
     assert [slot for slot in held["supporting"][0].tolist() if slot >= 0] == needed
-
-
-def test_an_answer_of_two_words_needs_both() -> None:
-    batch = tensors(StoryExample(("Mary in living room.",), "Where is Mary?", "living room"), by_word=True)
-    assert batch.take(torch.tensor([0]))["answer"].tolist() == [[NAMES.index("living"), NAMES.index("room")]]
 
 
 def test_facts_that_the_memory_holds_are_taught_in_their_order() -> None:

@@ -122,6 +122,10 @@ class GlyphLayout:
         """Take object ``obj`` (B,) out of each scene."""
         return replace(self, present=with_object(self.present, obj, torch.zeros_like(obj, dtype=torch.bool)))
 
+    def alone(self, obj: Tensor) -> Self:
+        """Take all but object ``obj`` (B,) out of each scene."""
+        return replace(self, present=torch.zeros_like(self.present).scatter(1, obj[:, None], True))
+
     def move(self, obj: Tensor, x: Tensor, y: Tensor) -> Self:
         """Put the upper left corner of object ``obj`` (B,) of each scene at ``x``, ``y`` (B,)."""
         return replace(self, x=with_object(self.x, obj, x), y=with_object(self.y, obj, y), may_overlap=True)

@@ -40,8 +40,8 @@ from torch import Tensor
 
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.drawing import render
-from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.data.scenes.layout import SceneLayout
+from saccade.data.scenes.hashing import hash_u32
+from saccade.data.scenes.layout import SceneLayout, drawn_from
 from saccade.families.caption.data import CaptionBatch
 from saccade.families.caption.vocabulary import UNKNOWN, Vocabulary
 from saccade.geometry import Size
@@ -184,9 +184,8 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
         given[rows, place] = changed
         logits = model.teacher_force(features, batch.words, attention={WORD: given}).logits
         answers[name] = logits.argmax(-1)[rows, place]  # (B,)
-    alone = torch.zeros_like(layout.present).scatter(1, slot[:, None], True)
-    for name, present in ((REMOVED, layout.present & ~alone), (ALONE, alone)):
-        images = as_float(render(replace(layout, present=present)))
+    for name, scenes in ((REMOVED, layout.remove(slot)), (ALONE, layout.alone(slot))):
+        images = as_float(render(scenes))
         logits = model.teacher_force(encoded(model.encode, images), batch.words).logits
         answers[name] = logits.argmax(-1)[rows, place]
     possible = {name: torch.where(cells.are_enough, ids, -1) for name, ids in answers.items()}
@@ -196,8 +195,5 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
 
 def _drawn_words(batch: CaptionBatch) -> Tensor:
     """The place (B,) of one content word of each sentence."""
-    layout, has = cast(SceneLayout, batch.layout), batch.has_mask  # (B,T)
-    bits = hash_u32(layout.seed, layout.index, torch.zeros_like(layout.index), _DRAW)
-    nth = torch.stack([uniform_below(bits[row : row + 1], int(many))[0] for row, many in enumerate(has.sum(1))])  # (B,)
-    order = has.cumsum(1) - 1  # (B,T)
-    return ((order == nth[:, None].to(order)) & has).int().argmax(1)
+    layout = cast(SceneLayout, batch.layout)
+    return drawn_from(batch.has_mask, hash_u32(layout.seed, layout.index, torch.zeros_like(layout.index), _DRAW))

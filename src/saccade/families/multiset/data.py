@@ -40,7 +40,7 @@ from saccade.data.scenes.stream import SplitStream
 from saccade.data.tables.readers import check_reference
 from saccade.data.tables.table import Table
 from saccade.families.multiset.readers import MULTISET_READERS
-from saccade.families.multiset.scenes import MultisetSpec, MultisetStream
+from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
 from saccade.geometry import Size, apply_to_boxes, invert, touched
 from saccade.losses.multiset import label_counts
 
@@ -52,8 +52,7 @@ SCENES: dict[str, dict[str, bool]] = {
 }
 
 _STREAMS = {"mnist-multiset": 0, "mnist-set": 1, "mnist-single": 2}
-"""A number for each set, part of the seed of its scenes. A set keeps its number for good: with another one it would be
-other scenes. A new set takes a number that is not here, and not 7, which is that of scenes with captions."""
+"""A number for each set, part of the seed of its scenes: it never changes. 7 is that of scenes with captions."""
 
 ALONE = "mnist-single"
 _NO_BOX = (float("nan"),) * 4
@@ -106,8 +105,7 @@ class MultisetDataConfig:
 
     def __post_init__(self) -> None:
         if self.is_generated:
-            self.scenes("train")
-            self.scenes("test")
+            self.scenes("train")  # or an error
         else:
             check_reference(self.name, MULTISET_READERS, self.options, SCENES)
 
@@ -120,9 +118,8 @@ class MultisetDataConfig:
     def teaches_objects(self) -> str:
         """The name of the pictures that a backbone learns objects from; those of files are these very ones.
 
-        Never scenes where a digit may occur twice. What cells say is added up, so that of 3, 3, 8 nearly always 3 would
-        be said, while it is drawn in two cases of three: cells would learn to know of one another, those between the
-        digits most of all, and saliency would lie on them.
+        Never scenes where a digit may occur twice. What cells say is added up, so cells would learn of one another,
+        those between equal digits most of all, and saliency would lie between the digits.
         """
         if not self.is_generated:
             return self.name
@@ -215,9 +212,10 @@ def examples(data: Any, count: int) -> list[Example]:
     return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
 
 
-class MultisetScenes(SplitStream[GlyphLayout], MultisetStream):
+class MultisetScenes(SplitStream[GlyphLayout]):
     """Generated scenes of one split by number; labels are in reading order; arguments as of :class:`SplitStream`."""
 
+    spec: MultisetSpec
     answers, is_list = DIGITS, False
     asks_objects = False  # whether single objects are learned from these pictures
 
@@ -226,6 +224,10 @@ class MultisetScenes(SplitStream[GlyphLayout], MultisetStream):
     ) -> None:
         size = SIZES[config.protocol][checked_split(split)]
         super().__init__(config, split, config.scenes(split), _STREAMS[config.name], size, device, **how)
+
+    def _draw(self, numbers: Tensor) -> tuple[GlyphLayout, Tensor]:
+        layout = sample_multisets(self.spec, self.glyphs, self.seed, numbers)
+        return layout, paint(layout)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
         """The scenes ``indices`` (B,); with ``vary``, varied by it if ``config.augment`` says how."""

@@ -14,6 +14,7 @@ generator would put a lone digit on a grid as coarse as itself; digits are resiz
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -21,15 +22,8 @@ from torch import Tensor
 from saccade.data.scenes.backgrounds import PATCHES, strewn
 from saccade.data.scenes.drawing import FRACTION_BITS, inked_pixels
 from saccade.data.scenes.glyphs import CLASSES, GlyphSet
-from saccade.data.scenes.hashing import (
-    distinct_below,
-    hash_more,
-    hash_state,
-    uniform_below,
-    uniform_pair_below,
-)
+from saccade.data.scenes.hashing import distinct_below, hash_more, hash_state, uniform_below, uniform_pair_below
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.data.scenes.stream import GlyphStream
 from saccade.errors import ConfigError
 
 _COUNT, _EMPTY, _ORDER, _GLYPH, _SIDE, _CELL, _OFFSET, _ALONE = range(8)  # streams of draws within a scene
@@ -112,19 +106,10 @@ def sample_multisets(spec: MultisetSpec, glyphs: GlyphSet, seed: int, indices: T
     return replace(layout, **{name: values.gather(1, kept) for name, values in by_slot.items()})
 
 
-def paint(layout: GlyphLayout, spec: MultisetSpec) -> Tensor:
+def paint(layout: GlyphLayout) -> Tensor:
     """The pictures of a layout, grey in three channels: (B, 3, H, W) uint8, one plane in memory."""
+    spec = cast(MultisetSpec, layout.spec)
     canvas = strewn(layout.glyphs, layout.seed, layout.index, spec.size, spec.clutter)
     pixels = inked_pixels(layout)
     canvas.view(-1)[pixels.position] = pixels.ink.byte()
     return canvas[:, None].expand(-1, 3, -1, -1)
-
-
-class MultisetStream(GlyphStream[GlyphLayout]):
-    """Scenes of a set or multiset."""
-
-    spec: MultisetSpec
-
-    def _draw(self, numbers: Tensor) -> tuple[GlyphLayout, Tensor]:
-        layout = sample_multisets(self.spec, self.glyphs, self.seed, numbers)
-        return layout, paint(layout, self.spec)

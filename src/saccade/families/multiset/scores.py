@@ -30,7 +30,6 @@ Axes: B scenes, T steps, k glimpses of a step, h and w cells.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -42,7 +41,7 @@ from saccade.data.scenes.layout import GlyphLayout
 from saccade.errors import ConfigError
 from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
 from saccade.families.multiset.readers import commonest_multiset
-from saccade.families.multiset.scenes import MultisetSpec, paint
+from saccade.families.multiset.scenes import paint
 from saccade.geometry import Size, scale_shift
 from saccade.losses.multiset import label_steps, names_each, names_one
 from saccade.metrics import sets
@@ -171,11 +170,8 @@ def add_glimpses(kept: Kept, output: MultisetOutput, trace: AttentionTrace, batc
     if output.location is None:
         return
     saliency, said = output.acts["saliency"].weights, answers_of(trace)
-    active, steps, salient = (
-        sets.before_stop(said, stop),
-        said.shape[1],
-        most_salient(saliency),
-    )  # active: a label is said
+    active = sets.before_stop(said, stop)  # (B,T): a label is said
+    steps, salient = said.shape[1], most_salient(saliency)
     low, high = output.energy.flatten(1).aminmax(dim=1)  # (B,): of the energy (B,h,w), which saliency was scaled from
     raw = low[:, None, None, None] + saliency * (high - low)[:, None, None, None]  # (B,T,h,w)
     maps = {"attn_saliency": saliency, "attn_saliency_raw": raw}
@@ -264,10 +260,10 @@ def glimpse_edits(
             words[some] = model.read(encoding[some], attention=given).said
         found["all"][name] = lost(words)
         found["label at its step"][name] = when_enough(words[number, step] != label)
-    alone = torch.zeros_like(layout.present[rows]).scatter(1, cast(Tensor, batch.slot)[rows, obj][:, None], True)
-    for name, shown in ((REMOVED, layout.present[rows] & ~alone), (ALONE, alone)):
-        images = as_float(paint(replace(layout[rows], present=shown), cast(MultisetSpec, layout.spec)))
-        found["all"][name] = lost(model.read(model.encode(at_size(images, size))).said)
+    layout, slot = layout[rows], cast(Tensor, batch.slot)[rows, obj]
+    for name, scenes in ((REMOVED, layout.remove(slot)), (ALONE, layout.alone(slot))):
+        images = at_size(as_float(paint(scenes)), size)
+        found["all"][name] = lost(model.read(model.encode(images)).said)
     scores.add_changes(batch.picture[rows].cpu(), found)
     return scores
 

@@ -60,16 +60,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.families.story import tensors
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.tensors import (
-    SentenceWeights,
-    batch_of,
-    respond,
-    rival_maps,
-    said,
-    sentence_weights,
-    supporting_slots,
-)
 from saccade.families.story.world import derive
 from saccade.families.story.world.state import LINKS, TIMES
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, cells_among, edited_weights, one_by_one
@@ -172,7 +164,7 @@ class Asking(NamedTuple):
 
     answers: Tensor
     """Ids of the words (N,A)."""
-    maps: dict[str, SentenceWeights]
+    maps: dict[str, tensors.SentenceWeights]
     """The model's own under "", and those of its rivals; none of a model that does not look."""
 
 
@@ -183,17 +175,14 @@ class CausalTests:
         model: what is tested.
         asked: the sample.
         words: the vocabulary of the model.
-        seed: of what is drawn: sentences, wordings, names.
     """
 
-    def __init__(
-        self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], *, seed: int = 0
-    ) -> None:
+    def __init__(self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> None:
         self.model, self.asked, self.words = model, asked, words
         self.numbers = {word: number for number, word in enumerate(words)}
         self.memory = int(model.config.memory)
         self.answer_words = int(getattr(model.config, "answer_words", 1))
-        self.draw = random.Random(seed)
+        self.draw = random.Random(0)
         self.known = [rules_know(each) for each in asked]
         self.before = self._ask(asked)
         undefined = torch.full((len(asked),), torch.nan, dtype=torch.double)  # (N,)
@@ -210,10 +199,10 @@ class CausalTests:
         """What the model says and sees."""
         if not asked:
             return Asking(torch.zeros(0, self.answer_words, dtype=torch.long), {})
-        batch = batch_of(self.model, asked, self.words)
-        raw = respond(self.model, batch)
-        seen = sentence_weights(self.model, raw, batch["story"])
-        return Asking(said(raw).cpu(), {} if seen is None else {"": seen, **rival_maps(batch)})
+        batch = tensors.batch_of(self.model, asked, self.words)
+        raw = tensors.respond(self.model, batch)
+        seen = tensors.sentence_weights(self.model, raw, batch["story"])
+        return Asking(tensors.said(raw).cpu(), {} if seen is None else {"": seen, **tensors.rival_maps(batch)})
 
     def _ask_again(self, edits: Mapping[int, Edit]) -> tuple[Tensor, Asking]:
         """The numbers (B,) of the questions that were changed, and what is said and seen of them now."""
@@ -347,10 +336,10 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
         stories: (N,) id of each question's story.
     """
     scores = EditScores()
-    batch = batch_of(model, asked, words)
-    raw = respond(model, batch)
+    batch = tensors.batch_of(model, asked, words)
+    raw = tensors.respond(model, batch)
     present = (batch["story"] != 0).any(-1)  # (N,S)
-    facts = supporting_slots(batch["supporting"], present)  # (N,S)
+    facts = tensors.supporting_slots(batch["supporting"], present)  # (N,S)
     count = facts.sum(1)  # (N,)
     counts = (count > 0) & (2 * count <= present.sum(1))  # (N,)
     looks = [look for look in model.looks(raw) if look.name in model.look_names and look.weights is not None]
@@ -364,18 +353,18 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
         on, there, draw = (F.pad(each, (0, beyond)) for each in (facts, present, chance))  # (N,S')
         permuted = {"permuted": _permuted(own[look.name], present, chance)}
         edited[look.name] = edited_weights(look, cells_among(on, there, own[look.name], draw)) | permuted
-    before = said(raw)  # (N,A)
+    before = tensors.said(raw)  # (N,A)
 
     def changed(attention: Given | None, batch: Mapping[str, Tensor] = batch) -> Tensor:
         """Whether answers changed: (N,), NaN where a question does not count; on the CPU."""
-        after = said(respond(model, batch, attention))
+        after = tensors.said(tensors.respond(model, batch, attention))
         return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()
 
     edits = next(iter(edited.values()))
     found = {"all": {edit: changed({name: edited[name][edit] for name in own}) for edit in edits}}
     for name, keeps in ((REMOVED, False), (ALONE, True)):
         reduced = [_reduced(each, keeps=keeps) for each in asked]
-        found["all"][name] = changed(None, batch_of(model, reduced, words))
+        found["all"][name] = changed(None, tensors.batch_of(model, reduced, words))
     for way, name, kept in one_by_one(own):
         found[way] = {edit: changed({**kept, name: edited[name][edit]}) for edit in ONE_LOOK}
     scores.add_changes(stories, found)

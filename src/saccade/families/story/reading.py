@@ -1,13 +1,8 @@
 """From a story and a question in words to the ids that models read, and from their logits to an answer.
 
-A memory holds the last so many sentences that have a word which the model knows. The notes list every part that was
-dropped:
-
-- questions in a text file are left out;
-- words that are not in the vocabulary are left out of their sentence;
-- a sentence without any known word is left out. As an empty slot in the middle it would be taken for the end of the
-  story, and every later sentence would get a wrong time;
-- of a story that is longer than the memory the first sentences are left out.
+A memory holds the last sentences with a known word. Notes list what was dropped: questions in a text file, unknown
+words, sentences without a known word, and the first sentences of a story that is longer than the memory. A sentence
+without a known word must not become an empty slot: models would take it for the end of the story.
 """
 
 from __future__ import annotations
@@ -23,17 +18,8 @@ from torch import Tensor
 
 from saccade.answer import Answer
 from saccade.errors import DataError
-from saccade.families.answering import (
-    InputReader,
-    Prepared,
-    Question,
-    ReadItem,
-    Responder,
-    Response,
-    calibrated,
-    ranked,
-    with_raw,
-)
+from saccade.families import answering
+from saccade.families.answering import InputReader, Prepared, ReadItem, Response, ranked
 from saccade.families.story.stories import facts_and_questions, kept_places, words_of
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
@@ -102,15 +88,15 @@ class Stories(InputReader):
                     f"{name}: no text file; a story is a text file, or in Python a list of sentences (a model is "
                     "evaluated on a table, with data jsonl:PATH)"
                 )
-            told, questions = facts_and_questions(Path(name).read_text("utf-8-sig"))
+            facts, questions = facts_and_questions(Path(name).read_text("utf-8-sig"))
         else:
             texts = list(source) if isinstance(source, Iterable) else [source]
             if not all(isinstance(text, str) for text in texts):
                 raise DataError(f"a story is a path or a list of sentences, found {source!r:.60}")
             stripped = [text.strip() for text in texts]
             questions = [text for text in stripped if text.endswith("?")]
-            told = [text for text in stripped if not text.endswith("?")]
-        sentences = tuple(sentence for sentence in told if words_of(sentence))
+            facts = [text for text in stripped if not text.endswith("?")]
+        sentences = tuple(sentence for sentence in facts if words_of(sentence))
         if not sentences:
             raise DataError(f"{name}: no sentences; give at least one, such as: Mary took the apple.")
         return StoryItem(sentences, name, questions=tuple(questions))
@@ -139,14 +125,14 @@ class Stories(InputReader):
         memories = [memory_of(item, numbers, size) for item in items]
         longest = max([1, *(len(words) for memory in memories for words in memory.ids)])
         table = torch.zeros(len(items), size, longest, dtype=torch.long)  # (B,S,J)
-        read = []
+        prepared = []
         for row, (item, memory) in enumerate(zip(items, memories)):
             for slot, words in enumerate(memory.ids):
                 table[row, slot, : len(words)] = torch.tensor(words)
             slots = tuple(item.sentences[place] for place in memory.places)
             needed = tuple(slot for slot, place in enumerate(memory.places) if place in item.supporting)
-            read.append(ReadItem(item, slots=slots, supporting=needed, notes=memory.notes))
-        return Prepared((table,), tuple(read))
+            prepared.append(ReadItem(item, slots=slots, supporting=needed, notes=memory.notes))
+        return Prepared((table,), tuple(prepared))
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
         """Stories of random words (B,S,J): each has sentences of one to J words, and empty slots after the last."""
@@ -195,9 +181,9 @@ def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
     notes += unknown_note("story", [word for sentence in words for word in sentence if word not in numbers])
     if empty := [str(place + 1) for place, known in enumerate(ids) if not known]:
         notes.append(f"story: left out sentence {_listed(empty)}, of which the model knows no word")
-    if (told := len(ids) - len(empty)) > size:
+    if (total := len(ids) - len(empty)) > size:
         last = places[0]  # the number, from 1, of the last sentence before it
-        notes.append(f"story: {told} sentences, and the memory holds {size}: sentences 1 to {last} were dropped")
+        notes.append(f"story: {total} sentences, and the memory holds {size}: sentences 1 to {last} were dropped")
     return Memory(places, tuple(ids[place] for place in places), tuple(notes))
 
 
@@ -221,10 +207,10 @@ class StoryQuestion:
     unknown: tuple[str, ...] = ()
 
 
-class StoryResponder(Responder):
+class StoryResponder(answering.Responder):
     """Answers any question that has a word which the model knows."""
 
-    def query(self, ask: Question | None) -> StoryQuestion:
+    def query(self, ask: answering.Question | None) -> StoryQuestion:
         """The question as word ids."""
         if not isinstance(ask, str) or not ask.strip():
             found = "none was given" if ask is None else f"found {ask!r}"
@@ -270,12 +256,10 @@ class StoryResponder(Responder):
 
 def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The answer to each example, from logits (B,V) or, said word by word, (B,A,V)."""
-    words = tuple(word or NOTHING for word in facts.answers)
-    shares = model.probabilities(output.logits.float()).cpu()  # (B,V) or (B,A,V)
-    if shares.dim() == 2 and facts.calibration is not None:
-        sure = model.probabilities(calibrated(output.logits, facts)).cpu()  # (B,V)
-        return [_first(with_raw(each, raw, words)) for each, raw in zip(sure, shares)]
-    return [_first(ranked(each, words)) if each.dim() == 1 else _said(each, words) for each in shares]
+    named = replace(facts, answers=tuple(word or NOTHING for word in facts.answers))
+    if output.logits.dim() == 2:
+        return [_first(answer) for answer in answering.decode_labels(model, output, named)]
+    return [_said(shares, named.answers) for shares in model.probabilities(output.logits.float()).cpu()]
 
 
 def _first(answer: Answer) -> Answer:

@@ -17,21 +17,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from saccade.families.story import tensors
 from saccade.families.story.causal import CausalTests, weight_edits
-from saccade.families.story.stories import AnswerForm, StoryExample, answer_tokens, words_of
-from saccade.families.story.tensors import (
-    SentenceWeights,
-    as_tensors,
-    batch_for,
-    is_right,
-    respond,
-    rival_maps,
-    said,
-    sentence_weights,
-    supporting_slots,
-)
+from saccade.families.story.stories import StoryExample, answer_tokens, words_of
 from saccade.metrics import slots
-from saccade.metrics.intervals import ByName, ColumnBuffer, Interval, mean_interval
+from saccade.metrics.intervals import ByName, Interval, mean_interval
 from saccade.metrics.result import CountValue, Scores, Summary, only_defined
 from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
@@ -58,8 +48,7 @@ def unknown_words(asked: Sequence[StoryExample], words: Sequence[str], *, by_wor
     known = frozenset(words)
     texts = {text for each in asked for text in (*each.sentences, each.question)}
     unknown = sorted({word for text in texts for word in words_of(text)} - known)
-    form: AnswerForm = "split" if by_word else "joined"
-    unanswerable = sum(not known.issuperset(answer_tokens(each.answer, form)) for each in asked)
+    unanswerable = sum(not known.issuperset(answer_tokens(each.answer, by_word=by_word)) for each in asked)
     some = f"{', '.join(unknown[:10])}{' …' if len(unknown) > 10 else ''}"
     missing = [f"{len(unknown)} of the words ({some})"] if unknown else []
     missing += [f"a word of {unanswerable:,} answers"] if unanswerable else []
@@ -79,11 +68,11 @@ def story_numbers(asked: Sequence[StoryExample]) -> Tensor:
     return torch.tensor([False, *is_new][: len(asked)], dtype=torch.long).cumsum(0)
 
 
-def sample_questions(asked: Sequence[StoryExample], limit: int, seed: int = 0) -> list[StoryExample]:
+def sample_questions(asked: Sequence[StoryExample], limit: int) -> list[StoryExample]:
     """At most ``limit`` questions, in their order.
 
-    Every task gets its share of them. Within a task, stories are taken in the order of a hash of seed, task and the
-    number of the story. Of the last story that is taken there may be room for some questions only; a hash says which.
+    Every task gets its share of them. Within a task, stories are taken in the order of a hash of task and number. Of
+    the last story there may be room for some questions only; a hash says which.
     """
     if limit >= len(asked):
         return list(asked)
@@ -94,20 +83,20 @@ def sample_questions(asked: Sequence[StoryExample], limit: int, seed: int = 0) -
     exact = {task: limit * len(own) / len(asked) for task, own in places.items()}
     shares = {task: int(share) for task, share in exact.items()}
     left = limit - sum(shares.values())
-    for task in sorted(places, key=lambda task: (shares[task] - exact[task], _hash(seed, task)))[:left]:
+    for task in sorted(places, key=lambda task: (shares[task] - exact[task], _hash(task)))[:left]:
         shares[task] += 1
     kept: list[int] = []
     for task, own in places.items():
         keys = {}
         for number, place in enumerate(own):
             story = numbers[place] - numbers[own[0]]  # the same whichever tasks are asked beside this one
-            keys[place] = (_hash(seed, task, story), _hash(seed, task, story, number))
+            keys[place] = (_hash(task, story), _hash(task, story, number))
         kept += sorted(own, key=keys.__getitem__)[: shares[task]]
     return [asked[place] for place in sorted(kept)]
 
 
 def _hash(*parts: object) -> bytes:
-    text = "\n".join(map(str, parts))
+    text = "\n".join(map(str, (0, *parts)))
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
 
 
@@ -121,9 +110,11 @@ RANDOM = "random_looks"
 ScoresOf = dict[str, dict[str, Tensor]]
 
 
-def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], ScoresOf, ScoresOf]:
+def look_scores(
+    seen: tensors.SentenceWeights, batch: Mapping[str, Tensor]
+) -> tuple[dict[str, Tensor], ScoresOf, ScoresOf]:
     """Scores (B,) by the ``supporting`` facts (B,F) of a batch: of all looks together, of each, and of each rival."""
-    facts = supporting_slots(batch["supporting"].cpu(), seen.present)  # (B,S) bool
+    facts = tensors.supporting_slots(batch["supporting"].cpu(), seen.present)  # (B,S) bool
     on_sentences = torch.nn.functional.pad(seen.present, (0, 1))  # (B,S+1)
     elsewhere = "end_mass" if seen.has_end else "empty_mass"
 
@@ -133,7 +124,7 @@ def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> tuple[dic
     def rated_whole(weights: Tensor) -> dict[str, Tensor]:
         return rated(weights) | {elsewhere: slots.mass_elsewhere(weights, on_sentences)}
 
-    def found_by(looks: SentenceWeights) -> dict[str, Tensor]:
+    def found_by(looks: tensors.SentenceWeights) -> dict[str, Tensor]:
         taken = [weights[:, :-1] * looks.active[name].unsqueeze(1) for name, weights in looks.looks.items()]
         return {"support_found": slots.support_found(taken, facts, seen.present)}
 
@@ -142,7 +133,7 @@ def look_scores(seen: SentenceWeights, batch: Mapping[str, Tensor]) -> tuple[dic
         active = seen.active[name]
         by_look[name] = {score: torch.where(active, value, torch.nan) for score, value in rated_whole(weights).items()}
         by_look[name] |= {"active": active} if seen.has_end else {}
-    maps = rival_maps(batch)
+    maps = tensors.rival_maps(batch)
     rivals = {name: rated(rival.total) | found_by(rival) for name, rival in maps.items()}
     rivals[RANDOM] = found_by(seen._replace(looks=dict.fromkeys(seen.looks, maps["uniform"].total)))
     return rated_whole(seen.total) | found_by(seen), by_look, rivals
@@ -153,12 +144,10 @@ BATCH = 500
 
 @dataclass
 class StoryKept(Kept):
-    """With the looks at sentences, and the causal tests of fewer questions."""
+    """With the looks at sentences; ``tested`` and ``tested_task`` are story and task of the causal tests' questions."""
 
     by_look: ByName = field(default_factory=ByName)
     """Scores of single looks; those of all looks together are ``acts``."""
-    tested: ColumnBuffer = field(default_factory=ColumnBuffer)
-    """``story`` and ``task`` of each question that was tested."""
 
 
 class StoryScoring(Scoring):
@@ -170,7 +159,6 @@ class StoryScoring(Scoring):
         words: the vocabulary of the model.
         limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
         causal: questions of the causal tests, drawn from those that are scored.
-        seed: of drawing these.
     """
 
     together, kept = BATCH, StoryKept
@@ -185,21 +173,20 @@ class StoryScoring(Scoring):
         *,
         limit: int | None = None,
         causal: int = CAUSAL,
-        seed: int = 0,
     ) -> None:
         self.asked = asked if limit is None else sample_questions(asked, limit)
-        self.model, self.words, self.causal, self.seed = model, words, causal, seed
-        self.tensors = as_tensors(model, self.asked, words)
+        self.model, self.words, self.causal = model, words, causal
+        self.tensors = tensors.as_tensors(model, self.asked, words)
         self.numbers = torch.arange(len(self.asked))
         self.stories = story_numbers(self.asked)  # (N,)
 
     def measure(self, numbers: Tensor, before: int) -> StoryKept:
         """Answers to the questions ``numbers`` (B,), and looks at their sentences."""
-        kept, batch = StoryKept(), batch_for(self.model, self.tensors, numbers)
-        raw = respond(self.model, batch)
-        kept.answers.add_values({"accuracy": is_right(said(raw), batch["answer"])})
+        kept, batch = StoryKept(), tensors.batch_for(self.model, self.tensors, numbers)
+        raw = tensors.respond(self.model, batch)
+        kept.answers.add_values({"accuracy": tensors.is_right(tensors.said(raw), batch["answer"])})
         kept.columns.append(task=batch["task"].cpu(), story=self.stories[numbers])
-        if (seen := sentence_weights(self.model, raw, batch["story"])) is not None:
+        if (seen := tensors.sentence_weights(self.model, raw, batch["story"])) is not None:
             total, by_look, rivals = look_scores(seen, batch)
             kept.columns.append(act_picture=self.stories[numbers])
             kept.acts.add_values(total)
@@ -210,17 +197,17 @@ class StoryScoring(Scoring):
 
     def further(self) -> Iterator[Job]:
         """The causal tests, and edited weights, of questions that are drawn."""
-        generator = torch.Generator().manual_seed(self.seed)
+        generator = torch.Generator().manual_seed(0)
         drawn = torch.randperm(len(self.asked), generator=generator)[: self.causal].sort().values
         yield from ((self._tested, part) for part in torch.split(drawn, BATCH) if len(part))
 
     def _tested(self, numbers: Tensor) -> StoryKept:
         kept, asked = StoryKept(), [self.asked[number] for number in numbers.tolist()]
-        tests = CausalTests(self.model, asked, self.words, seed=self.seed)
+        tests = CausalTests(self.model, asked, self.words)
         kept.causal.add_values(tests.scores)
         for name, scores in tests.rivals.items():
             kept.rivals.add_values(name, scores)
-        kept.tested.append(story=self.stories[numbers], task=self.tensors.task[numbers].cpu())
+        kept.columns.append(tested=self.stories[numbers], tested_task=self.tensors.task[numbers].cpu())
         kept.edits.join(weight_edits(self.model, asked, self.words, self.stories[numbers]))
         return kept
 
@@ -230,7 +217,7 @@ class StoryScoring(Scoring):
         story, (metrics, intervals) = kept.columns["story"], self._answers(kept)
         measured = [(kept.answers, story)]
         if kept.causal.names:
-            measured.append((kept.causal, kept.tested["story"]))
+            measured.append((kept.causal, kept.columns["tested"]))
         attention: Scores = {**only_defined(kept.causal.means())}
         if kept.by_look:
             looks = {name: only_defined(means) for name, means in kept.by_look.means().items()}
@@ -259,7 +246,7 @@ class StoryScoring(Scoring):
         if kept.causal.names and any(self.tensors.task_names):
             for score, values in kept.causal.values().items():
                 for number, name in enumerate(self.tensors.task_names):
-                    own = values[kept.tested["task"] == number]
+                    own = values[kept.columns["tested_task"] == number]
                     if len(own) and bool(own.isnan().all()):
                         lacking.setdefault(score, []).append(name)
         return {"tasks_without": lacking} if lacking else {}

@@ -1,8 +1,7 @@
 """A question about a story, and how texts become sentences and words.
 
 A vocabulary is the empty word, then all words of sentences, questions and answers by the alphabet. An answer of several
-words ("apple,milk") takes one of two forms. ``joined`` makes it one token, as in the MemN2N paper: every answer is then
-one token. ``split`` keeps its words apart, for models that say one word after another.
+words ("apple,milk") is one token, as in the MemN2N paper. For models that answer ``by_word`` its words are apart.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
 
 _AROUND_WORDS = ".?!\"'“”‘’„«»`"
-AnswerForm = Literal["joined", "split"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +50,21 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(word for word in cut if word)
 
 
-def story_words(asked: Sequence[StoryExample], form: AnswerForm = "joined") -> tuple[str, ...]:
+def story_words(asked: Sequence[StoryExample], *, by_word: bool = False) -> tuple[str, ...]:
     """The vocabulary of these questions."""
     texts = {text for one in asked for text in (*one.sentences, one.question)}
     words = {word for text in texts for word in words_of(text)}
-    words |= {token for answer in {one.answer for one in asked} for token in answer_tokens(answer, form)}
+    words |= {token for answer in {one.answer for one in asked} for token in answer_tokens(answer, by_word=by_word)}
     return ("", *sorted(words))
 
 
-def answer_tokens(answer: str, form: AnswerForm) -> tuple[str, ...]:
+def answer_tokens(answer: str, *, by_word: bool) -> tuple[str, ...]:
     """What an answer is numbered by.
 
-    >>> answer_tokens("Apple,milk", "joined"), answer_tokens("Apple,milk", "split")
+    >>> answer_tokens("Apple,milk", by_word=False), answer_tokens("Apple,milk", by_word=True)
     (('apple,milk',), ('apple', 'milk'))
-    >>> answer_tokens("living room", "joined")
-    ('living room',)
     """
-    if form == "split":
+    if by_word:
         return words_of(answer)
     parts = [" ".join(words_of(part)) for part in answer.split(",")]
     token = ",".join(part for part in parts if part)
@@ -77,11 +72,7 @@ def answer_tokens(answer: str, form: AnswerForm) -> tuple[str, ...]:
 
 
 def kept_places(ids: Sequence[Sequence[int]], memory: int) -> list[int]:
-    """Numbers of the sentences that get a slot: the last ``memory`` of those that have a known word.
-
-    Args:
-        ids: of the known words of each sentence.
-        memory: slots that there are.
+    """Numbers of the sentences that get a slot: the last ``memory`` of those that have a known word (``ids``).
 
     >>> kept_places([[3], [], [4, 5], [6]], 2)
     [2, 3]

@@ -85,7 +85,7 @@ class StoryTask(Task):
         self.source = StorySource(self.data_config)
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
         learned = [*self.source.questions("train"), *self.source.questions("val")]
-        self.answers = story_words(learned, "split" if self.by_word else "joined")
+        self.answers = story_words(learned, by_word=self.by_word)
         self.sizes = sizes_of(learned, self.data_config.memory)
         most = self.sizes.memory + int(-(-self.data_config.noise * self.sizes.memory // 1))
         known = {"words": len(self.answers), "times": min(self.data_config.memory, most), **self.sizes._asdict()}

@@ -45,11 +45,10 @@ class Sizes(NamedTuple):
 def sizes_of(asked: Sequence[StoryExample], memory: int) -> Sizes:
     """Sizes that hold all of ``asked``; of a longer story only the last ``memory`` sentences are kept."""
     texts = {text for each in asked for text in (*each.sentences, each.question)}
-    return Sizes(
-        memory=max(1, min(memory, max((len(each.sentences) for each in asked), default=1))),
-        longest=max([1, *(len(words_of(text)) for text in texts)]),
-        answer_words=max([1, *(len(answer_tokens(answer, "split")) for answer in {each.answer for each in asked})]),
+    longest, answer_words = (
+        max([1, *(len(words_of(text)) for text in some)]) for some in (texts, {each.answer for each in asked})
     )
+    return Sizes(max(1, min(memory, max((len(each.sentences) for each in asked), default=1))), longest, answer_words)
 
 
 class StoryTensors:
@@ -132,42 +131,31 @@ class StoryTensors:
     def take_some(self, indices: Tensor, share: float, *, seed: int, rows: Tensor) -> dict[str, Tensor]:
         """:meth:`take` without a share of the sentences that the answers do not need; see :func:`needed_and_some`."""
         whole = self.take(indices)
-        kept = needed_and_some(whole["supporting"], whole["count"], whole["rows"].shape[1], share, seed=seed, rows=rows)
+        support = whole["supporting"]  # (B,F)
+        kept = needed_and_some(support, whole["count"], whole["rows"].shape[1], share, seed=seed, rows=rows)  # (B,S)
         order = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # (B,S): the kept ones first, in their order
         left = torch.where(kept.gather(1, order), whole["rows"].gather(1, order), 0)  # (B,S)
         slot = kept.cumsum(1) - 1  # (B,S), where each kept one goes
-        support = whole["supporting"]
         support = torch.where(support >= 0, slot.gather(1, support.clamp(min=0)), support)  # (B,F)
-        changed = {"rows": left, "story": self.sentences[left], "supporting": support, "count": kept.sum(1)}
-        return {**whole, **changed}
+        return whole | {"rows": left, "story": self.sentences[left], "supporting": support, "count": kept.sum(1)}
 
     def bags(self, rows: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
-        """Bags of words (…,W) of the sentences with numbers ``rows`` (…); each sentence is made into one once.
-
-        Args:
-            rows: as :meth:`take` gives them.
-            of: word ids (U,J) → bags (U,W).
-        """
+        """Bags of words (…,W) of the sentences ``rows`` (…); ``of`` makes them from ids (U,J), once."""
         if self._bags is None:
             self._bags = of(self.sentences)  # (U,W)
         return self._bags[rows]
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
-    said = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, "split" if by_word else "joined")]
+    said = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, by_word=by_word)]
     return said[:most] + [0] * (most - len(said)) if by_word else said or [NOT_KNOWN]
 
 
 def needed_and_some(supporting: Tensor, count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
-    """Which slots (B,S) are kept: all supporting facts, and of the other sentences all but a ``share``.
+    """Which slots (B,S) are kept: all ``supporting`` facts (B,F), and each other sentence but for a ``share``.
 
-    Args:
-        supporting: slots of supporting facts (B,F), below 0 after the last; a story without any is kept whole.
-        count: sentences of each story (B,).
-        slots: S.
-        share: of the other sentences, each of which is left out with this probability.
-        seed: of the run.
-        rows: (B,) numbers that tell the examples of a run apart: what is kept is a function of (seed, row).
+    A story of ``count`` (B,) sentences without a supporting fact is kept whole. What is kept is a function of the
+    ``seed`` and of the number of the example in the run (``rows``, (B,)).
     """
     slot = torch.arange(slots, device=count.device)  # (S,)
     is_needed = (supporting.unsqueeze(-1) == slot).any(1)  # (B,S)
@@ -179,14 +167,8 @@ def needed_and_some(supporting: Tensor, count: Tensor, slots: int, share: float,
 def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
     """Times (B,S) with blanks between sentences: random noise (Sukhbaatar et al. 2015, Section 4.2).
 
-    Among n + b times, b drawn from 0 … ⌈share · n⌉, the n sentences of a story take n at random, in their order.
-
-    Args:
-        count: n, sentences of each story (B,).
-        slots: S.
-        share: largest share of blanks.
-        seed: of the run.
-        rows: (B,) numbers that tell the examples of a run apart: times are a function of (seed, row, count).
+    Among n + b times, b drawn from 0 … ⌈share · n⌉, the n sentences of a story (``count``, (B,)) take n at random, in
+    their order. Times are a function of the ``seed``, the number of the example in the run (``rows``, (B,)) and n.
     """
     device = count.device
     n = count.unsqueeze(1)  # (B,1)
@@ -231,8 +213,8 @@ def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> Sent
             continue
         weights = look.weights.cpu().double()  # (B,S) or, with an end-of-passes fact, (B,S+1)
         has_end |= weights.shape[1] > size
-        held = weights[:, :size] * present
-        looks[look.name] = torch.cat([held, (weights.sum(1) - held.sum(1)).clamp(min=0).unsqueeze(1)], 1)
+        on_slots = weights[:, :size] * present
+        looks[look.name] = torch.cat([on_slots, (weights.sum(1) - on_slots.sum(1)).clamp(min=0).unsqueeze(1)], 1)
         took_place = torch.ones(len(weights), dtype=torch.bool) if look.active is None else look.active.bool().cpu()
         chose_end = weights.shape[1] > size and look.norm == "softmax"  # a pass that chooses the end looks no more
         active[look.name] = took_place & (looks[look.name].argmax(1) < size) if chose_end else took_place
