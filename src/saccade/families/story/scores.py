@@ -233,12 +233,12 @@ class StoryScoring(Scoring):
             "baselines": {name: {BEST: each["support_hit"]} for name, each in rivals.items() if "support_hit" in each},
             "intervals": intervals,
             "counts": {**counts, **{name: held.n for name, held in intervals.items()}},
-            "units": {"failed_tasks": "task"} if "failed_tasks" in metrics else {},
         }
 
     def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
-        """The note, if there is one."""
-        return {"note": self.note} if self.note else {}
+        """The note, if there is one; and what a score counts that is no fraction."""
+        units = {"units": {"failed_tasks": "task"}} if "failed_tasks" in found["metrics"] else {}
+        return units | ({"note": self.note} if self.note else {})
 
     def _without(self, kept: StoryKept) -> dict[str, CountValue]:
         """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
