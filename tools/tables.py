@@ -58,12 +58,16 @@ def _line(row: Mapping[str, Any]) -> list[str]:
 
 def _measured(name: str, metric: str) -> Measured:
     """The mean over the seeds of a cell; ``CELL|BASELINE`` is a baseline of it."""
-    cell, _, baseline = name.partition("|")
-    metric = f"baseline/{baseline}/{metric}" if baseline else metric
-    found = measure((run for run in recorded_runs().values() if run.run.rpartition("-seed")[0] == cell), metric)
+    found = _recorded(name, metric)
     if found is None:
         raise SystemExit(f"results/ has no {metric} of {name}, which the table of the README shows")
     return found
+
+
+def _recorded(name: str, metric: str) -> Measured | None:
+    cell, _, baseline = name.partition("|")
+    metric = f"baseline/{baseline}/{metric}" if baseline else metric
+    return measure((run for run in recorded_runs().values() if run.run.rpartition("-seed")[0] == cell), metric)
 
 
 def _published(table: str, system: str, data: str, metric: str) -> float:
@@ -104,6 +108,25 @@ def _chosen(cells: Sequence[Cell], wanted: str) -> Cell | None:
     return next((cell for cell in cells if cell.published is not None and cell.protocol in wanted), None)
 
 
+def listing(lines: Mapping[str, str], columns: Sequence[tuple[str, str]]) -> str:
+    """Cells of results/ by scores, %, and n of the first; a score ``BASELINE|METRIC`` is of that baseline."""
+    shown = []
+    for cell, label in lines.items():
+        scores = [_recorded("|".join([cell, *wanted.split("|")[:-1]]), wanted.split("|")[-1]) for _, wanted in columns]
+        numbers = ["–" if score is None else _percent(score.mean) for score in scores]
+        shown.append([label, *numbers, f"{_measured(cell, columns[0][1]).n:,}"])
+    return Table(["", *(heading for heading, _ in columns), "n"], shown).markdown()
+
+
+def parts() -> str:
+    """How often the map of the bird model points at each part, beside pointing where that part usually is."""
+    cell, score = "soft-parts-cub-pictures", "pointing_at_by_query"
+    names = ("throat", "crown", "bill", "forehead", "nape", "back", "breast", "belly", "wing")
+    found = [[_measured(where, f"{score}/{name}") for where in (cell, f"{cell}|part_prior_exact")] for name in names]
+    shown = [[name, *(_percent(one.mean) for one in both), str(both[0].n)] for name, both in zip(names, found)]
+    return Table(["part", "its map", "where the part usually is", "n"], shown).markdown()
+
+
 def leaderboard() -> str:
     """The maps of the MREF board that compete and lead in one of the scores about the model, and the models' own."""
     known = [row for row in rows(results_folder() / "causal.csv") if (row["set"], row["what"]) == ("mref", "value")]
@@ -131,7 +154,9 @@ def foreign() -> str:
 TABLES: dict[str, Callable[[], str]] = {
     "systems": systems,
     **{name: partial(pivot, **settings) for name, settings in TEXTS["pivots"].items()},
+    **{name: partial(listing, **settings) for name, settings in TEXTS["listings"].items()},
     "projections": lambda: strength_table().markdown(),
+    "parts": parts,
     "leaderboard": leaderboard,
     "foreign": foreign,
 }
