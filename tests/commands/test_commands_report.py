@@ -53,7 +53,7 @@ def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkey
     def gone(*_: object, **__: object) -> None:
         raise DataError("no such table; check the path")
 
-    monkeypatch.setattr(QuestionTask, "open_split", gone)
+    monkeypatch.setattr(QuestionTask, "show_split", gone)
     section = run_looks(run, 2, "cpu")
     assert section is not None
     assert section.text.endswith("cannot be shown: no such table; check the path")

@@ -199,7 +199,7 @@ def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
 
 def test_a_picture_has_as_many_dots_as_its_label_says(data: ModuleType) -> None:
     ndimage = pytest.importorskip("scipy.ndimage")
-    batch = data.DotsTask.open_split({"name": "dots"}, "val").examples(60)
+    batch = data.DotsTask.show_split({"name": "dots"}, "val", 60)[0]
     found = [str(ndimage.label(sum(each.masks).numpy())[1]) if each.masks else "0" for each in batch]
     assert found == [each.truth for each in batch]
     assert set(found) == set("012345")

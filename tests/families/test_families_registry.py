@@ -97,6 +97,6 @@ def test_every_target_of_every_family_is_there() -> None:
     for family in families.families().values():
         assert all(part() is not None for part in (family.reads, family.task, family.decode, family.responder))
         assert family.task().name == family.name
-        assert callable(family.task().open_split)
+        assert callable(family.task().show_split)
         assert family.recipes()
         assert all(spec.load().Config for spec in family.models.values())

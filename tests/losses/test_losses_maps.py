@@ -8,14 +8,13 @@ import pytest
 import torch
 
 from saccade.errors import ConfigError
-from saccade.families.question.losses import Default
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import Default, QuestionTask
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.metrics.maps.localisation import total_variation, true_positive_strength
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 from saccade.models.stn import StnModel
-from saccade.tasks.picture_task import EvidenceTerm, OverlapTerm
+from saccade.tasks.picture_task import MapLosses
 from tiny_models import example_batch, tiny_config, tiny_model
 
 
@@ -40,7 +39,7 @@ def test_of_a_model_it_is_the_score_of_its_total_map(kind: type) -> None:
     size = (images.shape[-2], images.shape[-1])
     evidence = torch.zeros(1, *size, dtype=torch.bool)
     evidence[:, 3:11, 5:20] = True
-    found = EvidenceTerm()(model, raw, evidence)
+    found = MapLosses().evidence(model, raw, evidence)
     wanted = true_positive_strength(model.wrap(raw, size).trace.image_map("total").detach(), evidence)
     assert float((-found.detach()).exp()) == pytest.approx(float(wanted), rel=1e-4)
     assert found.requires_grad
@@ -52,7 +51,7 @@ def test_a_model_whose_look_is_a_crop_is_refused() -> None:
     inputs, _ = example_batch(StnModel, 1, 0)
     raw = model.forward_raw(**inputs)
     with pytest.raises(ConfigError, match="evidence_weight teaches maps on a fixed grid"):
-        EvidenceTerm()(model, raw, torch.ones(1, *inputs["images"].shape[-2:], dtype=torch.bool))
+        MapLosses().evidence(model, raw, torch.ones(1, *inputs["images"].shape[-2:], dtype=torch.bool))
 
 
 def test_overlap_by_hand() -> None:
@@ -80,7 +79,7 @@ def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
     images = example_batch(kind, 1, 0)[0]["images"][:1]
     size = (images.shape[-2], images.shape[-1])
     raw = model.forward_raw(images, torch.tensor([0, 2]), asks=2)
-    found = OverlapTerm()(model, raw, size, 2)
+    found = MapLosses().overlap(model, raw, size, 2)
     trace = model.wrap(raw, size).trace
     maps = trace.image_map("total") if kind is HAttNetModel else trace.looks[0].weights
     assert maps is not None

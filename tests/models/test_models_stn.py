@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.losses import Default
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import Default, QuestionTask
 from saccade.models.stn import StnConfig, StnModel, StnTunedConfig, StnTunedModel
 from saccade.trace import QuestionOutput
 

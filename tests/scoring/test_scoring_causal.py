@@ -17,7 +17,7 @@ import saccade
 from saccade.commands.door import app
 from saccade.data import CausalScene, read_causal_set
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.causal import CausalConfig, write_causal
+from saccade.families.question.readers import CausalConfig, write_causal
 from saccade.scoring import causal
 
 COUNT = 24

@@ -158,11 +158,11 @@ def test_what_cannot_be_scored_is_refused() -> None:
 
 
 def test_splits_are_opened_and_written(tmp_path: Path) -> None:
-    opened = SidesTask.open_split({"name": "sides"}, "test")
-    assert [each.caption for each in opened.examples(3)] == ["left", "left", "right"]
-    assert opened.examples(3)[2].masks[0].sum() == 32
-    assert len(opened.examples(9_999)) == 2_000
-    assert SidesTask.open_split({"name": "sides", "shown": False}, "test").examples(1)[0].masks == ()
+    examples, summary = SidesTask.show_split({"name": "sides"}, "test", 9_999)
+    assert (len(examples), summary) == (2_000, "")
+    assert [each.caption for each in examples[:3]] == ["left", "left", "right"]
+    assert examples[2].masks[0].sum() == 32
+    assert SidesTask.show_split({"name": "sides", "shown": False}, "test", 1)[0][0].masks == ()
     SidesTask.write_split({"name": "sides"}, "test", 2, tmp_path / "made", start=1)
     lines = (tmp_path / "made" / "scenes.jsonl").read_text("utf-8").splitlines()
     assert '"label": "left", "box": [0, 0, 4, 8], "seed": 0, "split": "test", "index": 1' in lines[0]

@@ -106,9 +106,8 @@ def sheet(
     family = family_of_data(given["name"])
     reader = family.reads()
     progress = on_progress if is_read else None
-    opened = family.task().open_split(settings, split, count=count, progress=progress)
-    examples = opened.examples(count)
-    result = {"data": given["name"], "summary": opened.summary, "thing": reader.thing}
+    examples, summary = family.task().show_split(settings, split, count, progress=progress)
+    result = {"data": given["name"], "summary": summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):
         return {**result, "examples": [(_line(each.source), each.question, each.truth) for each in examples]}
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]

@@ -127,9 +127,9 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
         predictor = load(run, device)
         data = predictor.facts.data  # a model forgets where its files were, the recipe of the run does not
         settings = {**data, "name": RunFolder(run).recorded().data.get("name", data["name"])}
-        opened = predictor.family.task().open_split(settings, "val", facts=predictor.facts, count=count)
-        seen = [(predictor.look(each.source, ask=each.question), each) for each in opened.examples(count)]
-        of = f", {opened.summary}" if opened.summary and ":" not in opened.summary else ""
+        examples, summary = predictor.family.task().show_split(settings, "val", count, facts=predictor.facts)
+        seen = [(predictor.look(each.source, ask=each.question), each) for each in examples]
+        of = f", {summary}" if summary and ":" not in summary else ""
         blocks = look_blocks(seen, f"The first of the validation split{of}")
     except SaccadeError as error:
         return Section(TITLE, f"The examples of the validation split cannot be shown: {error}")

@@ -151,8 +151,8 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
         shown = [Example(example("cat"), "", (), facts.queries[0] if facts.queries else None)]
         title = "A photograph that is not among its test pictures"
     else:
-        split = predictor.family.task().open_split({**facts.data, "name": data}, "test", facts=facts, count=EXAMPLES)
-        shown, title = split.examples(EXAMPLES), "The first of the test split"
+        shown, _ = predictor.family.task().show_split({**facts.data, "name": data}, "test", EXAMPLES, facts=facts)
+        title = "The first of the test split"
     return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
 
 

@@ -1,11 +1,9 @@
 """What a family declares, and every family by name: those of this package, and those that another package adds.
 
-A family is one kind of question, with its models, data, task, losses and metrics, in one folder, whose ``__init__.py``
-declares it as one :class:`Family`. What needs torch is imported inside a method, so listing families does not import
-torch. A family must have ``name, title, folder, models, data, headline`` and the method ``task``.
-
-How an answer is drawn and exported follows from its trace and from :class:`~saccade.answer.Answer`, so a record can be
-shown where its family is not installed.
+A family is one kind of question, with its models, data and task in one folder, whose ``__init__.py`` declares it as one
+:class:`Family`. It must have ``name, title, folder, models, data, headline`` and the method ``task``. What needs torch
+is imported inside a method, so that families can be listed without torch. How an answer is drawn and exported follows
+from its trace and from :class:`~saccade.answer.Answer`, so a record can be shown where its family is not installed.
 
 A package adds a family with an entry point of the group ``saccade.families``::
 
@@ -116,18 +114,18 @@ class DataEntry:
     research_only: bool = False
     """Whether it may be used for research only, or states no licence; models that are trained on it say so."""
     example: str = ""
-    """The shipped picture (``saccade.example``) that the live page shows first to a model trained on it; empty: none is
-    of its kind, and the page starts with a scene of digits."""
+    """The shipped picture (``saccade.example``) with which the live page opens a model trained on it; empty: a scene of
+    digits."""
 
 
 def class_folders() -> dict[str, DataEntry]:
-    """The reader of folders of pictures, one for each class, for a family that takes labels."""
+    """The reader of folders of pictures, one for each class."""
     text = "pictures in folders by class, CLASS/xxx.jpg, with or without train, val and test above"
     return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
 
 
 def drawn_digits(description: str, **changes: Any) -> DataEntry:
-    """A generator of scenes of MNIST digits; ``changes`` are fields in which it differs from most."""
+    """A generator of scenes of MNIST digits; ``changes`` are other fields."""
     from saccade.data.scenes import DOWNLOAD, GET, LICENCE
 
     entry = DataEntry("generator", description, LICENCE, GET, download=DOWNLOAD, shows="drawn digits")
@@ -147,14 +145,14 @@ def cub_birds(question: str) -> DataEntry:
 
 
 def own_tables(columns: str) -> dict[str, DataEntry]:
-    """The readers of the user's CSV and JSON-lines tables, for a family whose tables have these ``columns``."""
+    """The readers of CSV and JSON-lines tables with these ``columns``."""
     get = "name it {}:PATH; pictures are found from the table's folder"
     described = {"csv": f"a CSV with {columns}", "jsonl": "the same as csv with one JSON object in each line"}
     return {name: DataEntry("reader", text, "yours", get.format(name)) for name, text in described.items()}
 
 
 def picture_tables() -> dict[str, DataEntry]:
-    """The readers of tables that come with their pictures, for a family whose tables are about pictures."""
+    """The readers of tables that come with their pictures."""
     coco = "annotations as COCO has them: pictures of one category, boxes and masks as evidence"
     described = {
         "coco": (coco, "name it coco:FILE.json"),
@@ -176,7 +174,7 @@ class Probing:
 
 @dataclass(frozen=True)
 class Family:
-    """One kind of question; a subclass says what it is made of, see the module."""
+    """One kind of question, see the module."""
 
     name: str
     title: str
@@ -227,7 +225,7 @@ class Family:
         return Responder
 
     def premise(self, facts: ModelFacts) -> str:
-        """The premise of every question to a model, in words; empty if the model can reject it."""
+        """What every question to a model takes for granted, in words; empty if the model can reject it."""
         return ""
 
     def prompt(self, facts: ModelFacts) -> str | None:
@@ -243,11 +241,7 @@ class Family:
         return None
 
     def page_model(self, predictor: Predictor) -> dict[str, object]:
-        """Facts and weights of a model for the engine of the page (:mod:`saccade.web.views`), as plain values.
-
-        Raises:
-            ConfigError: the engine cannot compute it.
-        """
+        """Facts and weights of a model as plain values, for the engine of the page (:mod:`saccade.web.views`)."""
         raise ConfigError(
             f"'{predictor.name}' does not run inside a page: the family '{self.name}' has no models for the page's "
             "engine; use 'saccade serve'"
@@ -262,11 +256,11 @@ class Family:
 
     def recipes(self) -> dict[str, Path]:
         """Its recipes by name, with the file of each; a file also holds the variants that it lists."""
-        found: dict[str, Path] = {}
+        recipes: dict[str, Path] = {}
         for file in sorted((self.folder / "recipes").glob("*.yaml")):
             variants = file.read_text(encoding="utf-8").partition("\nvariants:\n")[2]
-            found |= dict.fromkeys([file.stem, *re.findall(r"^  ([\w-]+):", variants, re.MULTILINE)], file)
-        return found
+            recipes |= dict.fromkeys([file.stem, *re.findall(r"^  ([\w-]+):", variants, re.MULTILINE)], file)
+        return recipes
 
 
 GROUP = "saccade.families"
@@ -334,23 +328,16 @@ def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
 def family_of_data(reference: str) -> Family:
     """The family of a generator's or a collection's name, or of READER:PATH.
 
-    A table that several families can read tells by its columns: of those that fit, the family that asks for the most. A
-    published collection in its own layout, such as the birds, belongs to the first family that reads it; a recipe or a
-    trained model says of itself which one it means.
-
-    Raises:
-        DataError: no family knows it.
+    Of the families that can read a table the one whose columns fit and that asks for the most; of those that can read a
+    published collection the first.
     """
     name, _, path = reference.partition(":")
     is_read = bool(path) and len(name) > 1
     name, kinds = (name, ("reader", "collection")) if is_read else (reference, ("generator", "collection"))
-    known: dict[str, list[Family]] = {}
-    for key, pairs in data_entries().items():
-        if of_kind := [each for each, entry in pairs if entry.kind in kinds]:
-            known[key] = of_kind
-    if name not in known:
-        raise DataError(f"no {'reader' if is_read else 'generated data'} '{name}': {nearest(name, known)}")
-    candidates = known[name]
+    known = {key: [family for family, entry in pairs if entry.kind in kinds] for key, pairs in data_entries().items()}
+    if not (candidates := known.get(name, [])):
+        names = [key for key, candidates in known.items() if candidates]
+        raise DataError(f"no {'reader' if is_read else 'generated data'} '{name}': {nearest(name, names)}")
     if len(candidates) == 1 or name not in {**own_tables(""), **class_folders(), **picture_tables()}:
         return candidates[0]
     from saccade.data.tables.readers import columns_of

@@ -1,7 +1,7 @@
-"""From files and Python values to answers: what a predictor asks of a family, and what most families do.
+"""From files and Python values to answers: what a predictor needs of a family.
 
-Most read pictures, look a question up among those that the model knows, run the model once, and put its output into
-words. A family that reads something else, or needs a search or a question in free text, declares a subclass.
+Most families read pictures, look a question up among those that the model knows, run the model once, and put its output
+into words. A family that reads something else, or needs a search or a question in free text, declares a subclass.
 """
 
 from __future__ import annotations
@@ -99,13 +99,13 @@ class InputReader(ABC):
         """Raises a DataError if a model with these facts cannot use the item."""
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
-        """Different example inputs by name (B,…), to make and check an export."""
+        """Example inputs by name (B,…), to make and check an export."""
         raise CheckpointError(
             f"'{facts.architecture}' cannot be exported: its family '{facts.family}' has no examples of a {self.thing}"
         )
 
     def free_sizes(self) -> dict[str, dict[int, str]]:
-        """Axes of :meth:`examples`, beside the first, whose size may differ from input to input: name → axis → word."""
+        """Axes of :meth:`examples` whose size may differ from input to input: name → axis → word."""
         return {}
 
     def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
@@ -133,19 +133,19 @@ class InputReader(ABC):
         """Items in lists of at most ``batch``; an unreadable one goes to ``on_bad``, and the others continue."""
         if batch < 1:
             raise DataError(f"a batch holds 1 {self.thing} or more, found {batch}")
-        gathered: list[Item] = []
+        items: list[Item] = []
         for source in sources:
             try:
-                gathered.append(self.item(source))
+                items.append(self.item(source))
             except DataError as error:
                 if on_bad is None:
                     raise
                 on_bad(source, error)
-            if len(gathered) == batch:
-                yield gathered
-                gathered = []
-        if gathered:
-            yield gathered
+            if len(items) == batch:
+                yield items
+                items = []
+        if items:
+            yield items
 
 
 class Pictures(InputReader):
@@ -166,8 +166,8 @@ class Pictures(InputReader):
 
     def prepare(self, items: Sequence[Picture], facts: ModelFacts) -> Prepared:
         """The pictures laid into the network input: one tensor (B,3,H,W)."""
-        wanted = preprocessing_of(facts)
-        inputs, canvas, sizes = zip(*(prepare(picture, wanted.size, wanted.fill) for picture in items))
+        to = preprocessing_of(facts)
+        inputs, canvas, sizes = zip(*(prepare(picture, to.size, to.fill) for picture in items))
         # With the channels together a CPU's convolutions are twice as fast.
         stacked = torch.stack(inputs).to(memory_format=torch.channels_last)  # (B,3,H,W)
         return Prepared((stacked,), tuple(map(ReadItem, items, canvas, sizes)))
@@ -214,14 +214,7 @@ class Response:
 
 
 class Responder:
-    """Answers questions about encoded inputs with one model.
-
-    Args:
-        family: of the model.
-        model: in eval mode, on its device.
-        facts: what it may be asked and what it answers.
-        name: what messages call it.
-    """
+    """Answers questions about encoded inputs with one model, in eval mode; messages call it ``name``."""
 
     def __init__(self, family: Family, model: AttentionModel, facts: ModelFacts, name: str) -> None:
         self.family, self.model, self.facts, self.name = family, model, facts, name
@@ -280,9 +273,9 @@ class Responder:
     def respond(
         self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
     ) -> list[Response]:
-        """Answers to ``queries``, one for each encoded input (B,…): the best first, then others that were found.
+        """Answers to ``queries``, one for each encoded input (B,…): the best first, then others.
 
-        ``queries`` and ``options`` are as the methods of these names give them.
+        Queries are as :meth:`query` gives them, options as :meth:`options`.
         """
         raw = self.model.respond(encoding, self.as_tensor(queries), attention=attention)
         size = None if self.facts.preprocessing is None else self.facts.preprocessing.size
@@ -298,25 +291,25 @@ def blind_queries(facts: ModelFacts) -> dict[str, str]:
     """Query → one sentence, for each whose maps were not found to point better than the best map that never looks."""
     from saccade.metrics.verdict import BLIND  # many modules for one table
 
-    told = {}
-    for query, found in facts.scores[0].by_query().items() if facts.scores else ():
-        if not found.is_better:
-            guess = BLIND.get(found.chance, "a map that never looks")
-            told[query] = (
+    notes = {}
+    for query, score in facts.scores[0].by_query().items() if facts.scores else ():
+        if not score.is_better:
+            guess = BLIND.get(score.chance, "a map that never looks")
+            notes[query] = (
                 f"for '{query}' the map was not found to point better than {guess}: its peak was in the right "
-                f"place for {100 * found.value:.0f} % of {found.n:,} test questions, that guess for "
-                f"{100 * found.chance_value:.0f} %"
+                f"place for {100 * score.value:.0f} % of {score.n:,} test questions, that guess for "
+                f"{100 * score.chance_value:.0f} %"
             )
-    return told
+    return notes
 
 
 def decode_labels(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The answer to each example, from logits (B,K)."""
     raw = model.probabilities(output.logits.float()).cpu()  # (B,K)
     if facts.calibration is None:
-        return [ranked(each, facts.answers) for each in raw]
-    shares = model.probabilities(calibrated(output.logits, facts)).cpu()  # (B,K)
-    return [with_raw(each, before, facts.answers) for each, before in zip(shares, raw)]
+        return [ranked(shares, facts.answers) for shares in raw]
+    calibrated_shares = model.probabilities(calibrated(output.logits, facts)).cpu()  # (B,K)
+    return [ranked(shares, facts.answers, before) for shares, before in zip(calibrated_shares, raw)]
 
 
 def calibrated(logits: Tensor, facts: ModelFacts) -> Tensor:
@@ -324,18 +317,12 @@ def calibrated(logits: Tensor, facts: ModelFacts) -> Tensor:
     return logits.float() if facts.calibration is None else logits.float() / facts.calibration.temperature
 
 
-def with_raw(shares: Tensor, raw: Tensor, words: Sequence[str]) -> Answer:
-    """As :func:`ranked`, from calibrated probabilities (K,), with those before calibration beside them (K,).
+def ranked(shares: Tensor, words: Sequence[str], raw: Tensor | None = None) -> Answer:
+    """The likeliest answer and the others, from the probability (K,) of each; ``raw`` (K,): those before calibration.
 
     The order is that of ``raw``: calibration changes no answer, also where it makes two of them equal.
     """
-    order = raw.argsort(descending=True, stable=True).tolist()  # (K,)
+    order = (shares if raw is None else raw).argsort(descending=True, stable=True).tolist()  # (K,)
     (best, share), *others = [(words[number], float(shares[number])) for number in order]
-    return Answer(best, share, alternatives=tuple(others), raw=tuple(float(raw[number]) for number in order))
-
-
-def ranked(shares: Tensor, words: Sequence[str]) -> Answer:
-    """The likeliest answer and the others, from the probability (K,) of each."""
-    order = shares.argsort(descending=True, stable=True).tolist()  # (K,)
-    (best, share), *others = [(words[number], float(shares[number])) for number in order]
-    return Answer(best, share, alternatives=tuple(others))
+    before = () if raw is None else tuple(float(raw[number]) for number in order)
+    return Answer(best, share, alternatives=tuple(others), raw=before)

@@ -1,8 +1,4 @@
-"""Features of a frozen encoder, computed once and stored on disk, so that training steps skip the encoder.
-
-If the encoder's weights and statistics do not change and pictures are not augmented, its features are the same in every
-epoch.
-"""
+"""Features of a frozen encoder, computed once and stored on disk, so that training steps skip the encoder."""
 
 from __future__ import annotations
 
@@ -35,14 +31,10 @@ class CachedFeatures:
     Args:
         files: the pictures, by number.
         images: numbers (B,) → those pictures as the network sees them (B,3,H,W).
-        model: an ``ImageModel``, or whatever has its ``config``, ``encoder`` and ``encode``; what later becomes of it
-            is not noticed.
+        model: an ``ImageModel``, or whatever has its ``config``, ``encoder`` and ``encode``, as it is now.
         limit_mb: what kept features may take on disk, those of other trainings among them.
         what: a name for what is kept, where it is not the last map of the encoder alone.
-        on_progress: called with "features", pictures behind us and pictures in all while they are computed.
-
-    Raises:
-        ConfigError: nothing of this model can be kept, or it does not fit.
+        on_progress: called with "features", pictures done and pictures in all.
     """
 
     def __init__(
@@ -90,12 +82,7 @@ class CachedFeatures:
 
 
 class RowFeatures(CachedFeatures):
-    """The features of the pictures of a split, by the number of the row; several rows of a picture share them.
-
-    Args:
-        split: the rows; its settings say what may be kept on disk.
-        model, on_progress: as in :class:`CachedFeatures`.
-    """
+    """The features of the pictures of a split, by the number of the row; rows about one picture share them."""
 
     def __init__(self, split: Any, model: ImageModel, on_progress: Callable[[str, int, int], None]) -> None:
         pictures, self._which = torch.unique(split.picture, return_inverse=True)  # (P,), (N,)

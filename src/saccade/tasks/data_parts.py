@@ -14,7 +14,7 @@ from pathlib import Path
 from saccade.backbones.pretrained import weights_digest
 from saccade.data.examples import Split
 from saccade.data.pictures.files import content_digests
-from saccade.data.scenes.glyphs import GlyphPolicy, GlyphSet, glyphs_for
+from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.photographs import photograph_files
 from saccade.data.tables.table import Row, Table
 
@@ -29,37 +29,30 @@ _DIGITS = 16
 
 def settings_entries(settings: Mapping[str, object], prefix: str = "") -> Entries:
     """Settings by dotted name, but for those that only bound memory and disk."""
-    found: Entries = []
+    entries: Entries = []
     for name, value in settings.items():
         if isinstance(value, Mapping):
-            found += settings_entries(value, f"{prefix}{name}.")
+            entries += settings_entries(value, f"{prefix}{name}.")
         elif name not in _LIMITS:
-            found.append((f"{prefix}{name}", json.dumps(value, ensure_ascii=False, default=str)))
-    return found
+            entries.append((f"{prefix}{name}", json.dumps(value, ensure_ascii=False, default=str)))
+    return entries
 
 
 def picture_entries(images: Iterable[Path], on_progress: Callable[[str, int, int], None]) -> Entries:
-    """The contents of pictures, each once, in order; one that cannot be read is left out of training too.
-
-    Args:
-        images: the files.
-        on_progress: called with "contents", files read and files in all.
-    """
+    """The contents of picture files, each once, in order; ``on_progress`` gets "contents", files read and in all."""
     paths = list(dict.fromkeys(images))
-    nothing = "-" * _DIGITS  # the digest of what cannot be read
-    found = content_digests(
-        paths, unreadable=nothing, progress=lambda done, total: on_progress("contents", done, total)
+    unreadable = "-" * _DIGITS  # such a picture is left out of training too
+    digests = content_digests(
+        paths, unreadable=unreadable, progress=lambda done, total: on_progress("contents", done, total)
     )
-    return [(_short(path), f"#{digest[:_DIGITS]}") for path, digest in zip(paths, found)]
+    return [(_short(path), f"#{digest[:_DIGITS]}") for path, digest in zip(paths, digests)]
 
 
-def table_parts(
-    table: Table, content: Callable[[Row], object], on_progress: Callable[[str, int, int], None]
-) -> dict[str, Entries]:
+def table_parts(table: Table, on_progress: Callable[[str, int, int], None]) -> dict[str, Entries]:
     """The rows of train and val, with what is learned from each besides its picture, and their pictures."""
     rows = [row for row in table.rows if row.split in LEARNED]
     return {
-        "rows": [(" ".join(filter(None, (_short(row.image), row.query))), _digest(content(row))) for row in rows],
+        "rows": [(" ".join(filter(None, (_short(row.image), row.query))), _row_digest(row)) for row in rows],
         "pictures": picture_entries((row.image for row in rows), on_progress),
     }
 
@@ -71,7 +64,13 @@ def word_entries(**words: Sequence[str]) -> Entries:
 
 def glyph_entries(policy: GlyphPolicy) -> Entries:
     """The digits that scenes are made of, by split."""
-    return [(split, _glyph_digest(glyphs_for(split, policy))) for split in LEARNED]
+    entries: Entries = []
+    for split in LEARNED:
+        glyphs, digest = glyphs_for(split, policy), hashlib.blake2b(digest_size=_DIGITS // 2)
+        for tensor in (glyphs.images, glyphs.labels):
+            digest.update(tensor.cpu().contiguous().numpy().data)
+        entries.append((split, f"#{digest.hexdigest()}"))
+    return entries
 
 
 def photograph_entries(folder: str | None, on_progress: Callable[[str, int, int], None]) -> Entries:
@@ -98,13 +97,6 @@ def _short(path: Path) -> str:
     return "/".join(path.parts[-2:])
 
 
-def _digest(content: object) -> str:
-    text = json.dumps(content, ensure_ascii=False)
+def _row_digest(row: Row) -> str:
+    text = json.dumps((row.split, row.labels, row.boxes, row.crop), ensure_ascii=False)
     return f"#{hashlib.blake2b(text.encode('utf-8', 'surrogatepass'), digest_size=_DIGITS // 2).hexdigest()}"
-
-
-def _glyph_digest(glyphs: GlyphSet) -> str:
-    digest = hashlib.blake2b(digest_size=_DIGITS // 2)
-    for tensor in (glyphs.images, glyphs.labels):
-        digest.update(tensor.cpu().contiguous().numpy().data)
-    return f"#{digest.hexdigest()}"

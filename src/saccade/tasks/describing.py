@@ -1,14 +1,14 @@
 """After training, measures on held-out examples what a model's inputs look like and how its confidences must be scaled.
 
-A task says which examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`). Half of them give the statistics
-of features, the others the scores that p-values count. Among the model's features
-(:mod:`saccade.models.likeness`) those are taken that find most of a few foreign kinds.
+Half of the examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`) give the statistics of features, the
+others the scores that p-values count. Of the model's features (:mod:`saccade.models.likeness`) those are taken that
+find most of a few foreign kinds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from saccade.errors import DataError
 from saccade.families import family
-from saccade.metrics.labels import error_of, helpful_temperature
+from saccade.metrics.labels import helpful_temperature
 from saccade.models.base import AttentionModel
 from saccade.models.facts import Calibration, InputsNote, ModelFacts
 from saccade.models.folder import load_model, note_inputs
@@ -57,7 +57,7 @@ def grey_copies(images: Tensor, generator: torch.Generator) -> Tensor:
 
 Maker = Callable[[Tensor, torch.Generator], Tensor]
 CHOOSING: dict[str, Maker] = {"noise": uniform_noise, "gradients": gradients, "grey copies": grey_copies}
-"""Foreign pictures by which features are chosen; how well features tell such pictures is reported on other kinds."""
+"""Foreign pictures by which features are chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,13 +107,7 @@ def halves(count: int) -> tuple[Tensor, Tensor]:
 
 
 def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple[str, Likeness]:
-    """The features that tell foreign pictures best, and their statistics.
-
-    Args:
-        model: in eval mode.
-        found: of held-out examples, half of them for the statistics and half for the scores.
-        images: (B,3,H,W) some of their pictures, of which grey copies are made.
-    """
+    """The features that tell foreign pictures best, and their statistics; grey copies are made of ``images``."""
     fitting, comparing = halves(len(found))
     fitted = {name: fit_likeness(each[fitting], each[comparing]) for name, each in found.features.items()}
     if len(fitted) == 1:
@@ -129,16 +123,11 @@ def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple
     return best, fitted[best]
 
 
-def calibration_of(found: Measured, data: str, test: Measured | None = None) -> Calibration | None:
-    """The temperature of held-out answers, 1 where none helps, with errors of ``test`` answers; None: too few."""
+def calibration_of(found: Measured, data: str) -> Calibration | None:
+    """The temperature of held-out answers, 1 where none helps; None: too few."""
     if found.logits is None or found.labels is None or len(found.labels) < MIN_ANSWERS or found.logits.dim() != 2:
         return None
-    temperature = round(helpful_temperature(found.logits, found.labels), 4)
-    fitted = Calibration(temperature, data, len(found.labels))
-    if test is None or test.logits is None or test.labels is None:
-        return fitted
-    before, after = (round(error_of(test.logits, test.labels, each), 6) for each in (1.0, temperature))
-    return replace(fitted, error_before=before, error_after=after, test_n=len(test.labels))
+    return Calibration(round(helpful_temperature(found.logits, found.labels), 4), data, len(found.labels))
 
 
 def shown_by(facts: ModelFacts) -> str:
@@ -148,14 +137,7 @@ def shown_by(facts: ModelFacts) -> str:
 
 
 def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device: str | torch.device = "cpu") -> str:
-    """Write into the model ``folder`` what held-out ``examples`` show, and say in one line what was done.
-
-    Args:
-        folder: of the model.
-        examples: of the kind that it learned from, which it did not learn.
-        data: what they are called.
-        device: where the model is run.
-    """
+    """Write into the model ``folder`` what held-out ``examples``, called ``data``, show; returns that in one line."""
     model, facts = load_model(folder, device)
     batches = list(examples)
     found = measured(model, batches)
@@ -167,15 +149,14 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
     note = InputsNote(name, shown_by(facts), data, fitted=fitting, compared=comparing, sha256="")
     calibration = calibration_of(found, data)
     note_inputs(folder, likeness, note, calibration)
-    told = f"what pictures it knows: by '{name}' features of {len(found):,} held-out examples"
-    return told + ("" if calibration is None else f"; temperature of its confidences {calibration.temperature:g}")
+    line = f"what pictures it knows: by '{name}' features of {len(found):,} held-out examples"
+    return line + ("" if calibration is None else f"; temperature of its confidences {calibration.temperature:g}")
 
 
 def describe_trained(task: object, folder: Path) -> str:
     """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
 
-    Nothing is fitted where that split was learned from: a network is right and sure on what it has learned, so the
-    temperature would make it surer still of everything.
+    Nothing is fitted where that split was learned from: a network is right and sure on what it has learned.
     """
     if not isinstance(task, PictureTask):
         return "what inputs it knows: not known, it reads no pictures"

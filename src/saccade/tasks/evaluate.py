@@ -1,12 +1,11 @@
 """The one loop that scores a model: batches of a split in, every score of the answers and of the maps out.
 
-A family says in a :class:`Scoring` what it measures of a batch, what costs more and is measured of fewer examples, and
-what its scores are called. The loop here takes the batches, joins what they measured in their order, asks again without
-the evidence, and makes the verdict.
+A family's :class:`Scoring` says what is measured of a batch, and what its scores are called. The loop takes batches,
+joins what they measured in their order, asks again without the evidence, and makes the verdict.
 
-Forward passes take a few pictures at a time, and each picture is encoded only once. On a CPU whole batches are scored
-side by side, in threads of one core each: a pass of a few pictures is too little for several cores. Each batch is
-computed as it would be alone, so numbers do not depend on how many are under way.
+Forward passes take a few pictures at a time, and each picture is encoded once. On a CPU batches are scored side by
+side, in threads of one core each: a pass of a few pictures is too little for several cores. Each batch is computed as
+it would be alone, so numbers do not depend on how many are under way.
 """
 
 from __future__ import annotations
@@ -62,8 +61,7 @@ def answers_of(trace: AttentionTrace) -> Tensor:
 def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, threads: int = 1) -> ModelOutput:
     """What ``forward_raw`` gives for all pictures (B,3,H,W) and ``more`` (B,…), a few at a time, in eval mode.
 
-    Scalars are left out, and so are features, attended or not: no score reads them, and they are most of the bytes. In
-    more than one of the ``threads`` parts are computed for inference alone.
+    Scalars and features are left out: no score reads them. Several ``threads`` compute for inference alone.
     """
     together = at_once(images, model.network_size)
     inputs = zip(*(torch.split(tensor, together) for tensor in (images, *more)))
@@ -89,10 +87,7 @@ class EncodedPictures:
         self.encoding = encoded(model.encode, images)  # (P,…)
 
     def ask(self, query: Tensor, picture: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
-        """What :func:`in_parts` gives for the queries (B,), each about the ``picture`` (B,) of that number.
-
-        Without ``picture`` each is about one of its own, in order.
-        """
+        """What :func:`in_parts` gives for queries (B,), each about the ``picture`` (B,) of that number, or its own."""
         few = len(query) <= 3 * self.together // 2  # a small part that is left over is slow
 
         def split(tensor: Tensor) -> tuple[Tensor, ...]:
@@ -143,9 +138,9 @@ def thread_count(device: torch.device) -> int:
 
 
 def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """``work(item)`` of each item, in their order; a few are under way at a time, each taken when a thread is free.
+    """``work(item)`` of each item, in their order, a few at a time; one thread is this one, with all of torch's cores.
 
-    Autograd is as it is by default. One thread is this one, with all the cores that torch has.
+    Other threads have autograd as it is by default.
     """
     if threads <= 1:
         yield from map(work, items)
@@ -209,7 +204,7 @@ class Scoring(ABC):
     numbers: Tensor
     """(N,) of the examples to score."""
     kept: type[Kept] = Kept
-    """Makes what nothing was measured of yet."""
+    """Makes an empty result."""
 
     tell: Callable[[int], None] = staticmethod(lambda done: None)
     """Called with the examples done within a batch that takes long; :func:`evaluate` sets it."""
@@ -219,7 +214,7 @@ class Scoring(ABC):
         """The answers and maps of the examples ``numbers`` (B,), after ``before`` others."""
 
     def further(self) -> Iterable[Job]:
-        """What costs many passes, and is measured of fewer examples; nothing by default."""
+        """What costs many passes and is measured of fewer examples; nothing by default."""
         return ()
 
     def guesses(self, kept: Kept) -> dict[str, Tensor]:
@@ -234,8 +229,8 @@ class Scoring(ABC):
     def scores(self, kept: Kept) -> dict[str, Any]:
         """What was measured, in the words of :func:`~saccade.metrics.result.summarise`."""
 
-    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
-        """What is told beside the scores ``found``, such as confusions."""
+    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
+        """What stands beside the scores, such as confusions; it may add to ``summary``."""
         return {}
 
     right: str = "accuracy"
@@ -283,10 +278,10 @@ def _summary(scoring: Scoring, kept: Kept) -> Summary:
     parts["baselines"] = baselines | {
         name: {**baselines.get(name, {}), **means} for name, means in rivals.items() if means
     }
-    found = summarise(**parts)
+    summary = summarise(**parts)
     if guesses := scoring.guesses(kept):
         right, picture = kept.answers[scoring.right], kept.columns["picture"]  # (N,) each
-        found.update(verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on))
+        summary.update(verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on))
     if len(kept.edits):
-        found["interventions"] = without_nan(kept.edits.interventions())
-    return cast(Summary, {**found, **scoring.details(kept, found)})
+        summary["interventions"] = without_nan(kept.edits.interventions())
+    return cast(Summary, {**summary, **scoring.details(kept, summary)})

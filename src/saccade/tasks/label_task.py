@@ -1,7 +1,7 @@
 """A picture in, one label out: the task that trains, scores and shows it, whatever the pictures are.
 
 A family of generated pictures subclasses :class:`LabelTask` and names their settings (``data_settings``), a
-:class:`~saccade.data.pictures.labelled.DrawnPictures`; all else is written here.
+:class:`~saccade.data.pictures.labelled.DrawnPictures`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from saccade.models.base import LAST, ImageOnlyModel, LabelModel
 from saccade.tasks.evaluate import Kept, Scoring, answers_of, in_parts, thread_count
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
-from saccade.trace import AttentionTrace, LabelOutput
+from saccade.trace import LabelOutput
 
 FIRST = 5
 """How many answers ``top5`` may give."""
@@ -40,13 +40,7 @@ TOGETHER = 32
 
 
 class LabelScoring(Scoring):
-    """Measures a model on a split.
-
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split, in the words of the model.
-        limit: at most this many pictures: of files a sample, else the first.
-    """
+    """Measures a model, in eval mode, on at most ``limit`` pictures of a split: of files a sample, else the first."""
 
     def __init__(self, model: ImageOnlyModel, data: Any, limit: int | None) -> None:
         self.model, self.data = model, data
@@ -71,7 +65,11 @@ class LabelScoring(Scoring):
         confidence, of_true = (shares.gather(1, each[:, None])[:, 0] for each in (answer, label))  # (B,) each
         kept.columns.append(answer=answer, label=label, picture=numbers, confidence=confidence, of_true=of_true)
         if batch.evidence is not None and output.trace.looks_of_total:
-            beside = rival_maps(self.model, batch.images, answer) | self._box_centres(numbers, output.trace)
+            beside = rival_maps(self.model, batch.images, answer)
+            if isinstance(self.data, ImageSplit):
+                box = self.data.boxes_of_objects(numbers)  # (B,4) round each mask
+                places = {"box_centre": (box[:, :2] + box[:, 2:]) / 2}
+                beside |= at_places(places, grids_of(output.trace, self.size), self.size)
             kept.maps.add_trace(output.trace, batch.evidence, groups=numbers, beside=beside)
         self.measure_further(kept, raw, batch, numbers, before)
         return kept
@@ -115,7 +113,7 @@ class LabelScoring(Scoring):
             "counts": {"skipped_pictures": len(self.data.skipped)} if isinstance(self.data, ImageSplit) else {},
         }
 
-    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
         """What was taken for what, class by class, and the worst mistakes."""
         said, label, confidence, of_true = (kept.columns[name] for name in ("answer", "label", "confidence", "of_true"))
         rows = self.data.rows if isinstance(self.data, ImageSplit) else ()
@@ -124,13 +122,6 @@ class LabelScoring(Scoring):
             return {"picture": str(rows[int(kept.columns["picture"][number])].image)}
 
         return details_of(said, label, confidence, of_true, self.data.answers, place if rows else None)
-
-    def _box_centres(self, numbers: Tensor, trace: AttentionTrace) -> dict[str, Baseline]:
-        """``box_centre``: the middle of the box round each mask, on the model's grids, where both are known."""
-        if not isinstance(self.data, ImageSplit):
-            return {}
-        box = self.data.boxes_of_objects(numbers)  # (B,4)
-        return at_places({"box_centre": (box[:, :2] + box[:, 2:]) / 2}, grids_of(trace, self.size), self.size)
 
 
 def commonest(labels: Tensor) -> int:
@@ -191,7 +182,6 @@ class LabelTask(PictureTask):
     model_description = "says by itself what it sees"
     losses: ClassVar[Mapping[str, type]] = {"default": CrossEntropy, "cross_entropy": CrossEntropy}
     scores = LabelScoring
-    learned_columns = ("label",)
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """``answers`` comes from the data."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from operator import attrgetter
 from typing import Any, ClassVar, cast
 
 import torch
@@ -23,22 +22,11 @@ HELD_OUT_AT_ONCE = 100
 
 
 class PictureTask(Task):
-    """Trains one model on pictures, drawn or of a table.
-
-    Args:
-        model: name of the model, as its family declares it.
-        model_config: settings of the model.
-        data: settings of the data.
-        protocol: sizes and splits by name; kept with the model.
-        seed: of the weights, of the order of a finite training set, and of fresh training pictures. Validation and test
-            pictures do not depend on it.
-    """
+    """Trains one model on pictures, drawn or of a table."""
 
     model_kind: ClassVar[type] = ImageModel
     model: ImageModel
     table: Table | None = None
-    learned_columns: ClassVar[tuple[str, ...]] = ("labels",)
-    """What is learned from a row of a table besides its picture."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -46,7 +34,7 @@ class PictureTask(Task):
         """(height, width) of the network input."""
         self.evidence_weight = 0.0
         """The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence."""
-        self._evidence_term = EvidenceTerm()
+        self._map_losses = MapLosses()
         self.model.check_input(self.size)
 
     def network_size(self) -> Size:
@@ -59,34 +47,27 @@ class PictureTask(Task):
         """Pictures are laid inside the network input."""
         return Preprocessing(size=self.size)
 
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """The rows of train and val with their pictures, or the glyphs of scenes; then the words of a table."""
+    def data_parts(self) -> dict[str, Entries]:
+        """Also the rows of train and val with their pictures, or the glyphs of scenes; and the words."""
+        parts = super().data_parts()
         if self.table is not None:
-            parts = table_parts(self.table, attrgetter("split", *self.learned_columns), self.on_progress)
+            parts |= table_parts(self.table, self.on_progress)
         elif glyphs := getattr(self.data_config, "glyphs", None):
-            parts = {"glyphs": glyph_entries(glyphs)}
-        else:
-            parts = {}
-        return {**parts, **({"vocabulary": word_entries(**words)} if (words := self.learned_words()) else {})}
+            parts["glyphs"] = glyph_entries(glyphs)
+        return parts | ({"vocabulary": word_entries(**words)} if (words := self.learned_words()) else {})
 
     def learned_words(self) -> dict[str, Sequence[str]]:
         """The words that are learned, by their kind; by default what the labels are called."""
         return {"label": self.answers}
 
     def training_notes(self) -> dict[str, str]:
-        """That maps were taught where to look, where they were."""
+        """Whether maps were taught where to look."""
         weight = self.evidence_weight
         return {"maps_supervised": f"by evidence, with weight {weight:g}"} if weight else {}
 
     def require_evidence(self, weight: float, has_evidence: bool) -> None:
-        """Let batches hold their evidence from now on, where a loss has an ``evidence_weight`` above 0.
-
-        Raises:
-            ConfigError: the training data has no evidence.
-        """
-        if not weight:
-            return
-        if not has_evidence:
+        """Let batches hold their evidence from now on, where a loss has an ``evidence_weight`` above 0."""
+        if weight and not has_evidence:
             raise ConfigError(
                 "loss: evidence_weight needs training pictures with evidence, and there are none; add a column box, "
                 "point or mask, or leave it out"
@@ -94,13 +75,13 @@ class PictureTask(Task):
         self.evidence_weight = max(self.evidence_weight, weight)
 
     def with_evidence(
-        self, found: dict[str, Tensor], raw: ModelOutput, batch: Batch, weight: float
+        self, scalars: dict[str, Tensor], raw: ModelOutput, batch: Batch, weight: float
     ) -> dict[str, Tensor]:
-        """The scalars ``found`` of a loss, with ``weight`` times what the maps miss of the evidence."""
+        """The ``scalars`` of a loss, with ``weight`` times the loss of maps on the evidence."""
         if not weight:
-            return found
-        missed = self._evidence_term(self.model, raw, batch["evidence"])
-        return {**found, "loss": found["loss"] + weight * missed, "evidence_loss": missed}
+            return scalars
+        missed = self._map_losses.evidence(self.model, raw, batch["evidence"])
+        return {**scalars, "loss": scalars["loss"] + weight * missed, "evidence_loss": missed}
 
     @property
     def learns_val(self) -> bool:
@@ -108,20 +89,17 @@ class PictureTask(Task):
         return False
 
     def held_out(self, split: str, count: int) -> Iterator[HeldOut]:
-        """About ``count`` examples of a split, no picture twice: what describes the inputs of the model.
-
-        A split without end gives its first ones.
-        """
+        """About ``count`` examples of a split, no picture twice; of a split without end the first."""
         data = self.split(split)
         for numbers in torch.split(self.distinct_numbers(data, count), HELD_OUT_AT_ONCE):
             yield self.held_out_batch(data, numbers)
 
     def distinct_numbers(self, data: Any, count: int) -> Tensor:
-        """Numbers of examples of ``data`` that are about different pictures, ``count`` of them at most."""
+        """Numbers of at most ``count`` examples of ``data`` that are about different pictures."""
         return torch.arange(count) if data.size is None else evenly_spaced(data.size, count)
 
     def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
-        """The examples ``numbers`` (B,); a task whose answers are single labels tells these too."""
+        """The examples ``numbers`` (B,), with their labels where answers are single labels."""
         return HeldOut(data.take(numbers).images)
 
 
@@ -133,14 +111,30 @@ def filled_in(model_config: Mapping[str, object], decided: Mapping[str, object],
     return {**model_config, **decided}
 
 
-class _MapTerm:
-    """What the losses of total maps share."""
-
-    setting = ""
-    """The weight of this loss, as recipes call it."""
+class MapLosses:
+    """The losses of :mod:`saccade.losses.maps` on the total map of a model, from a result of its ``forward_raw``."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, ...], tuple[Tensor, Tensor]] = {}
+        self._profiles: dict[tuple[object, ...], tuple[Tensor, Tensor]] = {}
+
+    def evidence(self, model: AttentionModel, raw: ModelOutput, evidence: Tensor) -> Tensor:
+        """What the total map misses of the evidence (B,H,W) bool, in pixels of the network input: a scalar."""
+        looks, mask = self._looks(model, raw), evidence.float()  # (B,H,W)
+        size = (evidence.shape[-2], evidence.shape[-1])
+        if len(looks) == 1 and not looks[0].base:
+            rows, columns = self._laid(looks[0], size, evidence.device)
+            on_evidence = rows @ mask @ columns.T  # (B,h,w): n of Eq. (1)
+            everywhere = rows.sum(1)[:, None] * columns.sum(1)  # (h,w): d
+            return evidence_loss(_weights(looks[0]), on_evidence, everywhere[None])
+        total = self._total(model, looks, size, evidence.device)  # (B,H,W)
+        return evidence_loss(total, mask, torch.ones_like(mask[:1]))
+
+    def overlap(self, model: AttentionModel, raw: ModelOutput, size: Size, asks: int) -> Tensor:
+        """What the total maps of ``asks`` examples in a row, about one picture of that size, share: a scalar."""
+        looks = self._looks(model, raw)
+        if len(looks) == 1 and not looks[0].base:
+            return overlap_loss(_weights(looks[0]), asks)
+        return overlap_loss(self._total(model, looks, size, raw.logits.device), asks)
 
     def _looks(self, model: AttentionModel, raw: ModelOutput) -> tuple[Look, ...]:
         """The looks that the total is made of."""
@@ -148,82 +142,41 @@ class _MapTerm:
         looks = looks[-1:] if model.total == "last" else looks
         fixed = [look for look in looks if look.weights is not None and not look.has_steps and look.frame is not None]
         if not looks or len(fixed) < len(looks):
-            raise ConfigError(self._untaught(type(model).__name__))
+            raise ConfigError(_UNTAUGHT.format(type(model).__name__))
         return looks
 
     def _total(self, model: AttentionModel, looks: Sequence[Look], size: Size, device: torch.device) -> Tensor:
         """The total map (B,H,W) on the pixels of the network input."""
         combine, neutral = COMBINE[model.total]
-        total = torch.full((len(self._weights(looks[0])), *size), neutral, device=device)  # (B,H,W)
+        total = torch.full((len(_weights(looks[0])), *size), neutral, device=device)  # (B,H,W)
         for look in looks:
             rows, columns = self._laid(look, size, device)
-            total = combine(total, rows.T @ self._weights(look) @ columns + look.base)
+            total = combine(total, rows.T @ _weights(look) @ columns + look.base)
         return total
 
     def _laid(self, look: Look, size: Size, device: torch.device) -> tuple[Tensor, Tensor]:
         """What each cell of ``look`` gives to each row (h,H) and column (w,W) of a picture of that size."""
-        grid = tuple(self._weights(look).shape[-2:])
-        key = (look.name, grid, size, device)
-        if key not in self._known:
+        height, width = _weights(look).shape[-2:]
+        key = (look.name, height, width, size, device)
+        if key not in self._profiles:
             frame = cast(Tensor, look.frame)
-            found = cell_profiles(frame.detach().cpu(), (grid[0], grid[1]), size) if frame.dim() == 2 else None
-            if found is None:
-                raise ConfigError(self._untaught(f"the look '{look.name}'"))
-            rows, columns = found
-            self._known[key] = rows.float().to(device), columns.float().to(device)
-        return self._known[key]
-
-    def _weights(self, look: Look) -> Tensor:
-        """(B,h,w) float."""
-        return cast(Tensor, look.weights).float()
-
-    def _untaught(self, who: str) -> str:
-        why = "has no map, a crop, steps, or a grid that moves from picture to picture"
-        return f"loss: {self.setting} teaches maps on a fixed grid; {who} {why}: leave it out"
+            profiles = cell_profiles(frame.detach().cpu(), (height, width), size) if frame.dim() == 2 else None
+            if profiles is None:
+                raise ConfigError(_UNTAUGHT.format(f"the look '{look.name}'"))
+            rows, columns = profiles
+            self._profiles[key] = rows.float().to(device), columns.float().to(device)
+        return self._profiles[key]
 
 
-class EvidenceTerm(_MapTerm):
-    """Result of ``forward_raw`` and evidence → the loss of :mod:`saccade.losses.maps`."""
-
-    setting = "evidence_weight"
-
-    def __call__(self, model: AttentionModel, raw: ModelOutput, evidence: Tensor) -> Tensor:
-        """The loss, a scalar.
-
-        Args:
-            model: whose looks are taught.
-            raw: what its ``forward_raw`` gave.
-            evidence: (B,H,W) bool, in pixels of the network input.
-        """
-        looks, mask = self._looks(model, raw), evidence.float()  # (B,H,W)
-        size = (evidence.shape[-2], evidence.shape[-1])
-        if len(looks) == 1 and not looks[0].base:
-            rows, columns = self._laid(looks[0], size, evidence.device)
-            on_evidence = rows @ mask @ columns.T  # (B,h,w): n of Eq. (1)
-            everywhere = rows.sum(1)[:, None] * columns.sum(1)  # (h,w): d
-            return evidence_loss(self._weights(looks[0]), on_evidence, everywhere[None])
-        total = self._total(model, looks, size, evidence.device)  # (B,H,W)
-        return evidence_loss(total, mask, torch.ones_like(mask[:1]))
+_UNTAUGHT = (
+    "loss: evidence_weight and overlap_weight teach maps on a fixed grid; {} has no map, a crop, steps, or a grid that "
+    "moves from picture to picture: leave them out"
+)
 
 
-class OverlapTerm(_MapTerm):
-    """Result of ``forward_raw`` about pictures that are asked several times → :mod:`saccade.losses.maps`."""
-
-    setting = "overlap_weight"
-
-    def __call__(self, model: AttentionModel, raw: ModelOutput, size: Size, asks: int) -> Tensor:
-        """The loss, a scalar.
-
-        Args:
-            model: whose looks are taught.
-            raw: what its ``forward_raw`` gave, of B examples.
-            size: (H, W) of the network input.
-            asks: how many examples in a row are about one picture.
-        """
-        looks = self._looks(model, raw)
-        if len(looks) == 1 and not looks[0].base:
-            return overlap_loss(self._weights(looks[0]), asks)
-        return overlap_loss(self._total(model, looks, size, raw.logits.device), asks)
+def _weights(look: Look) -> Tensor:
+    """(B,h,w) float."""
+    return cast(Tensor, look.weights).float()
 
 
 def with_labels_of(examples: Any, facts: ModelFacts | None) -> Any:

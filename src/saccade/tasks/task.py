@@ -1,7 +1,7 @@
-"""Shared by the tasks of all families: training and scoring a model, whatever it reads and answers.
+"""What the tasks of all families share: training and scoring a model, whatever it reads and answers.
 
-Batches are a function of their number alone, which is what makes resuming exact: a finite split is visited in an order
-that (seed, epoch) decides, and only in whole batches, so that every step has the same shapes.
+Batches are a function of their number alone, so that resuming is exact: a finite split is visited in an order that
+(seed, epoch) decides, and only in whole batches, so that every step has the same shapes.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
@@ -56,23 +56,13 @@ class Examples(Protocol):
         """The first ``count`` examples as a person sees them."""
 
 
-@dataclass(frozen=True)
-class OpenedSplit:
-    """One split of a family's data, for a person to look at."""
-
-    examples: Callable[[int], list[Example]]
-    """The first so many examples, fewer where there are fewer."""
-    summary: str = ""
-    """What the data holds in all, in one line, where it is read from files; below it, what looks wrong with it."""
-
-
 class Opening(NamedTuple):
-    """How a split is opened, where it matters."""
+    """How a split is opened."""
 
     table: Table | None = None
     """The rows, where they are read already."""
     facts: ModelFacts | None = None
-    """Of a trained model: its words count."""
+    """Of a trained model, in whose words the examples are."""
     allow_pack: bool = False
     """Let the test split of generated scenes use the shipped glyphs when MNIST is not there."""
     progress: Progress | None = None
@@ -88,9 +78,9 @@ class HeldOut(NamedTuple):
     images: Tensor
     """(B,3,H,W) float in 0..1."""
     query: Tensor | None = None
-    """(B,) what is asked, where something is."""
+    """(B,) what is asked, if anything."""
     label: Tensor | None = None
-    """(B,) the right answer, or (B,K) those that hold; None where the answer is not one label."""
+    """(B,) the right answer, or (B,K) those that hold; None where the answer is no label."""
 
 
 def evenly_spaced(size: int, count: int) -> Tensor:
@@ -104,14 +94,10 @@ def evenly_spaced(size: int, count: int) -> Tensor:
 
 
 def build_loss(settings: Mapping[str, object] | str, known: Mapping[str, type]) -> object:
-    """The dataclass of the loss that ``settings`` name, with its numbers.
-
-    Args:
-        settings: ``{name: NAME, NUMBER: value, …}``, or NAME.
-        known: the losses of a family by name.
+    """The dataclass of the loss that ``settings`` name, ``{name: NAME, NUMBER: value, …}`` or NAME.
 
     Raises:
-        ConfigError: no such loss, no such number, or a number out of bounds; names the nearest.
+        ConfigError: no such loss among the ``known`` ones, no such number, or a number out of bounds.
     """
     numbers = {"name": settings} if isinstance(settings, str) else dict(settings)
     name = str(numbers.pop("name", ""))
@@ -132,13 +118,13 @@ Batch = dict[str, Any]
 class Task(ABC):
     """Trains and scores one model; the engine asks for nothing but what is here.
 
-    A recipe builds it with ``model``, ``model_config``, ``data``, ``protocol`` and ``seed``, by name.
-
     Args:
         model: name of the model, as its family declares it.
-        model_config: settings of the model.
+        model_config: settings of the model, beside those that the data decides.
+        data: settings of the data.
         protocol: sizes and splits by name; kept with the model.
-        seed: of the weights and of the order of a finite training set.
+        seed: of the weights, of the order of a finite training set, and of fresh training examples. Validation and test
+            examples do not depend on it.
     """
 
     name: ClassVar[str]
@@ -152,24 +138,24 @@ class Task(ABC):
     losses: ClassVar[Mapping[str, type]]
     """The losses that a phase may use: names and their dataclasses."""
     scores: ClassVar[Callable[..., Scoring]]
-    """What is measured of a model: made of it, of examples, a ``limit`` and the options that the family declares."""
+    """What is measured: made of a model, of examples, a ``limit`` and the options that the family declares."""
     caches_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
     """What a phase may learn from; the first is the examples as they are."""
     data_settings: ClassVar[type | None] = None
-    """The dataclass of ``data_config``, with its defaults; None: not known before a task is built."""
+    """The dataclass of ``data_config``; None: :meth:`settings_of` knows it."""
     readers: ClassVar[Mapping[str, Any]] = {}
-    """How tables and collections are read, by the name of the :class:`~saccade.data.tables.readers.Reader`."""
+    """The :class:`~saccade.data.tables.readers.Reader` of each kind of table and collection, by name."""
     data_config: Any
     """The settings of the data, a dataclass; ``is_generated`` says whether examples are drawn rather than read."""
     table: Any = None
     """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
     queries: tuple[str, ...] = ()
-    """What the model is asked, in the order of its ids; nothing, where it just looks, and where any text can be."""
+    """What the model can be asked, in the order of its ids; empty where it is asked nothing, or any text."""
     answers: tuple[str, ...]
-    """What it answers, in the order of its ids; :meth:`model_settings` knows it."""
+    """What it answers, in the order of its ids; :meth:`model_settings` sets it."""
 
     def __init__(
         self,
@@ -212,14 +198,7 @@ class Task(ABC):
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
-        """One split of the data on a device, see :class:`~saccade.tasks.task.Examples`.
-
-        Args:
-            config: what :meth:`configure` gave.
-            split: train, val or test.
-            device: where batches are made.
-            how: table, words, glyphs and progress, where they matter.
-        """
+        """One split of the data on a device, see :class:`~saccade.tasks.task.Examples`; ``config``: the settings."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
 
     @classmethod
@@ -231,7 +210,7 @@ class Task(ABC):
 
     @abstractmethod
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
-        """The settings of the model with those that the data decides, once data and table are read."""
+        """The settings of the model with those that the data decides."""
 
     def make_split(self, name: str, /, **changes: Any) -> Any:
         """A split of the data on the device, perhaps with ``changes`` of its settings.
@@ -272,29 +251,21 @@ class Task(ABC):
         """Names of all that validation may tell; the first is what a recipe calls ``score``."""
 
     def summary(self) -> str:
-        """What is learned from, in one line, where these are files, and below it what looks wrong with them.
-
-        Nothing is said of scenes that are made.
-        """
+        """What the files hold that are learned from, in one line, and below it what looks wrong with them."""
         return self.summary_of(self.table, None)
 
     def training_notes(self) -> dict[str, str]:
         """What a model's card and record say of its training data beside the settings, by name."""
         return {}
 
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """What this task learns from besides its settings, part by part; see :mod:`saccade.tasks.data_parts`.
-
-        Nothing, where the settings decide every example, as those of a generator do.
-        """
-        return {}
-
     def data_parts(self) -> dict[str, Entries]:
-        """All that a run learns from, part by part: settings, what the task adds, and where features come from."""
+        """All that a run learns from, part by part; see :mod:`saccade.tasks.data_parts`.
+
+        Here the settings, which decide every example of a generator, and the backbone.
+        """
         settings = settings_entries(self.portable_settings(to_dict(self.data_config)))
         return {
             "settings": [*settings, ("seed of the run", str(self.seed))],
-            **self.extra_data_parts(),
             "feature source": backbone_entries(self.model.config),
         }
 
@@ -342,11 +313,9 @@ class Task(ABC):
         return self._splits[name]
 
     def phase_loss(self, phase: Any, learning: Sequence[str] = ()) -> Any:
-        """The loss of a phase as a dataclass; refuses data, features or losses that this task does not have.
+        """The loss of a phase of a recipe, a dataclass; refuses data, features or losses that this task does not have.
 
-        Args:
-            phase: what a recipe says of it.
-            learning: names of the parameters that it trains.
+        ``learning`` names the parameters that the phase trains.
         """
         try:
             if phase.data not in self.data_choices:
@@ -359,7 +328,7 @@ class Task(ABC):
             raise
 
     def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
-        """Why the features of a frozen encoder cannot be kept: a step needs more than these. Empty: they can be."""
+        """Why a phase cannot learn from kept features of a frozen encoder; empty: it can."""
         if not self.caches_features or data != "default":
             what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
             return f"{what} learns from more than features; leave it out"
@@ -391,11 +360,10 @@ class Task(ABC):
     ) -> Iterator[Batch]:
         """Batches ``start``, ``start + 1``, … without end, on the device that :meth:`to` named.
 
-        Asked for anew whenever a phase begins, with its ``data`` and ``features``; what it freezes is frozen by then.
-        Batch ``n`` is a function of (recipe seed, data, features, n) alone: this is what makes resuming exact. Batch
-        ``n`` of all ranks together holds ``batch_size * world_size`` examples, of which this rank takes the ``rank``-th
-        slice. With ``graph: true`` every batch has the same shapes and is built from tensors, numbers, strings, lists,
-        tuples, dicts and dataclasses.
+        Called whenever a phase begins, with its ``data`` and ``features``, once its weights are frozen. Batch ``n`` is
+        a function of (seed, data, features, n) alone. Of all ranks together it holds ``batch_size * world_size``
+        examples, of which this rank takes the ``rank``-th slice. With ``graph: true`` every batch has the same shapes
+        and is built from tensors, numbers, strings, lists, tuples, dicts and dataclasses.
         """
         split = self.training_split(data, features)
         together = batch_size * world_size
@@ -408,7 +376,7 @@ class Task(ABC):
 
     @property
     def batches_per_call(self) -> int:
-        """Batches that :meth:`make_batches` makes in one go; what is in a batch does not depend on it."""
+        """Batches that :meth:`make_batches` makes in one go; they do not depend on it."""
         return 1
 
     def make_batches(self, data: Any, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
@@ -422,9 +390,9 @@ class Task(ABC):
             return torch.arange(number * together, (number + 1) * together)
         per_epoch = data.size // together
         epoch, place = divmod(number, per_epoch)
-        asked = (data, epoch, together)  # of the very data: a phase in the middle of an epoch has an order of its own
-        if self._shuffled is None or self._shuffled[0] != asked:  # the last order asked for is kept
-            self._shuffled = asked, self.order(data, epoch, together)
+        key = (data, epoch, together)  # of the very data: a phase in the middle of an epoch has an order of its own
+        if self._shuffled is None or self._shuffled[0] != key:
+            self._shuffled = key, self.order(data, epoch, together)
         return self._shuffled[1][place * together : (place + 1) * together]
 
     def order(self, data: Any, epoch: int, together: int) -> Tensor:
@@ -439,11 +407,7 @@ class Task(ABC):
 
     @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
-        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place.
-
-        Raises:
-            ConfigError: the model was trained on files, which it does not remember, or its data has no such setting.
-        """
+        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place."""
         own = str(facts.data.get("name", ""))
         if "name" not in changes and own in cls.readers:
             raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
@@ -471,15 +435,15 @@ class Task(ABC):
         progress: Progress = lambda done, total: None,
         **options: Any,
     ) -> Evaluation:
-        """Every score of ``model`` on a split, as plain numbers; see ``saccade.commands.evaluate``.
+        """Every score of ``model``, in eval mode, on a split; see :func:`saccade.commands.evaluate.evaluate`.
 
         Args:
             model: in eval mode.
             data: settings of the data.
             split: train, val or test.
-            facts: of the model: its words count.
+            facts: of the model, in whose words the examples are.
             limit: score at most so many examples.
-            allow_pack: as of :meth:`open`.
+            allow_pack: see :class:`Opening`.
             progress: called with examples done and examples in all.
             **options: those that the family declares.
         """
@@ -491,22 +455,22 @@ class Task(ABC):
         return evaluation(scores, data=str(described.pop("data")), split=split, **described)
 
     @classmethod
-    def open_split(
+    def show_split(
         cls,
         settings: Mapping[str, Any],
         split: Split,
+        count: int,
         *,
         facts: ModelFacts | None = None,
-        count: int | None = None,
         progress: Progress | None = None,
-    ) -> OpenedSplit:
-        """A split for a person to look at.
+    ) -> tuple[list[Example], str]:
+        """The first examples of a split for a person to look at, and what the data holds, see :meth:`summary_of`.
 
         Args:
             settings: of the data, as a recipe has them; ``name`` is a generator or READER:PATH.
             split: train, val or test.
+            count: examples, fewer where there are fewer.
             facts: of a model whose words the examples should be in; its scenes do without MNIST.
-            count: read at most so many examples of files.
             progress: called while files are read.
         """
         remark = ""
@@ -515,18 +479,18 @@ class Task(ABC):
             settings, remark = pack_if_missing(settings, split)
         config = cls.configure(cls.settings_to_show(settings, facts))
         table = cls.read(config)
-        first = table if table is None or count is None else table.first(split, count)
+        first = None if table is None else table.first(split, count)
         examples: Examples = cls.open(config, split, how=Opening(first, facts, True, progress))
-        return OpenedSplit(examples.shown, remark or cls.summary_of(table, examples))
+        return examples.shown(count), remark or cls.summary_of(table, examples)
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
-        """``settings`` with what shows the data best to a person, where they say nothing of it."""
+        """``settings``, where they leave it open with what shows the data best to a person."""
         return settings
 
     @classmethod
     def summary_of(cls, table: Any, examples: Any) -> str:
-        """What a table holds, in one line, and below it what looks wrong with it; nothing of what is made."""
+        """What a table holds, in one line, and below it what looks wrong with it; empty for generated data."""
         return "" if table is None else str(table.summary())
 
     @classmethod

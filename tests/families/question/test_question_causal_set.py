@@ -14,9 +14,9 @@ from saccade.data import read_causal_set
 from saccade.data.causal import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name, writing
 from saccade.data.tables.readers import with_reader
 from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
-from saccade.families.question.causal import CausalConfig, write_causal
-from saccade.families.question.readers import CausalOptions, read_causal
+from saccade.families.question.readers import CausalConfig, CausalOptions, read_causal, write_causal
 from saccade.families.question.tables import TableData, TableDataConfig
+from saccade.tasks.evaluate import distinct
 
 FIRST = min(V1_DIGESTS)
 
@@ -83,7 +83,7 @@ def test_it_is_a_table_of_questions_with_the_target_as_evidence(pinned):
     assert with_reader(str(pinned), ()) == f"causal:{pinned}"
     some = table.first("test", 4)
     data = TableData(TableDataConfig(f"causal:{pinned}", size=(100, 100)), "test", table=some)
-    batch = data.take(data.one_per_picture(4))
+    batch = data.take(distinct(data.picture)[0][:4])
     for scene, evidence, image in zip(read_causal_set(pinned), batch.evidence(), batch.images):
         assert np.array_equal(evidence.numpy(), scene.masks[scene.target])
         assert np.array_equal((image.permute(1, 2, 0) * 255).round().byte().numpy(), scene.image)

@@ -15,10 +15,9 @@ from saccade.data import Row, Table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe, resolve_recipe
 from saccade.errors import ConfigError
-from saccade.families.question.losses import CrossEntropy, Default
 from saccade.families.question.readers import COLUMNS
 from saccade.families.question.tables import TableData, TableDataConfig
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import CrossEntropy, Default, QuestionTask
 from saccade.models.base import ImageModel
 from saccade.tasks.cached_features import with_features
 

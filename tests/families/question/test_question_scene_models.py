@@ -10,10 +10,9 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 from saccade import geometry
 from saccade.families import model_spec
-from saccade.families.question.losses import Default
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import Default, QuestionTask
 from saccade.metrics.maps.baselines import grids_of
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.metrics.maps.scorer import BASELINES

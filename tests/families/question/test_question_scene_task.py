@@ -10,8 +10,7 @@ from torch import nn
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scenes as attributes
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.losses import CrossEntropy, Default, Reinforce
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import CrossEntropy, Default, QuestionTask, Reinforce
 from saccade.tasks.task import in_batches
 from saccade.trace import QuestionOutput
 

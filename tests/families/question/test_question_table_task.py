@@ -10,8 +10,13 @@ from torch import nn
 
 from question_tables import SPLITS, write_table
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.losses import Default, binary_cross_entropy, log_likelihood_of_set, sampled_loss
-from saccade.families.question.task import QuestionTask
+from saccade.families.question.task import (
+    Default,
+    QuestionTask,
+    binary_cross_entropy,
+    log_likelihood_of_set,
+    sampled_loss,
+)
 from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.folder import load_model

@@ -322,8 +322,8 @@ def task(path: Path) -> StoryTask:
 
 
 def test_a_run_notes_every_question_that_it_learns_from(tmp_path: Path) -> None:
-    before = task(table(tmp_path)).extra_data_parts()["questions"]
-    after = task(table(tmp_path, answer="kitchen")).extra_data_parts()["questions"]
+    before = task(table(tmp_path)).data_parts()["questions"]
+    after = task(table(tmp_path, answer="kitchen")).data_parts()["questions"]
     assert [name for name, _ in before] == ["train questions, 6 in all", "val questions, 6 in all"]
     assert before[0] != after[0]
     assert before[1] == after[1]

@@ -196,7 +196,7 @@ class CaptionScoring(Scoring):
             "keep_undefined": True,
         }
 
-    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
         """How captions were searched for; and why METEOR 1.5 is not among the scores of files."""
         why = meteor_missing() if self.is_files else None
         note = {} if why is None else {"note": f"no METEOR 1.5: {why}"}

@@ -192,10 +192,10 @@ class ClassifyTask(LabelTask):
             return self.table.summary()
         return LEARNS_VAL if self.learns_val else ""
 
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """The labels of train and val with their pictures; and the words."""
+    def data_parts(self) -> dict[str, Entries]:
+        """Also the pictures of CIFAR-10, which are no table."""
         digest = f"#{part_digest(self.data_config.name, 'train')}" if self.data_config.is_cifar else ""
-        return ({"pictures": [("train", digest)]} if digest else {}) | super().extra_data_parts()
+        return super().data_parts() | ({"pictures": [("train", digest)]} if digest else {})
 
     def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
         """The pictures ``indices`` (B,), varied anew for each batch."""

@@ -139,7 +139,6 @@ class MultisetTask(PictureTask):
     readers = MULTISET_READERS
     losses = LOSSES
     scores = multiset_scores.MultisetScoring
-    learned_columns = ("labels", "boxes", "crop")
     data_choices = ("default", OBJECTS)
 
     def __init__(self, **settings: Any) -> None:

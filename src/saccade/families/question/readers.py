@@ -37,19 +37,27 @@ The task is that of Seo et al. (arXiv:1606.02393, §5.2): 488 classes and 274 at
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from saccade.config import Within
-from saccade.data.causal import CausalPicture, read_causal_set
-from saccade.data.examples import hashed_share
+from saccade.config import Seed, Within
+from saccade.data.causal import CausalFacts, CausalPicture, read_causal_set
+from saccade.data.causal.writing import causal_batches, write_set
+from saccade.data.examples import SPLITS, Split, hashed_share
+from saccade.data.pictures.labelled import check_request
+from saccade.data.scenes import LICENCE
+from saccade.data.scenes.drawing import COLOURS, Drawing
+from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
+from saccade.data.scenes.hashing import derive_seed
+from saccade.data.scenes.layout import other_background
 from saccade.data.tables.cub_files import CubFiles
 from saccade.data.tables.readers import Reader, own_readers
 from saccade.data.tables.rows import Box, json_in
 from saccade.data.tables.table import Columns, Found, Row, Table, answers_in
 from saccade.errors import DataError
+from saccade.families.question.scenes import SceneDataConfig, SceneName
 
 COLUMNS = Columns(
     needed=("image", "label|labels"),
@@ -239,6 +247,58 @@ def _questions(things: list[_Thing], classes: set[str], attributes: set[str]) ->
             around = (min(one[0], two[0]), min(one[1], two[1]), max(one[2], two[2]), max(one[3], two[3]))
             questions[thing.name] = tuple(dict.fromkeys((*before, *labels))), around
     return questions
+
+
+_STREAM = 107  # of scenes, beside those of training, validation and test
+_PHOTOGRAPHS = "; photographs: those of the background, see NOTICE for the ones that ship with saccade"
+
+
+@dataclass(frozen=True)
+class CausalConfig:
+    """Which scenes a causal set has."""
+
+    name: Literal["causal"] = "causal"
+    scenes: SceneName = "mref"
+    glyphs: GlyphPolicy = "pack"
+    """Which digits. By default those that ship with saccade, so that everyone can draw the set offline."""
+    backgrounds: str | None = None
+    """Folder of photographs for mbg."""
+    drawing: Drawing = "blend"
+    seed: Seed = 0
+
+
+def write_causal(
+    config: CausalConfig,
+    split: Split,
+    count: int,
+    out: Path,
+    *,
+    start: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Write the first ``count`` usable scenes from number ``start`` on, with their twins; returns the folder."""
+    check_request(count, start, out)
+    spec = SceneDataConfig(config.scenes, config.glyphs, config.backgrounds, config.drawing).spec(split)
+    glyphs = glyphs_for(split, config.glyphs)
+    facts = CausalFacts(
+        scenes=config.scenes,
+        split=split,
+        seed=config.seed,
+        start=start,
+        glyphs=glyphs.name,
+        drawing=config.drawing,
+        background=spec.background.name,
+        other_background=other_background(spec.background, config.drawing).name,
+        count=count,
+        last=start,
+        digest="",
+        licence=LICENCE + (_PHOTOGRAPHS if config.scenes == "mbg" else ""),
+        size=spec.size,
+        answers=COLOURS,
+    )
+    stream = derive_seed(config.seed, _STREAM, SPLITS.index(split))
+    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, progress)
+    return out
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ In a finite split every digit of a scene is one triple, in order: the population
 
 With ``absent`` some triples ask for a digit that the scene does not have; the answer is :data:`NOT_THERE`.
 
-``planted`` makes sets on which a model can only learn to answer from something that is known, and that is not the digit
-asked for. A score that claims to say what an answer rests on must find it:
+``planted`` makes sets on which a model can only learn to answer from something else than the digit asked for. A score
+that claims to say what an answer rests on must find it:
 
 ======== ==========================================================================================================
 none     the answer is the colour of the digit asked for
@@ -141,7 +141,7 @@ class SceneBatch:
 
     @cached_property
     def layout(self) -> SceneLayout:
-        """The scenes, one for each triple; spread out when first asked for, which training never does."""
+        """The scenes, one for each triple."""
         if len(self.scenes) == len(self):
             return self.scenes
         together = len(self) // len(self.scenes)
@@ -195,11 +195,7 @@ class SceneBatch:
 class SceneData:
     """One split of an attribute data set: triple numbers to batches.
 
-    Args:
-        config: which triples.
-        split: train, val or test.
-        device: where scenes are made and kept.
-        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
+    ``allow_pack`` lets the test split use the shipped glyphs when MNIST is not there.
     """
 
     queries = SceneDataConfig.queries
@@ -239,13 +235,7 @@ class SceneData:
         return cast(int, self.size)  # training scenes have no end and no length
 
     def take(self, indices: Tensor, *, together: int = 1) -> SceneBatch:
-        """The triples ``indices`` (B,), in that order.
-
-        Args:
-            indices: numbers of triples.
-            together: so many triples after one another are about the same scene; its picture comes once for all of
-                them, as one of B / together.
-        """
+        """The triples ``indices`` (B,), in that order; ``together`` in a row are about one scene, drawn once."""
         scene, obj = self._locate(indices.cpu())
         scenes, images = self.stream.scenes(scene[::together])
         obj = to_device(obj, self.device)
@@ -270,11 +260,10 @@ class SceneData:
             answer = scenes.colour.gather(1, largest[:, None]).squeeze(1)
         return query, answer.repeat_interleave(together)
 
-    def training_batch(self, indices: Tensor, seed: int, *, masks: bool = False) -> SceneBatch:
+    def training_batch(self, indices: Tensor, seed: int) -> SceneBatch:
         """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
 
-        Those of a finite set are varied by ``seed``, if the settings say how; their layouts are not, which training
-        does not see. ``masks`` is for tables: scenes know theirs.
+        Pictures of a finite set are varied by ``seed``, if the settings say how; their layouts are not.
         """
         asks = self.config.asks if self.size is None else 1
         if len(indices) % asks:
@@ -288,10 +277,10 @@ class SceneData:
 
     def asking(self, absent: float) -> SceneData:
         """The same split, of which the share ``absent`` asks for digits that are not there."""
-        found = copy(self)
-        found.config = replace(self.config, absent=absent)
-        found.answers = found.config.answers
-        return found
+        split = copy(self)
+        split.config = replace(self.config, absent=absent)
+        split.answers = split.config.answers
+        return split
 
     def sampled(self, limit: int | None) -> Tensor:
         """Numbers of the first ``limit`` triples; None or 0: of all."""
@@ -313,11 +302,7 @@ class SceneData:
         ]
 
     def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
-        """Write scenes as PNGs and ``scenes.jsonl``.
-
-        Each line holds file, seed, split, index, glyphs, background, drawing and objects (class, colour, rgb, box,
-        scale).
-        """
+        """Write scenes as PNGs and ``scenes.jsonl``, one line of facts for each."""
         config = self.config
 
         def facts(layout: SceneLayout, file: str) -> dict[str, object]:
@@ -359,17 +344,12 @@ class SceneData:
         """Scene and slot of each triple; known from counts alone."""
         if self._ends is None:
             scene, turn = indices // self.config.asks, indices % self.config.asks
-            first, counts = self._first_asked(scene)
-            return scene, (first + turn) % counts
+            counts = scene_counts(self.spec, self.seed, scene)
+            return scene, (uniform_below(hash_u32(self.seed, scene, _ASKED), counts) + turn) % counts
         triple = indices + self._first
         scene = torch.searchsorted(self._ends, triple, right=True)
         start = torch.where(scene > 0, self._ends[(scene - 1).clamp(min=0)], 0)
         return scene, triple - start
-
-    def _first_asked(self, scene: Tensor) -> tuple[Tensor, Tensor]:
-        """Which digit a fresh scene (B,) is asked for first, and how many it has."""
-        counts = scene_counts(self.spec, self.seed, scene)
-        return uniform_below(hash_u32(self.seed, scene, _ASKED), counts), counts
 
     def _triple_ends(self, triples: int) -> Tensor:
         """Cumulative number of triples at the end of each scene, up to the scene that holds the last one."""

@@ -239,7 +239,7 @@ class SceneScoring(QuestionScoring):
             "keep_undefined": True,
         }
 
-    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
         """The scores of maps under intervention."""
         twins = cast(SceneKept, kept).twins
         return {"interventions": without_nan(twins.summary())} if len(twins) else {}

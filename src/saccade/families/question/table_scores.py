@@ -186,7 +186,7 @@ class TableScoring(QuestionScoring):
             counts["accuracy_by_query"] = {word: count for word, count in zip(self.data.queries, asked) if count}
         return {**parts, "metrics": metrics, "baselines": self._habit_scores(kept), "counts": counts}
 
-    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
         """What was taken for what, the worst mistakes, and where the maps of each query point."""
         if self.model.multi_label:
             return {}
@@ -196,30 +196,30 @@ class TableScoring(QuestionScoring):
             row = self.data.rows[int(kept.columns["question"][number])]
             return {"picture": str(row.image), "asked": row.query}
 
-        self._add_pointing(kept, found)
+        self._add_pointing(kept, summary)
         return details_of(said, label, confidence, of_true, self.data.answers, place)
 
-    def _add_pointing(self, kept: Kept, found: Summary) -> None:
+    def _add_pointing(self, kept: Kept, summary: Summary) -> None:
         """Add ``pointing_at`` of each query, the model's and those of the baselines that know where parts lie."""
         maps = kept.maps
         if "pointing_at" not in maps.total:
             return
-        rivals = {name: maps.baselines[name] for name in PART_PRIORS if name in found["baselines"]}
-        places = [(found["attention"], maps.total)]
-        places += [(found["baselines"][name], values) for name, values in rivals.items()]
+        places = [(summary["attention"], maps.total)]
+        baselines = summary["baselines"]
+        places += [(baselines[name], maps.baselines[name]) for name in PART_PRIORS if name in baselines]
         for place, values in places:
             if "pointing_at" in values and (by_query := self._by_query(kept, values["pointing_at"])):
                 place["pointing_at_by_query"] = by_query
-        if "pointing_at_by_query" not in found["attention"]:
+        if "pointing_at_by_query" not in summary["attention"]:
             return
         query, clicked = kept.columns["query"], ~maps.total["pointing_at"].isnan()  # (N,), (N,)
         chosen = {word: clicked & (query == number) for number, word in enumerate(self.data.queries)}
         counts = {word: int(among.sum()) for word, among in chosen.items() if bool(among.any())}
-        found["counts"]["pointing_at_by_query"] = counts
-        if "maps" in found.get("against", {}):
+        summary["counts"]["pointing_at_by_query"] = counts
+        if "maps" in summary.get("against", {}):
             compared = {word: against_chance(maps, chosen[word]) for word in counts}
-            found["against"]["maps"]["by_query"] = {
-                word: {"n": counts[word], **each} for word, each in compared.items() if each
+            summary["against"]["maps"]["by_query"] = {
+                word: {"n": counts[word], **part} for word, part in compared.items() if part
             }
 
     def _by_query(self, kept: Kept, values: Tensor) -> dict[str, float]:

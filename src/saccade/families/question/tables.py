@@ -21,6 +21,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS
 from saccade.geometry import Size
 from saccade.tasks.cached_features import RowFeatures
+from saccade.tasks.evaluate import distinct
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,10 +47,7 @@ class TableBatch:
         return self.marks.evidence()
 
     def other_query(self) -> tuple[Tensor, Tensor]:
-        """Another query (B,) of the batch about the same picture, with another answer, and whether there is one (B,).
-
-        With the same answer it could not be told whether the model answered the other question or stuck to the first.
-        """
+        """Another query (B,) of the batch about the same picture, with another answer, and where there is one (B,)."""
         same = self.picture[:, None] == self.picture  # (B,B)
         unlike = self.query[:, None] != self.query  # (B,B)
         labels = self.label if self.label.dim() == 2 else self.label[:, None]  # (B,K|1)
@@ -73,8 +71,8 @@ class TableDataConfig:
     cache_mb: Annotated[int, Within(0)] = 4096
     """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
     features_mb: Annotated[int, Within(0)] = FEATURES_MB
-    """What kept features of a frozen backbone may take on disk, those of other trainings among them; 0: keep none. Of
-    pictures that are not varied; 7,000 on 14 × 14 × 96 need 251."""
+    """What kept features of a frozen backbone may take on disk, those of other trainings among them; 0: keep none.
+    7,000 pictures on 14 × 14 × 96 need 251."""
 
     is_generated: ClassVar[bool] = False
 
@@ -88,14 +86,7 @@ class TableDataConfig:
 class TableData(ImageSplit):
     """One split of a table of questions: numbers of questions to batches.
 
-    Args:
-        config: which questions.
-        split: train, val or test.
-        device: where pictures are kept and batches made.
-        table: the questions of ``config``, where they are read already.
-        queries: the queries of a trained model, in its order; those of the table if not given.
-        answers: the answers of a trained model, in its order. Questions with other words are left out.
-        progress: called with (pictures decoded, pictures in all).
+    ``table`` has the rows of ``config``, where they are read already; the rest is as in :class:`ImageSplit`.
     """
 
     def __init__(
@@ -128,20 +119,17 @@ class TableData(ImageSplit):
         if not self.multi_label:
             self._label = self.ids(self.answers, lambda row: row.label)  # (N,)
             return
-        known = {answer: number for number, answer in enumerate(self.answers)}
+        number_of = {answer: number for number, answer in enumerate(self.answers)}
         label = torch.zeros(self.size, len(self.answers), dtype=torch.bool)  # (N,K)
         for number, row in enumerate(self.rows):
-            label[number, [known[each] for each in row.labels]] = True
+            label[number, [number_of[answer] for answer in row.labels]] = True
         self._label = label.to(self.device)
 
     def take(self, indices: Tensor, vary: int | None = None, *, masks: bool = False) -> TableBatch:
         """The questions ``indices`` (B,), in that order.
 
-        Args:
-            indices: numbers of questions.
-            vary: for training, vary the pictures by this seed, if ``config.augment`` says how. Boxes and points follow
-                them; masks are left out, unless they are asked for.
-            masks: whether masks follow varied pictures, too.
+        For training ``vary`` is the seed by which pictures are varied, as ``config.augment`` says. Boxes and points
+        follow them, and with ``masks`` the masks; else varied pictures have none.
         """
         numbers = indices.to(self.device)
         query, label, picture = self.questions(numbers)
@@ -149,33 +137,18 @@ class TableData(ImageSplit):
         images, frames = self.images(numbers, how, vary or 0)
         return TableBatch(images, query, label, picture, self.marks(numbers, frames, masks=masks or how is None))
 
-    def evidence(self, indices: Tensor) -> Tensor:
-        """The evidence (B,H,W) bool of the questions ``indices`` (B,), on pictures that are not varied."""
-        return self.marks(indices.to(self.device)).evidence()
-
     def questions(self, indices: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The questions ``indices`` (B,) alone: query (B,), label (B,) or (B,K), number of the picture (B,)."""
         numbers = indices.to(self.device)
         label = self._label[numbers]
         return self._query[numbers], label.float() if self.multi_label else label, self.picture[numbers]
 
-    def training_batch(self, indices: Tensor, seed: int, *, masks: bool = False) -> TableBatch:
-        """The questions ``indices`` (B,) with pictures varied by ``seed``, and ``masks`` with them where asked for."""
-        return self.take(indices, seed, masks=masks)
-
     def shown(self, count: int) -> list[Example]:
         """The first ``count`` pictures, each with its first question."""
-        numbers = self.one_per_picture(count)
+        numbers = distinct(self.picture.cpu())[0][:count]
         batch = self.take(numbers)
         rows = [self.rows[number] for number in numbers.tolist()]
         return [
             Example(image, ", ".join(row.labels), seen_masks(mask[None]), row.query)
             for image, mask, row in zip(batch.images, batch.evidence(), rows)
         ]
-
-    def one_per_picture(self, count: int) -> Tensor:
-        """(count,) or fewer: numbers of questions that are all about different pictures, from the first on."""
-        first: dict[int, int] = {}
-        for number, picture in enumerate(self.picture.tolist()):
-            first.setdefault(picture, number)
-        return torch.tensor(list(first.values())[:count])

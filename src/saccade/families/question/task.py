@@ -1,47 +1,47 @@
 """Query-guided attributes: a picture and a query in, an answer out, on generated scenes or a table of your own.
 
-The training side: batches as a function of their number alone, the loss, the quick validation. Scoring is in
-:mod:`saccade.families.question.scores`.
-
-Of a table, the sizes of the model's query and answer are filled in from its words. A phase that leaves the backbone as
-it is learns from its features, which are computed once and kept on disk (:mod:`saccade.tasks.cached_features`). With
-``features: auto`` this needs pictures that are not varied (``data.augment: null``) and a model that sees the whole
+This is training; scoring is in :mod:`saccade.families.question.scores`. A phase that freezes the backbone learns from
+its features, which are computed once and kept on disk (:mod:`saccade.tasks.cached_features`), and validates on them.
+With ``features: auto`` this needs pictures that are not varied (``data.augment: null``) and a model that sees the whole
 backbone before it is asked, as SOFT does and HAttNet does not. ``kept`` leaves pictures unvaried, whatever
-``data.augment`` says; ``fresh`` keeps nothing. Validation in such a phase reads them too.
+``data.augment`` says; ``fresh`` keeps nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.config import from_dict
+from saccade.config import Weight, from_dict
 from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
 from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.causal import CausalConfig, write_causal
-from saccade.families.question.losses import LOSSES, CrossEntropy, Default, Reinforce, answer_loss, sampled_loss
-from saccade.families.question.readers import READERS
+from saccade.families.question.readers import READERS, CausalConfig, write_causal
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import QuestionScoring, SceneScoring
 from saccade.families.question.table_scores import TableScoring
 from saccade.families.question.tables import TableData, TableDataConfig
+from saccade.losses.policy import reinforce
 from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import is_frozen, with_features
 from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
 from saccade.tasks.evaluate import distinct, in_parts
-from saccade.tasks.picture_task import OverlapTerm, PictureTask, filled_in, with_labels_of
+from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput
 
+ENTROPY_WEIGHT = 0.002
+"""λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early."""
 VALIDATION_BATCH = 500
 TWINS = 100
 """Questions whose scenes are rendered again for an evaluation, if it does not say how many."""
@@ -52,29 +52,49 @@ FEW = "the nine photographs that ship: enough to try things out, too few to comp
 """Said of a run on MBG that had no others, in its log, its card and the tables."""
 
 
-class QuestionTask(PictureTask):
-    """Trains one query model.
+@dataclass(frozen=True)
+class CrossEntropy:
+    """Cross-entropy of the answer, whether or not the model draws locations."""
 
-    Args:
-        model: name of the model, as its family declares it.
-        model_config: settings of the model; of a table ``queries``, ``answers`` and ``multi_label`` come from it.
-        data: settings of :class:`SceneDataConfig` or :class:`TableDataConfig`.
-        protocol: sizes and splits; overrides that of ``data``.
-        seed: of the weights, of the order of a finite training set and of what augments it, and of fresh training
-            scenes. Validation and test scenes do not depend on it, so that runs with different seeds are scored on the
-            same pictures.
+    evidence_weight: Weight = 0.0
+    """Weight of the loss that trains the map to lie on the evidence, :mod:`saccade.losses.maps`; 0: none."""
+    overlap_weight: Weight = 0.0
+    """Weight of the loss on what maps of different questions about one picture share, :mod:`saccade.losses.maps`."""
+
+
+@dataclass(frozen=True)
+class Default(CrossEntropy):
+    """Cross-entropy of the answer; REINFORCE where the model draws locations in training."""
+
+    entropy: Weight = ENTROPY_WEIGHT
+    """λ of the entropy bonus of REINFORCE."""
+
+
+@dataclass(frozen=True)
+class Reinforce(Default):
+    """REINFORCE on the locations that the model draws in training; a model that draws none is refused."""
+
+
+class QuestionTask(PictureTask):
+    """Trains one query model on scenes (:class:`SceneDataConfig`) or a table (:class:`TableDataConfig`).
+
+    The protocol of a recipe overrides that of its scenes. A table decides ``queries``, ``answers`` and ``multi_label``
+    of the model. The seed also decides how training pictures are varied.
     """
 
     name = "question"
     model_kind = QueryModel
     model_description = "answers queries"
     readers = READERS
-    losses = LOSSES
+    losses: ClassVar[Mapping[str, type]] = {
+        "default": Default,
+        "cross_entropy": CrossEntropy,
+        "reinforce": Reinforce,
+    }
     caches_features = True
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
-        self._overlap_term = OverlapTerm()
         if self.table is None:
             self.protocol = self.data_config.protocol
 
@@ -136,7 +156,7 @@ class QuestionTask(PictureTask):
     def summary(self) -> str:
         """What the table holds; of scenes the photographs, the drawing if not saccade's own, what makes them on a GPU.
 
-        The photographs that ship are too few to conclude anything from. A first scene shows whether the kernels build.
+        A first scene shows whether the kernels build.
         """
         if self.table is not None:
             return self.table.summary()
@@ -156,9 +176,9 @@ class QuestionTask(PictureTask):
         name = str(self.split("train").backgrounds)
         return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name, **notes}
 
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """The questions of a table, their pictures and the words; or the glyphs of scenes, and the photographs."""
-        parts, config = super().extra_data_parts(), self.data_config
+    def data_parts(self) -> dict[str, Entries]:
+        """Also the photographs behind scenes."""
+        parts, config = super().data_parts(), self.data_config
         if config.name == "mbg":
             parts["backgrounds"] = photograph_entries(config.backgrounds, self.on_progress)
         return parts
@@ -175,7 +195,7 @@ class QuestionTask(PictureTask):
 
     def training_split(self, data: str = "default", features: str = "auto") -> SceneData | TableData:
         """Questions with their pictures, or with what is kept of these while the backbone is frozen."""
-        for name in LEARNED:  # what was kept is of a backbone that may have learned since
+        for name in LEARNED:  # the backbone may have learned since
             self._splits.pop(f"{name}{KEPT}", None)
         return cast("SceneData | TableData", self.split(f"train{KEPT}" if self._keeps(features) else "train"))
 
@@ -196,9 +216,13 @@ class QuestionTask(PictureTask):
         """The questions ``indices`` (B,) with their answers, and with their pictures or the features of those."""
         if isinstance(data, TableData) and data.features is not None:
             query, label, _ = data.questions(indices)
-            evidence = {"evidence": data.evidence(indices)} if self.evidence_weight else {}
+            evidence = {"evidence": data.marks(indices.to(data.device)).evidence()} if self.evidence_weight else {}
             return {"encoding": data.features.take(indices), "query": query, "label": label, **evidence}
-        batch = data.training_batch(indices, derive_seed(self.seed, number), masks=bool(self.evidence_weight))
+        vary = derive_seed(self.seed, number)
+        if isinstance(data, TableData):
+            batch = data.take(indices, vary, masks=bool(self.evidence_weight))
+        else:
+            batch = data.training_batch(indices, vary)
         evidence = {"evidence": batch.evidence()} if self.evidence_weight else {}
         return {"images": batch.images, "query": batch.query, "label": batch.label, **evidence}
 
@@ -240,11 +264,10 @@ class QuestionTask(PictureTask):
         return loss
 
     def loss(self, raw: QuestionOutput, batch: Batch, loss: CrossEntropy) -> dict[str, Tensor]:
-        """Cross-entropy of the answer plus whatever penalty the model names, and the share of right answers.
+        """Cross-entropy of the answer plus the model's penalty, and the share of right answers.
 
-        What a part of a model answers by itself (``helper_logits``), for training alone, is taught the same answer.
-        Where several answers may hold, each has a cross-entropy of its own, and the likeliest is right if it holds. A
-        model that draws locations in training is by default taught by REINFORCE instead.
+        What a part of a model answers by itself (``helper_logits``) is taught the same answer. Where several answers
+        may hold, the likeliest is right if it holds. A model that draws locations is by default taught by REINFORCE.
         """
         draws = raw.sampled_logits is not None
         if isinstance(loss, Reinforce) and not draws:
@@ -257,20 +280,21 @@ class QuestionTask(PictureTask):
             taught = sampled_loss(raw, label, loss.entropy)
         else:
             taught = answer_loss(logits, label)
-        found = {
+        scalars = {
             "loss": taught,
             ("top1" if label.dim() == 2 else "accuracy"): right_answers(logits, label).float().mean(),
         }
         if raw.helper_logits is not None:
-            found["helper_loss"] = answer_loss(raw.helper_logits, label)
-            found["loss"] = found["loss"] + found["helper_loss"]
+            scalars["helper_loss"] = answer_loss(raw.helper_logits, label)
+            scalars["loss"] = scalars["loss"] + scalars["helper_loss"]
         if raw.penalty is not None:
-            found["penalty"] = raw.penalty.mean()
-            found["loss"] = found["loss"] + found["penalty"]
+            scalars["penalty"] = raw.penalty.mean()
+            scalars["loss"] = scalars["loss"] + scalars["penalty"]
         if loss.overlap_weight:
-            found["overlap"] = self._overlap_term(self.model, raw, self.size, len(label) // len(batch["images"]))
-            found["loss"] = found["loss"] + loss.overlap_weight * found["overlap"]
-        return self.with_evidence(found, raw, batch, loss.evidence_weight)
+            asks = len(label) // len(batch["images"])
+            scalars["overlap"] = self._map_losses.overlap(self.model, raw, self.size, asks)
+            scalars["loss"] = scalars["loss"] + loss.overlap_weight * scalars["overlap"]
+        return self.with_evidence(scalars, raw, batch, loss.evidence_weight)
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
@@ -301,3 +325,34 @@ class QuestionTask(PictureTask):
         for numbers in torch.split(torch.arange(data.size, device=data.device), KEPT_AT_ONCE):
             query, label, _ = data.questions(numbers)
             yield model.ask(data.features.take(numbers), query).logits, label
+
+
+def answer_loss(logits: Tensor, label: Tensor) -> Tensor:
+    """Cross-entropy of one answer (B,), or of the set of answers (B,K) that hold."""
+    return F.cross_entropy(logits, label) if label.dim() == 1 else binary_cross_entropy(logits, label)
+
+
+def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
+    """Σ over answers of −log p(right or not), mean over examples: logits (B,K), labels (B,K) 0 or 1 → scalar.
+
+    Answers are independent, p(answer) = σ(logit), and summed: the negative log-likelihood of the set of answers.
+    """
+    return -log_likelihood_of_set(logits, labels).mean()
+
+
+def log_likelihood_of_set(logits: Tensor, labels: Tensor) -> Tensor:
+    """Logarithm of the probability of exactly this set of answers, Σ_a log σ(±logit): (…,K), (…,K) → (…)."""
+    return -F.binary_cross_entropy_with_logits(logits, labels.expand_as(logits), reduction="none").sum(-1)
+
+
+def sampled_loss(raw: QuestionOutput, label: Tensor, entropy_weight: float) -> Tensor:
+    """REINFORCE on the locations that a model drew, each rewarded with the log-probability of ``label`` there.
+
+    The label is one answer (B,), or a set of answers (B,K).
+    """
+    logits = raw.sampled_logits  # (B,S,K)
+    if label.dim() == 1:
+        log_likelihood = torch.take_along_dim(logits.log_softmax(-1), label[:, None, None], dim=-1).squeeze(-1)  # (B,S)
+    else:
+        log_likelihood = log_likelihood_of_set(logits, label[:, None])  # (B,S)
+    return reinforce(log_likelihood, raw.sampled_log_prob, entropy=raw.entropy, entropy_weight=entropy_weight)  # ()

@@ -235,9 +235,9 @@ class StoryScoring(Scoring):
             "counts": {**counts, **{name: held.n for name, held in intervals.items()}},
         }
 
-    def details(self, kept: Kept, found: Summary) -> Mapping[str, Any]:
+    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
         """The note, if there is one; and what a score counts that is no fraction."""
-        units = {"units": {"failed_tasks": "task"}} if "failed_tasks" in found["metrics"] else {}
+        units = {"units": {"failed_tasks": "task"}} if "failed_tasks" in summary["metrics"] else {}
         return units | ({"note": self.note} if self.note else {})
 
     def _without(self, kept: StoryKept) -> dict[str, CountValue]:

@@ -100,12 +100,12 @@ class StoryTask(Task):
         both = f"{len(train):,} training and {len(val):,} validation questions{_of_tasks(train)}"
         return self.source.summary or f"{both}, {len(self.answers):,} words"
 
-    def extra_data_parts(self) -> dict[str, Entries]:
-        """The questions of train and val, task by task, and the vocabulary. Settings decide generated stories."""
-        words = {"vocabulary": word_entries(word=self.answers)}
-        if self.data_config.is_generated:
-            return words
-        return {"questions": [entry for split in LEARNED for entry in question_entries(self.source, split)], **words}
+    def data_parts(self) -> dict[str, Entries]:
+        """Also the questions of train and val, task by task, unless they are generated, and the vocabulary."""
+        parts = {**super().data_parts(), "vocabulary": word_entries(word=self.answers)}
+        if not self.data_config.is_generated:
+            parts["questions"] = [entry for split in LEARNED for entry in question_entries(self.source, split)]
+        return parts
 
     def make_split(self, name: str, /, **changes: Any) -> StoryTensors:
         """One split of the questions, on the device."""
