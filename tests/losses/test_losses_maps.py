@@ -50,7 +50,7 @@ def test_a_model_whose_look_is_a_crop_is_refused() -> None:
     model = tiny_model(StnModel).eval()
     inputs, _ = example_batch(StnModel, 1, 0)
     raw = model.forward_raw(**inputs)
-    with pytest.raises(ConfigError, match="evidence_weight teaches maps on a fixed grid"):
+    with pytest.raises(ConfigError, match="teach maps on a fixed grid"):
         MapLosses().evidence(model, raw, torch.ones(1, *inputs["images"].shape[-2:], dtype=torch.bool))
 
 
