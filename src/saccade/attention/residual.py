@@ -107,10 +107,10 @@ class MaskBranch(nn.Module):
         self.up = nn.ModuleList(unit(channels) for _ in range(pools - 1))
         self.head = nn.Sequential(
             nn.BatchNorm2d(channels),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Conv2d(channels, channels, 1, bias=False),
             nn.BatchNorm2d(channels),
-            nn.ReLU(),
+            nn.ReLU(inplace=True),
             nn.Conv2d(channels, channels, 1, bias=False),
         )
 

@@ -40,7 +40,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.backbones.stages import Normalise, Stages, start_weights
+from saccade.backbones.stages import Normalise, Stages, add_in_place, start_weights
 
 
 class Row(NamedTuple):
@@ -93,7 +93,7 @@ class InvertedResidual(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """(B,C,h,w) → (B,C',h/stride,w/stride)."""
         projected: Tensor = self.conv(features)
-        return features + projected if self.adds else projected
+        return add_in_place(projected, features) if self.adds else projected
 
 
 def inverted_residual_stages(

@@ -35,7 +35,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from saccade.backbones.stages import Normalise, Stages, start_weights
+from saccade.backbones.stages import Normalise, Stages, add_in_place, start_weights
 
 
 class ResidualBlock(nn.Module, ABC):
@@ -67,7 +67,7 @@ class ResidualBlock(nn.Module, ABC):
         residual = features
         for layer in self.grid_path:
             residual = layer(residual)
-        total: Tensor = self.relu(residual + self.downsample(features))
+        total: Tensor = self.relu(add_in_place(residual, self.downsample(features)))
         return total
 
 
@@ -221,7 +221,7 @@ class PreActivationUnit(nn.Module):
         residual: Tensor = self.conv1(active)
         residual = self.conv2(self.norm2(residual).relu_())
         residual = self.conv3(self.norm3(residual).relu_())
-        return residual + (features if self.project is None else self.project(active))
+        return add_in_place(residual, features if self.project is None else self.project(active))
 
 
 def stem(kind: Stem, channels: int) -> nn.Sequential:

@@ -127,6 +127,15 @@ class Stages(nn.Module):
         return next((module.in_channels for module in self.modules() if isinstance(module, nn.Conv2d)), 3)
 
 
+def add_in_place(branch: Tensor, features: Tensor) -> Tensor:
+    """``branch`` + ``features``, in the memory of ``branch``: on a CPU a new map costs more than the sum.
+
+    A branch ends in a convolution or a norm, whose gradients do not need its output. Where autocast has made the types
+    differ, the sum is a new map of the wider type.
+    """
+    return branch.add_(features) if branch.dtype == features.dtype else branch + features
+
+
 def fuse_norms(network: nn.Module) -> None:
     """Put each norm that follows a convolution into that convolution: fewer passes over memory, for inference alone.
 

@@ -153,7 +153,7 @@ class RanModel(LabelModel):
             here = self.entry[number](here) if number else here
             for name in names:
                 here, acts[name] = self.attention[name](here, self._given_mask(attention, name, here))
-        here = self.norm(self.last(here)).relu()  # (B,C,h,w)
+        here = self.norm(self.last(here)).relu_()  # (B,C,h,w)
         return LabelOutput(self.head(here.mean((2, 3))), acts | {LAST: Act(values=here)})
 
     def _given_mask(self, attention: Given | None, name: str, features: Tensor) -> Tensor | None:
