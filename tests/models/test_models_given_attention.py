@@ -196,7 +196,7 @@ def test_what_fits_no_look_is_refused_by_the_name_of_the_look(name: str) -> None
 def test_a_model_without_looks_says_so() -> None:
     numbers = torch.zeros(2, 3)
     model, inputs = doubled("story-lstm")
-    with pytest.raises(ConfigError, match="StoryLSTMModel has no attention that can be given; leave out 'hop1'"):
+    with pytest.raises(ConfigError, match="StoryLSTMModel has no look 'hop1'"):
         model(**inputs, attention={"hop1": numbers})
 
 

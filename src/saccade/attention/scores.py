@@ -57,18 +57,16 @@ def grid_of(features: Tensor) -> tuple[int, ...]:
     return (features.shape[0], *features.shape[2:])
 
 
-def check_given(given: Tensor, shape: Sequence[int], name: str) -> None:
-    """Refuse given attention of another shape; ``name`` says in the message what was given."""
+def check_given(given: Tensor, shape: Sequence[int], name: str, *, signed: bool = True) -> None:
+    """Refuse given attention of another shape, or unless ``signed`` with a weight below 0 or NaN.
+
+    ``name`` says in the message what was given. While torch compiles or exports, values are not known.
+    """
     if tuple(given.shape) != tuple(shape):
         raise ShapeError(name, f"({','.join(map(str, shape))})", given.shape)
-
-
-def check_not_negative(given: Tensor, name: str) -> None:
-    """Refuse given attention with a weight below 0 or NaN; while torch compiles or exports, values are not known."""
-    if torch.compiler.is_compiling() or bool((given >= 0).all()):
-        return
-    found = "NaN" if bool(given.isnan().any()) else f"{given.min().item():.3g}"
-    raise DataError(f"{name}: weights are 0 or more, found {found}; clip them or take absolute values")
+    if not (signed or torch.compiler.is_compiling() or bool((given >= 0).all())):
+        least = "NaN" if bool(given.isnan().any()) else f"{given.min().item():.3g}"
+        raise DataError(f"{name}: weights are 0 or more, found {least}; clip them or take absolute values")
 
 
 class Mechanism(nn.Module, ABC):

@@ -9,37 +9,31 @@
 :class:`QueryModel`         a picture and a query: asked many times about one encoded picture
 ==========================  =======================================================================================
 
-``forward_raw`` is plain tensors in, a :class:`~saccade.trace.ModelOutput` of plain tensors out, so that it can be
-compiled, captured in a graph and exported; ``forward`` wraps its result into an :class:`~saccade.trace.Output` outside
-the captured part. Each look has an act, whose ``values`` and ``context`` are the features that were attended and what
-became of them, so that a trace can be checked against the computation. What is constant about a look is in
-``look_specs``.
+``forward_raw`` maps plain tensors to a :class:`~saccade.trace.ModelOutput` of plain tensors, so it can be compiled,
+captured in a graph and exported. ``forward`` wraps its result into an :class:`~saccade.trace.Output`. Each look has an
+act with the features that were attended (``values``) and the result (``context``), so that a trace can be checked
+against the computation. ``look_specs`` has what is constant about each look.
 
-``attention`` puts given weights in the place of a model's own, by the name of the look: the rest of the model then runs
-on them. Weights have the shape of the look's; a look that is not named keeps its own. They are used as they are, never
-normalised again, so a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval mode a choice
-is the cell with the largest weight. Scores stay the model's own. For an act that repeats (words, glimpses), it is
-enough to give the first steps, (B,t,…) with t ≤ T; the model computes the later ones. A crop has no weights: its frame
-(B,2,3), cells of the crop → pixels of the network input, is given instead. ``trace.as_given()`` has all looks of a
-trace in this form, so that ``model(images, attention=trace.as_given())`` repeats them.
-
-Allowed ranges of settings that decide size and speed: wide enough for real models, too narrow for attacks.
-
-A model folder is untrusted. Its settings are checked before anything is built from them.
+``attention`` replaces a model's own weights by given ones, by the name of the look. They have the shape of that look
+and are used as they are, never normalised, so a look that mixes predictions or chooses a cell wants weights that sum
+to 1. In eval mode a choice is the cell with the largest weight. Scores stay the model's own. Of an act that repeats
+(words, glimpses), the first t ≤ T steps (B,t,…) are enough; the model computes the later ones. A crop takes a frame
+(B,2,3), cells of the crop → pixels of the network input, instead of weights. ``trace.as_given()`` has all looks of a
+trace in this form: ``model(images, attention=trace.as_given())`` repeats them.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
-from saccade.attention.scores import check_given, check_not_negative
+from saccade.attention.scores import check_given
 from saccade.backbones import Stages, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
@@ -51,10 +45,7 @@ Encoding = Any
 """What ``encode`` makes of a batch: a tensor (B,…), or several by name, such as a memory and its filled slots."""
 Given = Mapping[str, Tensor]
 """Weights, or the frame of a crop, by the name of their look: to be used in place of the model's own."""
-
-
-LAST = "last"
-"""The act whose values are the last feature map (B,C,h,w), of a model that classifies its mean."""
+LAST = "last"  # the act whose values are the last feature map (B,C,h,w), of a model that classifies its mean
 
 
 class AttentionModel(nn.Module, ABC):
@@ -67,7 +58,7 @@ class AttentionModel(nn.Module, ABC):
     answers_in_one_pass: ClassVar[bool] = True
     """Whether ``respond`` is all there is to an answer; False for a model that searches for it."""
     extra_slots: ClassVar[tuple[str, ...]] = ()
-    """Slots that it adds to a memory, in words: they come right after the last filled one."""
+    """Slots that it adds to a memory right after the last filled one, in words."""
     config: Any
     look_specs: Mapping[str, LookSpec] = MappingProxyType({})
     """What is constant about each look whose weights can be given, in order."""
@@ -94,10 +85,10 @@ class AttentionModel(nn.Module, ABC):
 
     def forward(self, *inputs: Any, **named: Any) -> Output:
         """The same with its meaning: logits, trace and the tensors behind them."""
-        return marked_given(self.wrap(self.forward_raw(*inputs, **named)), named.get("attention"))
+        return self.wrap(self.forward_raw(*inputs, **named), attention=named.get("attention"))
 
     def logits_and_answer(self, output: ModelOutput) -> tuple[Tensor, Tensor]:
-        """Logits (B,K) and the ids (B,) that they answer; of what is said step by step (B,T,K) and (B,T)."""
+        """Logits (B,K) and answer ids (B,); of a model that answers in steps (B,T,K) and (B,T)."""
         return output.logits, output.logits.argmax(-1)
 
     def probabilities(self, logits: Tensor) -> Tensor:
@@ -105,7 +96,7 @@ class AttentionModel(nn.Module, ABC):
         return logits.softmax(-1)
 
     def answer_format(self) -> dict[str, Any]:
-        """How the answer ids are to be read, for programs that run an exported model."""
+        """How to read the answer ids, for programs that run an exported model."""
         return {}
 
     @property
@@ -114,41 +105,37 @@ class AttentionModel(nn.Module, ABC):
         return tuple(self.look_specs)
 
     def given(self, attention: Given | None, name: str, shape: Sequence[int], *, signed: bool = False) -> Tensor | None:
-        """The weights of ``shape`` given for the look ``name``, or None where the model is to use its own.
+        """The weights of ``shape`` given for the look ``name``, or None where the model uses its own.
 
-        Every name in ``attention`` must be a look of this model. Weights below 0 are refused unless ``signed``, which
-        is for frames of crops and for masks that can be negative.
+        Refuses names that are no looks of this model, and weights below 0 unless ``signed`` (frames of crops, masks
+        that can be negative).
         """
         if attention is None:
             return None
         for other in attention:
             if other not in self.look_names:
-                model = type(self).__name__
-                if not self.look_names:
-                    raise ConfigError(f"attention: {model} has no attention that can be given; leave out '{other}'")
-                raise ConfigError(f"attention: {model} has no look '{other}': {nearest(other, self.look_names)}")
-        if name not in attention:
-            return None
-        check_given(attention[name], shape, f"attention for look '{name}'")
-        if not signed:
-            check_not_negative(attention[name], f"attention for look '{name}'")
-        return attention[name]
+                hint = nearest(other, self.look_names)
+                raise ConfigError(f"attention: {type(self).__name__} has no look '{other}': {hint}")
+        weights = attention.get(name)
+        if weights is not None:
+            check_given(weights, shape, f"attention for look '{name}'", signed=signed)
+        return weights
 
     def given_steps(self, attention: Given | None, name: str, shape: Sequence[int]) -> Tensor | None:
-        """The same of an act that repeats, ``shape`` (B,T,…): the weights of its first t steps, 1 ≤ t ≤ T."""
+        """:meth:`given` for an act that repeats, ``shape`` (B,T,…): the weights of its first t steps, 1 ≤ t ≤ T."""
         weights = None if attention is None else attention.get(name)
         if weights is not None and weights.dim() == len(shape) and 1 <= weights.shape[1] < shape[1]:
             shape = (shape[0], weights.shape[1], *shape[2:])
         return self.given(attention, name, shape)
 
-    def wrap(self, output: ModelOutput, input_size: Size | None = None) -> Output:
-        """Give plain tensors their meaning; ``input_size`` is (height, width) of a picture, None for other inputs."""
+    def wrap(self, output: ModelOutput, input_size: Size | None = None, attention: Given | None = None) -> Output:
+        """Plain tensors with their trace; ``input_size`` is (height, width) of a picture, None for other inputs."""
         logits, answer = self.logits_and_answer(output)
         size = None
         if input_size is not None:
             size = torch.tensor(input_size, device=logits.device).expand(logits.shape[0], 2)  # (B,2)
         trace = AttentionTrace(looks=self.looks(output), answer=answer, image_size=size, total=self.total)
-        return Output(logits, trace, output)
+        return Output(logits, trace if attention is None else trace.mark_given(attention), output)
 
     def load_pretrained(self) -> None:
         """Give a freshly built model the published weights that training starts from."""
@@ -207,15 +194,14 @@ class ImageModel(AttentionModel):
 
     def load_pretrained(self) -> None:
         """Give a freshly built model the ImageNet weights of its backbone."""
-        name: str | None = getattr(getattr(self, "config", None), "backbone", None)
-        if name is None:
+        if not hasattr(self.config, "backbone"):
             return super().load_pretrained()
-        return pretrained.load_imagenet(self.backbone, name)
+        return pretrained.load_imagenet(self.backbone, self.config.backbone)
 
     def forward(self, images: Tensor, *inputs: Any, **named: Any) -> Output:
         """Pictures (B,3,H,W) and what else ``forward_raw`` takes → logits, trace and the tensors behind them."""
-        output = self.forward_raw(images, *inputs, **named)
-        return marked_given(self.wrap(output, (images.shape[-2], images.shape[-1])), named.get("attention"))
+        size = (images.shape[-2], images.shape[-1])
+        return self.wrap(self.forward_raw(images, *inputs, **named), size, named.get("attention"))
 
     @property
     def encoder(self) -> Stages | None:
@@ -228,10 +214,13 @@ class ImageModel(AttentionModel):
             for part in self.children():
                 if isinstance(part, Stages):
                     part.grid(size)
-        elif tuple(size) != (built_for := tuple(getattr(self.config, self.sized_by))):
-            built, found = ("×".join(map(str, each)) for each in (built_for, size))
-            mend = f"set {self.sized_by} to {[*size]}"
-            raise DataError(f"this model reads pictures of {built} pixels only, found {found}; {mend}")
+            return
+        height, width = getattr(self.config, self.sized_by)
+        if (height, width) != tuple(size):
+            raise DataError(
+                f"this model reads pictures of {height}×{width} pixels only, found {size[0]}×{size[1]}; set "
+                f"{self.sized_by} to {[*size]}"
+            )
 
     def check_pictures(self, images: Tensor) -> None:
         """Refuse pictures (B,3,H,W) of another size than the one that it was built for."""
@@ -278,14 +267,9 @@ class QueryModel(AskedModel, ImageModel):
         encoding: Tensor | None = None,
         attention: Given | None = None,
     ) -> ModelOutput:
-        """Pictures (B,3,H,W) and query ids (B·k,), ``asks`` = k in a row for each picture → plain tensors.
-
-        Where the ``encoding`` (B,…) of the pictures is given, the pictures are not needed.
-        """
+        """Pictures (B,3,H,W) or their ``encoding`` (B,…), ``asks`` = k query ids for each (B·k,) → plain tensors."""
         if encoding is None:
-            if images is None:
-                raise ShapeError("images", "(B,3,H,W), or their encoding in their place", ())
-            encoding = self.encode(images)  # (B,…)
+            encoding = self.encode(cast(Tensor, images))  # (B,…)
         if asks > 1:
             together = encoding.dim() == 4 and encoding.is_contiguous(memory_format=torch.channels_last)
             encoding = encoding.unsqueeze(1).expand(-1, asks, *encoding.shape[1:]).flatten(0, 1)  # (B·k,…)
@@ -305,34 +289,18 @@ class LabelModel(ImageOnlyModel):
         return LabelOutput(output.logits) if logits_only else output
 
 
-def marked_given(output: Output, attention: Given | None) -> Output:
-    """The same output, whose trace says which of its looks were given."""
-    return output if attention is None else replace(output, trace=output.trace.mark_given(attention))
-
-
 def attention_kwargs(attention: Given | None) -> dict[str, Any]:
-    """The keyword argument for given weights; without them a model need not know of it."""
+    """The keyword argument for given weights; a model that is never given any need not have it."""
     return {} if attention is None else {"attention": attention}
 
 
-MAX_WORDS = 1_000_000
-"""Queries, answers, classes, words."""
-MAX_UNITS = 8192
-"""Channels and hidden units of one layer."""
-MAX_STAGES = 64
-"""Layers in a row."""
-MAX_STEPS = 512
-"""Words or labels, one after the other."""
-
-Words = Annotated[int, Within(1, MAX_WORDS)]
-Units = Annotated[int, Within(1, MAX_UNITS)]
-Depth = Annotated[int, Within(1, MAX_STAGES)]
-Steps = Annotated[int, Within(1, MAX_STEPS)]
-Glimpses = Annotated[int, Within(1, 32)]
-"""Before each label."""
-Sentences = Annotated[int, Within(1, 1024)]
-"""Of a story in a model's memory."""
-Hops = Annotated[int, Within(1, 16)]
-"""Looks at one story, or words of its answer."""
-Pixels = Annotated[tuple[int, int], Within(1, 4096)]
-"""Sides of a picture that a model is built for."""
+# Bounds of settings that decide size and speed. A model folder is untrusted: they are checked before it is built.
+MAX_WORDS, MAX_UNITS, MAX_STAGES, MAX_STEPS = 1_000_000, 8192, 64, 512
+Words = Annotated[int, Within(1, MAX_WORDS)]  # queries, answers, classes, words
+Units = Annotated[int, Within(1, MAX_UNITS)]  # channels or hidden units of one layer
+Depth = Annotated[int, Within(1, MAX_STAGES)]  # layers in a row
+Steps = Annotated[int, Within(1, MAX_STEPS)]  # words or labels, one after the other
+Glimpses = Annotated[int, Within(1, 32)]  # before each label
+Sentences = Annotated[int, Within(1, 1024)]  # of a story in a model's memory
+Hops = Annotated[int, Within(1, 16)]  # looks at one story, or words of its answer
+Pixels = Annotated[tuple[int, int], Within(1, 4096)]  # sides of a picture that a model is built for

@@ -17,7 +17,6 @@ PUBLISHED_ELSEWHERE = (
     "published: the number in the paper. Its protocol, data, split and drawing may differ from those of this row; "
     "docs/results.md says where they do, and compares what was made in the same way."
 )
-"""Said below scores that stand beside published ones."""
 
 
 def model_card(facts: ModelFacts) -> str:

@@ -17,16 +17,13 @@ from saccade.files import read_json
 
 SCHEMA_VERSION = 2
 WEIGHTS, CONFIG, CARD = "model.safetensors", "config.json", "card.md"
-VOCABULARY = "vocab.json"
-"""The words of a model that speaks in sentences, each at the place of its id."""
+VOCABULARY = "vocab.json"  # the words of a model that speaks in sentences, each at the place of its id
 VOCABULARY_SCHEMA = 1
-INPUTS = "inputs.safetensors"
-"""What the inputs of the model look like, see :mod:`saccade.models.likeness`."""
+INPUTS = "inputs.safetensors"  # statistics of the inputs, see `saccade.models.likeness`
 PICKLED = frozenset({".pkl", ".pickle", ".pt", ".pth", ".bin", ".ckpt", ".joblib", ".npy", ".npz"})
 """Suffixes of files whose usual readers unpickle, and so may run code."""
 StoredType = Literal["float32", "float16", "int8"]
-MAX_INPUT = 4096
-"""Pixels a side of a network input; a folder that asks for more is damaged or means harm."""
+MAX_INPUT = 4096  # pixels a side of a network input
 
 
 @dataclass(frozen=True)
@@ -44,31 +41,21 @@ class Base:
     """The published ImageNet weights that hold what a weights file leaves out."""
 
     backbone: str
-    """Whose they are."""
-    sha256: str
-    """Their digest, as :func:`saccade.backbones.pretrained.weights_digest` tells it."""
+    sha256: str  # of `saccade.backbones.pretrained.weights_digest`
 
 
 @dataclass(frozen=True)
 class InputsNote:
-    """What is known of the inputs that a model learned from; the statistics lie in :data:`INPUTS`."""
+    """What is known of the inputs that a model learned from; the statistics are in :data:`INPUTS`."""
 
-    features: str
-    """Which of the model's features they are of, see :mod:`saccade.models.likeness`."""
-    of: str
-    """What the inputs show, in a few words that go on after "trained on"."""
-    data: str
-    """Which held-out inputs the statistics are of."""
-    fitted: int
-    """How many gave the statistics."""
-    compared: int
-    """How many others gave the scores that a p-value counts."""
-    sha256: str
-    """Digest of the file."""
-    found: dict[str, float] = field(default_factory=dict)
-    """Share of foreign inputs of each kind that are called unlike, where it was measured."""
-    false_alarms: float | None = None
-    """Share of test inputs that are called unlike, where it was measured."""
+    features: str  # of the model, that the statistics are of, see `saccade.models.likeness`
+    of: str  # what the inputs show, in a few words that follow "trained on"
+    data: str  # the held-out inputs that the statistics are of
+    fitted: int  # inputs that gave the statistics
+    compared: int  # further inputs, whose scores a p-value counts
+    sha256: str  # of the file
+    found: dict[str, float] = field(default_factory=dict)  # share of foreign inputs called unlike, by kind
+    false_alarms: float | None = None  # share of test inputs called unlike
     schema_version: Literal[1] = 1
 
 
@@ -77,36 +64,26 @@ class Calibration:
     """The temperature T that makes confidences true on held-out data: softmax(logits / T), Guo et al. 2017."""
 
     temperature: Annotated[float, Within(0.01, 100)]
-    data: str
-    """What it was fitted on."""
-    n: int
-    """Answers that it was fitted on."""
-    error_before: float | None = None
-    """Expected calibration error of test answers without it."""
-    error_after: float | None = None
-    """The same with it."""
-    test_n: int = 0
-    """Test answers of these two."""
+    data: str  # what it was fitted on
+    n: int  # answers that it was fitted on
+    error_before: float | None = None  # expected calibration error of test answers without it
+    error_after: float | None = None  # the same with it
+    test_n: int = 0  # test answers of these two
 
 
 @dataclass(frozen=True)
 class MapsBeside:
-    """How often maps peak in the right place, beside the best of the maps that never look at the picture."""
+    """How often maps peak in the right place, beside the best map that never looks at the picture."""
 
-    n: int
-    """Questions that were compared."""
-    value: float
-    """Share of the model's maps."""
-    chance: str
-    """The best blind map, see ``saccade.metrics.verdict``."""
-    chance_value: float
-    """Share of that one."""
-    interval: tuple[float, float]
-    """Of the difference, 95 %, by picture."""
+    n: int  # questions that were compared
+    value: float  # share of the model's maps
+    chance: str  # the best blind map, see `saccade.metrics.verdict`
+    chance_value: float  # its share
+    interval: tuple[float, float]  # of the difference, 95 %, by picture
 
     @property
     def is_better(self) -> bool:
-        """Whether the model's maps were found to be better: the whole interval is above 0."""
+        """Whether the model's maps are better: the whole interval is above 0."""
         return self.interval[0] > 0
 
 
@@ -117,57 +94,38 @@ class Score:
     data: str
     split: str
     n: int
-    definition: int = 1
-    """Version of the rules for baselines and intervals, see ``saccade.metrics.result``; 1 where none was written."""
+    definition: int = 1  # version of the rules for baselines and intervals, see `saccade.metrics.result`
     seed: int | None = None
     protocol: str | None = None
     metrics: dict[str, Any] = field(default_factory=dict)
     attention: dict[str, Any] = field(default_factory=dict)
     baselines: dict[str, Any] = field(default_factory=dict)
-    intervals: dict[str, Any] = field(default_factory=dict)
-    """[low, high] by metric, as :mod:`saccade.metrics.intervals` gives them for 95 %, by picture."""
-    counts: dict[str, Any] = field(default_factory=dict)
-    """For how many examples each metric is defined."""
-    interventions: dict[str, Any] = field(default_factory=dict)
-    """Scores of maps of re-rendered scenes, see ``saccade.metrics.maps.twins``; empty where there were none."""
-    confusion: dict[str, Any] = field(default_factory=dict)
-    """For one label per example: the confusion matrix."""
-    per_class: dict[str, Any] = field(default_factory=dict)
-    """For one label per example: pictures, recall and precision of each class."""
-    mistakes: tuple[dict[str, Any], ...] = ()
-    """For one label per example: the most confident wrong answers."""
-    verdict: str = ""
-    """Against guessing, what the answers depend on, and maps against chance, see ``saccade.metrics.verdict``."""
-    against: dict[str, Any] = field(default_factory=dict)
-    """The comparisons behind the verdict."""
-    rests_on: dict[str, Any] = field(default_factory=dict)
-    """Answers without the evidence and without the rest; see ``saccade.metrics.verdict``."""
-    maps_supervised: str = ""
-    """How the maps were taught where to look; empty if they were not."""
-    units: dict[str, str] = field(default_factory=dict)
-    """Units of metrics that are not fractions, such as ``task``."""
-    published: dict[str, Any] = field(default_factory=dict)
-    """The paper's own numbers for the same metrics."""
+    intervals: dict[str, Any] = field(default_factory=dict)  # [low, high] by metric, 95 %, by picture
+    counts: dict[str, Any] = field(default_factory=dict)  # examples for which each metric is defined
+    interventions: dict[str, Any] = field(default_factory=dict)  # scores on re-rendered scenes, `metrics.maps.twins`
+    confusion: dict[str, Any] = field(default_factory=dict)  # of one label per example
+    per_class: dict[str, Any] = field(default_factory=dict)  # pictures, recall and precision of each class
+    mistakes: tuple[dict[str, Any], ...] = ()  # the most confident wrong answers
+    verdict: str = ""  # against guessing, what answers depend on, maps against chance: `saccade.metrics.verdict`
+    against: dict[str, Any] = field(default_factory=dict)  # the comparisons behind the verdict
+    rests_on: dict[str, Any] = field(default_factory=dict)  # answers without the evidence and without the rest
+    maps_supervised: str = ""  # how the maps were taught where to look; empty if they were not
+    units: dict[str, str] = field(default_factory=dict)  # of metrics that are not fractions, such as `task`
+    published: dict[str, Any] = field(default_factory=dict)  # the paper's numbers for the same metrics
     model: str = ""
-    glyphs: str = ""
-    """Which glyphs the scenes were made of."""
-    backgrounds: str = ""
-    """What lay behind them."""
-    drawing: str = ""
-    """How the scenes were drawn; empty in results that were made when there was one drawing, ``blend``."""
-    beam: int | None = None
-    """How many captions were followed side by side, where captions were said."""
-    length_penalty: float | None = None
-    """Length penalty of that search."""
+    glyphs: str = ""  # that the scenes were made of
+    backgrounds: str = ""  # behind them
+    drawing: str = ""  # how the scenes were drawn; empty in results from when `blend` was the only drawing
+    beam: int | None = None  # width of the beam search of captions
+    length_penalty: float | None = None  # of that search
     seconds: float | None = None
     note: str = ""
-    scored_part: str = ""
-    """What was scored, where that is not the split of this name that the data set itself has: ``dev pictures``."""
+    scored_part: str = ""  # what was scored, if not a split of the data set itself: `dev pictures`
 
     def by_query(self) -> dict[str, MapsBeside]:
-        """Maps beside the best blind map for each query of which that was measured; entries that are none are left out.
+        """Maps beside the best blind map, for each query for which that was measured.
 
-        Facts come from folders of strangers too, so what is no comparison is not an error here.
+        Facts come from strangers' folders too: entries that are no comparison are left out.
         """
         maps = self.against.get("maps")
         entries = maps.get("by_query") if isinstance(maps, dict) else None
@@ -188,13 +146,12 @@ class ModelFacts:
     model: dict[str, Any]
     """The settings that build it."""
     family: str
-    """Which kind of question it answers."""
     queries: tuple[str, ...]
     """What it can be asked, in the order of its query ids."""
     answers: tuple[str, ...]
     """What it can answer, in the order of its logits."""
     preprocessing: Preprocessing | None = None
-    """How a picture becomes the network input; None for a model that reads none."""
+    """None for a model that reads no picture."""
     sentences: bool = False
     """Whether the answers are words of which it makes sentences; a folder keeps them as ``vocab.json``."""
     schema_version: int = SCHEMA_VERSION
@@ -211,21 +168,19 @@ class ModelFacts:
     deviations: tuple[str, ...] = ()
     """Where it differs from the paper."""
     calibration: Calibration | None = None
-    """How confidences are put right; None: they are as the network gives them."""
     inputs: InputsNote | None = None
-    """What its inputs look like; None: not known. Filled in when the model is saved."""
     licence: str = "Apache-2.0"
-    """Of code and weights, in words; with the terms of the training data."""
+    """Of code and weights, with the terms of the training data."""
     research_only: bool = False
     """Whether its training data is for research only, or states no licence. ``make wheel-open`` leaves it out."""
     dtype: StoredType = "float32"
-    """In what type the weights file holds the parameters; a loaded model computes in float32 in any case."""
+    """Type of the parameters in the weights file; a loaded model computes in float32."""
     base: Base | None = None
-    """Where the tensors are that the weights file leaves out; filled in when the model is saved."""
+    """Where the tensors are that the weights file leaves out. This and the next two are filled in on saving."""
     sha256: str = ""
-    """Digest of the weights file; filled in when the model is saved."""
+    """Digest of the weights file."""
     parameters: int = 0
-    """How many numbers were trained; filled in when the model is saved."""
+    """How many numbers were trained."""
 
     def __post_init__(self) -> None:
         for what, words in {"queries": self.queries, "answers": self.answers}.items():
@@ -234,7 +189,7 @@ class ModelFacts:
 
 
 def read_facts(folder: Path | str) -> ModelFacts:
-    """The facts of the model in ``folder``, or a CheckpointError that says what is wrong with it."""
+    """The facts of the model in ``folder``; a CheckpointError says what is wrong with it."""
     folder = Path(folder)
     refuse_foreign(folder)
     path = folder / CONFIG

@@ -1,26 +1,19 @@
 """Model folders: weights as safetensors, facts as JSON, and a card. Written atomically, read as untrusted.
 
-Reading: pickles are refused unopened. The digest of the weights file is checked, then its header: the described model
-is built with no more numbers than the header accounts for, and every tensor must have the name, type and shape that
-the model has. Only then are the weights read, and their values must be finite.
+**Reading.** Pickles are refused unopened. The digest of the weights file is checked, then its header: the model is
+built with no more numbers than the header accounts for, and every tensor must have the model's name, type and shape.
+Only then are the weights read. Their values must be finite.
 
-What a weights file holds of a model: the tensors that differ from the base weights, in the requested type.
+**Base weights.** Of a model that started from published ImageNet weights, the file holds the tensors that training
+changed. The others are read from the published weights, if these have the digest that was noted.
 
-A model that started from published ImageNet weights keeps the tensors that training has changed; the others are read
-from the published weights again when it is loaded, once their digest is the one that was noted.
+**int8.** A parameter with rows is stored as whole numbers, −127 … 127, with a scale for each row (first axis) in
+``NAME.scale``; the other parameters are float16. A scale is a 127th of the largest absolute value of its row, as
+bfloat16. Eight bits of scale times seven of number fit into the 24 of a float32, so no product is rounded and a second
+rounding changes nothing. Smaller scales, which clip the largest numbers, lower the squared error by 2 % at best.
 
-As ``int8``, a parameter that has rows lies in the file as whole numbers, and beside it, as ``NAME.scale``, are the
-scales of its rows; the other parameters are float16. The numbers of a row (first axis) are whole multiples, −127 …
-127, of its scale, which is a 127th of its largest absolute value and is kept as bfloat16, which has every magnitude
-that float32 has: eight bits of scale times seven of the number fit into the 24 of a float32, so no product is
-rounded. Hence what has been rounded once stays as it is: the largest number of a row is 127 scales, exactly, and
-gives the same scale again. Smaller scales, which clip the largest numbers of a row for the sake of the others, were
-tried: the best of 80 lowers the squared error of trained models by 2 %, as rows of some hundred numbers have no long
-tails.
-
-Kernels that see pixels are not for rounding. A flat ground makes all errors of such a row pull the same way, and
-everything behind it was trained on what that ground looked like: with them rounded, ``sat-soft-scenes`` said 41.9 % of
-the first 1,000 test scenes exactly instead of 98.7 %, and none of the empty ones; without, it loses nothing.
+Kernels that see pixels are not rounded. On a flat ground all errors of such a row add up: with them rounded,
+``sat-soft-scenes`` said 41.9 % of the first 1,000 test scenes exactly instead of 98.7 %.
 """
 
 from __future__ import annotations
@@ -29,6 +22,7 @@ import dataclasses
 import hashlib
 import math
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -51,7 +45,6 @@ from saccade.files import (
     write_json_by_key,
     write_text,
 )
-from saccade.geometry import Size
 from saccade.models.base import AttentionModel, ImageModel
 from saccade.models.card import model_card
 from saccade.models.facts import (
@@ -70,25 +63,19 @@ from saccade.models.facts import (
 )
 from saccade.models.likeness import Likeness
 
-MAX_INPUTS = 2**20
-"""Bytes of the file that says what inputs look like."""
-MAX_NUMBERS = 2**26
-"""In the map of one stage of one picture; 256 megabytes as float32, and four times as many before it is pooled."""
-SPARE, LARGEST_BASE = 2**24, 2**30
-"""Numbers that a model may make beyond those in its file: for constants, and for ImageNet weights that are left out."""
+MAX_INPUTS = 2**20  # bytes of the file that says what inputs look like
+MAX_NUMBERS = 2**26  # in the map of one stage of one picture: 256 megabytes as float32
+SPARE, LARGEST_BASE = 2**24, 2**30  # numbers beyond those in the file: of constants, and of ImageNet weights left out
 
 
 def save_model(model: nn.Module, folder: Path | str, facts: ModelFacts, *, whole: bool = False) -> ModelFacts:
-    """Write the model folder, replacing an old one in one move.
+    """Write the model folder, replacing an old one in one move; returns the facts as written.
 
     Args:
-        model: in whatever mode and on whatever device.
-        folder: where to; made if it is not there.
+        model: in any mode and on any device.
+        folder: made if it does not exist.
         facts: what is known of it besides its weights.
-        whole: write the ImageNet weights too, so that the model loads where they are not.
-
-    Returns:
-        The facts as written.
+        whole: write the ImageNet weights too, so that the model loads without them.
     """
     folder = Path(folder)
     facts = from_dict(ModelFacts, to_dict(facts))  # checked as it will be when it is read
@@ -121,9 +108,9 @@ def _write(folder: Path, files: Mapping[str, bytes], facts: ModelFacts) -> None:
 
 
 def store_as(folder: Path | str, dtype: StoredType, *, whole: bool = False) -> ModelFacts:
-    """Rewrite the model in ``folder`` with its parameters in another type, so that what is scored next is what ships.
+    """Rewrite the model in ``folder`` with its parameters in another type; ``whole`` as in :func:`save_model`.
 
-    Scores and calibration that it had were of other weights and are taken out. ``whole`` as in :func:`save_model`.
+    Its scores and calibration are removed: they were measured with other weights.
     """
     model, facts = load_model(folder)
     changed = dataclasses.replace(facts, dtype=dtype, scores=(), calibration=None)
@@ -133,25 +120,24 @@ def store_as(folder: Path | str, dtype: StoredType, *, whole: bool = False) -> M
 def note_inputs(
     folder: Path | str, likeness: Likeness | None, note: InputsNote | None, calibration: Calibration | None
 ) -> ModelFacts:
-    """Write into a model folder what its inputs look like and how its confidences are put right; None: nothing known.
+    """Write the statistics of the inputs and the calibration into a model folder; None: not known.
 
     The digest in ``note`` is filled in. The weights stay as they are.
     """
     folder = Path(folder)
-    made = (CONFIG, CARD, INPUTS, VOCABULARY)
-    files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name not in made}
-    if likeness is None or note is None:
-        note = None
-    else:
+    rewritten = (CONFIG, CARD, INPUTS, VOCABULARY)
+    files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name not in rewritten}
+    if likeness is not None and note is not None:
         files[INPUTS] = save(likeness.to_tensors())
         note = dataclasses.replace(note, sha256=hashlib.sha256(files[INPUTS]).hexdigest())
+    note = note if likeness is not None else None
     facts = dataclasses.replace(read_facts(folder), inputs=note, calibration=calibration)
     _write(folder, files, from_dict(ModelFacts, to_dict(facts)))
     return facts
 
 
 def load_likeness(folder: Path | str, facts: ModelFacts) -> Likeness | None:
-    """What the inputs of the model in ``folder`` look like; None where its facts say that nothing is known."""
+    """The statistics of the inputs of the model in ``folder``; None where it has none."""
     if facts.inputs is None:
         return None
     path = Path(folder) / INPUTS
@@ -183,14 +169,16 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
     path, where = folder / WEIGHTS, str(folder / WEIGHTS)
     header = read_header(path, facts.sha256)
     model = _build(folder, facts, sum(math.prod(entry.shape) for entry in header.values()))
-    published = published_tensors(model, facts.base, where)
-    check_header(header, model, facts.dtype, published, where)
-    model.load_state_dict(from_stored(load(path.read_bytes()), model, published, where))
+    state = _published(model, facts.base, where)
+    _check_header(header, model, facts.dtype, state, where)
+    state |= _widened(load(path.read_bytes()), model)
+    _check_finite(state, where, "the training diverged or the file is bad")
+    model.load_state_dict(state)
     return model.eval().requires_grad_(False).to(chosen), facts
 
 
 def _build(folder: Path, facts: ModelFacts, stored: int) -> AttentionModel:
-    """The model that ``facts`` describe, whose weights file holds as many numbers as ``stored``."""
+    """The model that ``facts`` describe, whose weights file holds ``stored`` numbers."""
     most = 2 * stored + (SPARE if facts.base is None else LARGEST_BASE)
     try:
         with torch.random.fork_rng(devices=[]), _Limited(most):  # the caller's random numbers stay as they were
@@ -201,25 +189,18 @@ def _build(folder: Path, facts: ModelFacts, stored: int) -> AttentionModel:
                 raise ConfigError(f"names {count} {what}, but the model has {built}")
         if facts.preprocessing is not None:
             model.check_input(facts.preprocessing.size)
-            _check_maps(model, facts.preprocessing.size)
+            for part in model.children():  # a small file can ask for large maps
+                grids = part.grid(facts.preprocessing.size) if isinstance(part, Stages) else {}
+                for name, (height, width) in grids.items():
+                    if (many := part.channels[name] * height * width) > MAX_NUMBERS:  # type: ignore[index]  # of Stages
+                        raise DataError(f"stage '{name}' makes {many:,} numbers of one picture; make the input smaller")
     except (SaccadeError, ValueError, TypeError, RuntimeError, ArithmeticError, MemoryError) as error:
         raise CheckpointError(f"{folder / CONFIG}: its model cannot be built: {error}") from error
     return model
 
 
-def _check_maps(model: nn.Module, size: Size) -> None:
-    """Refuse a small file that makes large maps: many channels on a large picture."""
-    for part in model.children():
-        for name, (height, width) in part.grid(size).items() if isinstance(part, Stages) else ():
-            if (numbers := part.channels[name] * height * width) > MAX_NUMBERS:  # type: ignore[index]  # of Stages
-                raise DataError(f"stage '{name}' makes {numbers:,} numbers of one picture; make the input smaller")
-
-
 class _Limited(TorchFunctionMode):
-    """A context in which layers make no more numbers than ``most``: settings may ask for more than a memory holds.
-
-    Weights that will be loaded are not drawn either.
-    """
+    """A context in which layers make no more than ``most`` numbers; weights that will be loaded are not drawn."""
 
     _MAKES = frozenset({torch.empty, torch.zeros, torch.ones, torch.full, torch.rand, torch.randn})
     _DRAWS = frozenset({nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_})
@@ -242,13 +223,10 @@ class _Limited(TorchFunctionMode):
 
 
 Tensors = dict[str, Tensor]
-SCALE = ".scale"
-"""Behind the name of a parameter; a parameter has no parts, so no tensor of a model is called so."""
+SCALE = ".scale"  # behind the name of a parameter; no tensor of a model is called so
 LARGEST = 127
-SHORTEST_ROW = 3
-"""Numbers in a row; a shorter one would not be smaller than as float16."""
-MIN_CHANNELS = 4
-"""That a kernel runs over: fewer have those that see pixels, and those of one channel each, which are small."""
+SHORTEST_ROW = 3  # numbers; a shorter row would not be smaller than as float16
+MIN_CHANNELS = 4  # of a rounded kernel: fewer have those that see pixels, and depthwise ones, which are small
 _NAMES = {
     torch.float64: "F64", torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
     torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL",
@@ -257,57 +235,64 @@ _NAMES = {
 
 
 def to_stored(model: nn.Module, dtype: StoredType, *, whole: bool = False) -> tuple[Tensors, Base | None]:
-    """The tensors to be written, and the ImageNet weights that have the others; None where these have none.
+    """The tensors to write, and the ImageNet weights that hold the others; None where all are written.
 
-    With ``whole`` those of ImageNet are written too, so that the model loads where they are not. Parameters are written
-    as ``dtype``; buffers, among them the running statistics of norms, as they are: a variance may be beyond what
-    float16 holds, and they are few.
+    ``whole`` writes those of ImageNet too. Parameters are written as ``dtype``. Buffers, such as the running statistics
+    of norms, keep their type: a variance may be beyond float16.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(tensors, "the model to be saved", "the training diverged")
-    base, published = (None, {}) if whole else _base_of(model)
+    base, published = None, {}
+    if not whole and isinstance(model, ImageModel) and getattr(model.config, "pretrained", False):
+        backbone = model.config.backbone
+        with suppress(MissingExtraError, DataError):  # trained where they are, saved where they are not: all is written
+            base, published = Base(backbone, pretrained.weights_digest(backbone)), _imagenet(backbone)
     written: Tensors = {}
-    for name, kept in _stored_types(model, dtype).items():
+    for name, kind in _stored_types(model, dtype).items():
         tensor, other = tensors[name], published.get(name)
         if other is not None and tensor.dtype == other.dtype and torch.equal(tensor, other):
             continue
-        if kept == torch.int8:
+        if kind == torch.int8:
             written[name], written[name + SCALE] = to_rows(tensor)
         else:
-            written[name] = tensor.to(kept).contiguous().clone()
-    why = f"it is too large for {dtype}; save it as float32"
-    _check_finite(_widened(written, tensors, _parameter_names(model)), "the model to be saved", why)
+            written[name] = tensor.to(kind).contiguous().clone()
+    _check_finite(_widened(written, model), "the model to be saved", f"it is too large for {dtype}; save it as float32")
     return written, None if tensors.keys() <= written.keys() else base
 
 
-def published_tensors(model: nn.Module, base: Base | None, where: str) -> Tensors:
+def _published(model: nn.Module, base: Base | None, where: str) -> Tensors:
     """The tensors of ``model`` that ``base`` has; a CheckpointError where these weights are not here."""
     if base is None:
         return {}
     if not isinstance(model, ImageModel) or base.backbone != getattr(model.config, "backbone", None):
         raise CheckpointError(f"{where}: needs ImageNet weights of '{base.backbone}', which the model does not have")
     try:
-        found = pretrained.weights_digest(base.backbone)
+        digest = pretrained.weights_digest(base.backbone)
     except DataError as error:
         raise CheckpointError(f"{where}: holds only what training has changed: {error}") from error
-    if found != base.sha256:
+    if digest != base.sha256:
         raise CheckpointError(
             f"{where}: was stored relative to other ImageNet weights of '{base.backbone}' than those found here "
-            f"(SHA-256 {base.sha256[:12]}…, found {found[:12]}…); get the weights it was trained from"
+            f"(SHA-256 {base.sha256[:12]}…, found {digest[:12]}…); get the weights it was trained from"
         )
     expected = model.state_dict()
-    return {name: tensor for name, tensor in _named(base.backbone).items() if name in expected}
+    return {name: tensor for name, tensor in _imagenet(base.backbone).items() if name in expected}
 
 
-def check_header(
+def _imagenet(backbone: str) -> Tensors:
+    """The published weights of ``backbone`` under the names of a model that has it."""
+    return {f"backbone.{name}": tensor for name, tensor in pretrained.imagenet_weights(backbone).items()}
+
+
+def _check_header(
     header: Mapping[str, Entry], model: nn.Module, dtype: StoredType, published: Tensors, where: str
 ) -> None:
-    """Refuse a weights file that, together with ``published``, has not all tensors of ``model`` in type and shape."""
+    """Refuse a weights file that, together with ``published``, lacks a tensor of ``model`` or has another one."""
     expected: dict[str, Entry] = {}
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
-    for name, kept in _stored_types(model, dtype).items():
-        expected[name] = Entry(_NAMES[kept], shapes[name])
-        if kept == torch.int8:
+    for name, kind in _stored_types(model, dtype).items():
+        expected[name] = Entry(_NAMES[kind], shapes[name])
+        if kind == torch.int8:
             expected[name + SCALE] = Entry("BF16", shapes[name][:1])
     left_out = published.keys() | {name + SCALE for name in published}
     wrong = [f"no tensor '{name}'" for name in sorted(expected.keys() - header.keys() - left_out)]
@@ -320,13 +305,6 @@ def check_header(
         raise CheckpointError(f"{where}: {wrong[0]}{more}; the weights are of another model")
 
 
-def from_stored(written: Tensors, model: nn.Module, published: Tensors, where: str) -> Tensors:
-    """The whole state of ``model`` in its own types, from what :func:`to_stored` wrote."""
-    whole = published | _widened(written, model.state_dict(), _parameter_names(model))
-    _check_finite(whole, where, "the training diverged or the file is bad")
-    return whole
-
-
 def _stored_types(model: nn.Module, dtype: StoredType) -> dict[str, torch.dtype]:
     """The type in which a file of ``dtype`` holds each tensor of ``model``."""
     types = {name: tensor.dtype for name, tensor in model.state_dict().items()}
@@ -336,34 +314,15 @@ def _stored_types(model: nn.Module, dtype: StoredType) -> dict[str, torch.dtype]
     return types
 
 
-def _widened(written: Tensors, expected: Tensors, parameters: set[str]) -> Tensors:
-    """What a weights file holds, the parameters in the types of ``expected`` and without the scales of their rows."""
+def _widened(written: Tensors, model: nn.Module) -> Tensors:
+    """Written tensors, the parameters in the types of ``model`` and without the scales of their rows."""
     wide = dict(written)
-    for name in parameters & written.keys():
-        if wide[name].dtype == torch.int8:
-            wide[name] = from_rows(wide[name], wide.pop(name + SCALE))
-        wide[name] = wide[name].to(expected[name].dtype)
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if name in written:
+            if wide[name].dtype == torch.int8:
+                wide[name] = from_rows(wide[name], wide.pop(name + SCALE))
+            wide[name] = wide[name].to(parameter.dtype)
     return wide
-
-
-def _base_of(model: nn.Module) -> tuple[Base | None, Tensors]:
-    """The published weights that ``model`` started from, under the names that it has for them."""
-    if not isinstance(model, ImageModel) or not getattr(model.config, "pretrained", False):
-        return None, {}
-    name = model.config.backbone
-    try:
-        return Base(name, pretrained.weights_digest(name)), _named(name)
-    except (MissingExtraError, DataError):  # trained where they were, saved where they are not: everything is written
-        return None, {}
-
-
-def _named(backbone: str) -> Tensors:
-    """The published weights of ``backbone`` under the names of a model that has it."""
-    return {f"backbone.{name}": tensor for name, tensor in pretrained.imagenet_weights(backbone).items()}
-
-
-def _parameter_names(model: nn.Module) -> set[str]:
-    return {name for name, _ in model.named_parameters(remove_duplicate=False)}
 
 
 def _check_finite(tensors: Mapping[str, Tensor], where: str, why: str) -> None:
@@ -380,11 +339,7 @@ def has_rows(shape: torch.Size) -> bool:
 
 
 def to_rows(parameter: Tensor) -> tuple[Tensor, Tensor]:
-    """Round ``parameter``, whose values are finite, to the nearest multiples of the scales of its rows.
-
-    Returns:
-        int8 numbers in its shape, and the bfloat16 scales (rows,).
-    """
+    """A finite parameter as int8 numbers of its shape and the bfloat16 scales (rows,), rounded to the nearest."""
     rows = parameter.float().flatten(1)  # (R,C)
     scales = (rows.abs().amax(1) / LARGEST).bfloat16()  # (R,)
     scales[scales < torch.finfo(torch.bfloat16).tiny] = 0  # so small that it would lose its bits: a row of zeros
@@ -399,18 +354,9 @@ def from_rows(numbers: Tensor, scales: Tensor) -> Tensor:
 
 
 def load_matching(model: nn.Module, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
-    """Give ``model`` those of ``weights`` that fit it.
+    """Load those ``weights`` that fit ``model`` in name and shape; returns the names of the others it has.
 
-    Args:
-        model: whatever it has begun with.
-        weights: by the name of their place.
-        where: what they come from, for messages.
-
-    Returns:
-        The places that keep what they had.
-
-    Raises:
-        ConfigError: no weight that can be learned fits.
+    ``where`` says in messages what the weights come from. A ConfigError where no weight that can be learned fits.
     """
     places = model.state_dict()
     fitting = {

@@ -1,22 +1,21 @@
-"""Whether an input is like those that a model learned from: a distance of its own features, as a conformal p-value.
+"""Whether an input is like those that a model learned from: a distance of its features, as a conformal p-value.
 
-Features are the mean and the maximum of each channel of a feature map. They are standardised. If there are more than
-:data:`LARGEST`, they are summed in that many groups with fixed signs. Their squared Mahalanobis distance from the mean
-of the held-out inputs is the score
+Features are the mean and the maximum of each channel of a feature map, standardised. More than :data:`LARGEST` are
+summed in that many groups with fixed signs. The score is their squared Mahalanobis distance from the mean of held-out
+inputs,
 
     s = ‖W z‖²,   WᵀW = ((1 − λ) C + λ I)⁻¹,
 
-with C the covariance of z on held-out inputs and λ the shrinkage. Further held-out inputs give n scores to compare
-with:
+with C the covariance of z and λ the shrinkage. Further held-out inputs give n scores to compare with:
 
     p = (1 + #{scores ≥ s}) / (n + 1)
 
-(Vovk et al. 2005, "Algorithmic Learning in a Random World"). An input of the same kind as the held-out ones has p ≤ α
-with probability α at most, whatever the features are; that is the share of false alarms. How many foreign inputs are
-found depends on the features; ``docs/results.md`` has the measured shares.
+(Vovk et al. 2005, "Algorithmic Learning in a Random World"). An input of the same kind has p ≤ α with probability α at
+most, whatever the features: the share of false alarms. The share of foreign inputs that is noticed depends on the
+features; ``docs/results.md`` has measured ones.
 
 ==============  ==================================================================================================
-``encoding``    what ``encode`` made of the input, where that is a feature map
+``encoding``    the output of ``encode``, where that is a feature map
 ``first``       the first stage of the backbone, computed for this purpose; it keeps what later stages forget
 ==============  ==================================================================================================
 """
@@ -24,7 +23,7 @@ found depends on the features; ``docs/results.md`` has the measured shares.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -34,15 +33,11 @@ from saccade.backbones import Stages
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.models.base import AttentionModel, Encoding, ImageModel
 
-LARGEST = 64
-"""Numbers that a distance is computed of."""
+LARGEST = 64  # numbers that a distance is computed of
 SHRINKAGE = 0.05
-ALPHA = 0.01
-"""An input is called unlike when its p-value is at most this: so often an input of the right kind is called so too."""
-UNUSUAL = 0.05
-"""It is called unusual when its p-value is at most this, and larger than :data:`ALPHA`."""
-FEWEST = 99
-"""Scores to compare with: with fewer no p-value could be as small as :data:`ALPHA`."""
+ALPHA = 0.01  # an input is unlike when its p-value is at most this, and so are as many of the right kind
+UNUSUAL = 0.05  # it is unusual when its p-value is at most this, and larger than ALPHA
+FEWEST = 99  # scores to compare with: with fewer no p-value could be as small as ALPHA
 _TAIL, _EVERY = 200, 20  # of the scores all the largest are kept, and every twentieth of the others
 _NAMES = ("centre", "spread", "whitening", "scores", "not_below")
 
@@ -57,14 +52,12 @@ def pooled(features: Tensor) -> Tensor:
 class Fit:
     """Whether an input is like those that the model learned from."""
 
-    p: float | None = None
-    """Its p-value among held-out inputs of that kind; None: not known."""
-    trained_on: str = ""
-    """What those show."""
+    p: float | None = None  # its p-value among held-out inputs of that kind; None: not known
+    trained_on: str = ""  # what those show
 
     @property
     def unlike(self) -> bool | None:
-        """Whether it is called unlike them; None: not known."""
+        """Whether it is unlike them; None: not known."""
         return None if self.p is None else self.p <= ALPHA
 
     @property
@@ -76,44 +69,37 @@ class Fit:
 
     @property
     def warning(self) -> str:
-        """What to tell a person: something where the input is unlike, and empty otherwise."""
-        if not self.unlike:
-            return ""
-        return f"this model was trained on {self.trained_on}, so its answer here means little"
+        """A sentence where the input is unlike; empty otherwise."""
+        return f"this model was trained on {self.trained_on}, so its answer here means little" if self.unlike else ""
 
     @property
     def sentence(self) -> str:
         """The verdict and what the p-value means, for people to read."""
         if self.p is None:
             return "not known whether this is like what the model learned from"
-        said = {
+        meaning = {
             "unlike": self.warning,
             "unusual": "unusual for this model, so be careful with its answer",
             "usual": "no sign that this is unlike what the model learned from",
         }[self.verdict]
-        return f"{said}: of inputs of the right kind, {100 * self.p:.2g} % are at least as unusual (p {self.p:.2g})"
+        return f"{meaning}: of inputs of the right kind, {100 * self.p:.2g} % are at least as unusual (p {self.p:.2g})"
 
     def to_json(self) -> dict[str, str | float | None]:
         """Plain values."""
         p = None if self.p is None else round(self.p, 6)
-        told = {"verdict": self.verdict, "p": p, "level": ALPHA, "sentence": self.sentence}
-        return told | ({"warning": self.warning} if self.unlike else {})
+        facts = {"verdict": self.verdict, "p": p, "level": ALPHA, "sentence": self.sentence}
+        return facts | ({"warning": self.warning} if self.unlike else {})
 
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
     """What the features of held-out inputs look like."""
 
-    centre: Tensor
-    """(D,) their means."""
-    spread: Tensor
-    """(D,) their standard deviations."""
-    whitening: Tensor
-    """(k,k) W, upper triangular."""
-    scores: Tensor
-    """(m,) scores of further held-out inputs, ascending: those that are kept."""
-    not_below: Tensor
-    """(m,) how many of all scores are at least as large as each of these."""
+    centre: Tensor  # (D,) their means
+    spread: Tensor  # (D,) their standard deviations
+    whitening: Tensor  # (k,k) W, upper triangular
+    scores: Tensor  # (m,) the scores of further held-out inputs that are kept, ascending
+    not_below: Tensor  # (m,) how many of all scores are at least as large as each of these
 
     @property
     def n(self) -> int:
@@ -136,15 +122,15 @@ class Likeness:
         return torch.where(distance.isfinite(), distance, torch.inf)
 
     def to_tensors(self) -> dict[str, Tensor]:
-        """Its tensors by name, as they are stored; of the triangular matrix its upper part, row by row."""
+        """Its tensors as they are stored, by name; of the triangular matrix the upper part, row by row."""
         rows, columns = torch.triu_indices(*self.whitening.shape)
         stored = {name: getattr(self, name).contiguous() for name in _NAMES}
         return stored | {"whitening": self.whitening[rows, columns].contiguous()}
 
     @classmethod
     def from_tensors(cls, tensors: dict[str, Tensor], where: str) -> Likeness:
-        """What :meth:`to_tensors` gave; a CheckpointError where it cannot be that."""
-        shapes = {name: tuple(each.shape) for name, each in tensors.items()}
+        """The inverse of :meth:`to_tensors`; a CheckpointError where they cannot be that."""
+        shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
         many, scores = ((shapes.get(name) or (0,))[0] for name in ("centre", "scores"))
         width = min(many, LARGEST)
         upper = (width * (width + 1) // 2,)
@@ -152,12 +138,13 @@ class Likeness:
             whitening = torch.zeros(width, width, dtype=tensors["whitening"].dtype)
             rows, columns = torch.triu_indices(width, width)
             whitening[rows, columns] = tensors["whitening"]
-            found = cls(**{**tensors, "whitening": whitening})
-            is_finite = all(bool(each.isfinite().all()) for each in tensors.values())
-            is_ordered = bool((found.scores.diff() >= 0).all()) and bool((found.not_below.diff() <= 0).all())
-            is_count = not found.not_below.is_floating_point() and int(found.not_below[-1]) >= 1
-            if is_finite and bool((found.spread > 0).all()) and is_ordered and is_count:
-                return found
+            likeness = cls(**{**tensors, "whitening": whitening})
+            counts = likeness.not_below
+            is_finite = all(bool(tensor.isfinite().all()) for tensor in tensors.values())
+            is_ordered = bool((likeness.scores.diff() >= 0).all()) and bool((counts.diff() <= 0).all())
+            is_count = not counts.is_floating_point() and int(counts[-1]) >= 1
+            if is_finite and bool((likeness.spread > 0).all()) and is_ordered and is_count:
+                return likeness
         raise CheckpointError(f"{where}: no sound statistics of features; fit them again")
 
 
@@ -165,7 +152,7 @@ def fit_likeness(features: Tensor, held_out: Tensor) -> Likeness:
     """Statistics of ``features`` (N,D), with p-values by the scores of ``held_out`` (n,D), which are other inputs."""
     if len(held_out) < FEWEST or len(features) < FEWEST:
         raise DataError(
-            f"at least {2 * FEWEST} held-out inputs are needed to tell what is unlike them, found "
+            f"at least {2 * FEWEST} held-out inputs are needed to say what is unlike them, found "
             f"{len(features) + len(held_out)}"
         )
     features = features.detach().double().cpu()
@@ -176,12 +163,12 @@ def fit_likeness(features: Tensor, held_out: Tensor) -> Likeness:
     width = standard.shape[1]
     covariance = (1 - SHRINKAGE) * torch.cov(standard.T).reshape(width, width) + SHRINKAGE * torch.eye(width).double()
     whitening = torch.linalg.cholesky(torch.linalg.inv(covariance)).mH  # (k,k), WᵀW = the inverse
-    found = Likeness(**stored, whitening=whitening.half(), scores=torch.zeros(1), not_below=torch.ones(1).int())
-    scores = found.score(held_out).float().sort().values  # (n,)
+    likeness = Likeness(**stored, whitening=whitening.half(), scores=torch.zeros(1), not_below=torch.ones(1).int())
+    scores = likeness.score(held_out).float().sort().values  # (n,)
     count = len(scores)
     kept = [at for at in range(count) if at >= count - _TAIL or at % _EVERY == 0]
     not_below = torch.tensor([count - at for at in kept], dtype=torch.int32)
-    return Likeness(**stored, whitening=whitening.half(), scores=scores[kept], not_below=not_below)
+    return replace(likeness, scores=scores[kept], not_below=not_below)
 
 
 def _folded(standard: Tensor) -> Tensor:
@@ -200,16 +187,15 @@ ENCODING, FIRST = "encoding", "first"
 
 
 def input_feature_names(model: AttentionModel, encoding: Encoding) -> tuple[str, ...]:
-    """The names of those that ``model`` has; none where its input is no picture."""
+    """Names of the features that ``model`` has; none where its input is no picture."""
     if not isinstance(model, ImageModel):
         return ()
     can_pool = isinstance(encoding, Tensor) and encoding.dim() in (3, 4) and encoding.is_floating_point()
-    known = {ENCODING: can_pool, FIRST: _first_stages(model) is not None}
-    return tuple(name for name, is_known in known.items() if is_known)
+    return (*((ENCODING,) if can_pool else ()), *((FIRST,) if _first_stages(model) is not None else ()))
 
 
 def input_features(model: AttentionModel, name: str, images: Tensor, encoding: Encoding = None) -> Tensor:
-    """The features (B,D) called ``name`` of pictures (B,3,H,W) and what ``encode`` made of them; None: do it now."""
+    """The features ``name`` (B,D) of pictures (B,3,H,W); ``encoding`` is what ``encode`` made of them, where known."""
     if name == ENCODING:
         return pooled(model.encode(images) if encoding is None else encoding)
     stages = _first_stages(model)

@@ -1,9 +1,4 @@
-"""What the stacked heads of a probe compute for all members at once, and how they read the question.
-
-Axes as in :mod:`saccade.models.probe_heads`: M heads, B pictures, R questions about them, C channels, D hidden units, K
-classes, A questions that are known, H and W cells, N = H·W.
-
-The heads of a probe: small readers of the maps of a frozen backbone.
+"""The heads of a probe: small readers of the maps of a frozen backbone, many of them computed side by side.
 
 Every head reads standardised features and ends in one linear layer. They differ in how cells are pooled:
 
@@ -17,8 +12,8 @@ Every head reads standardised features and ends in one linear layer. They differ
 ``pyramid`` one dot-product query on each of several stages; the classifier reads what they pooled, side by side
 ==========  ====================================================================================================
 
-A probe of labels asks nothing: there is one question, the same for every picture, and its one-hot vector is a constant
-1. A probe of questions knows A of them, and every head is told which one is asked:
+A probe of labels has one question, the same for every picture, whose one-hot vector is a constant 1. A probe of
+questions knows A of them:
 
 ==================  ============================================================================================
 ``linear``          a linear layer for each question (a bilinear form of pooled feature and one-hot question)
@@ -29,14 +24,12 @@ A probe of labels asks nothing: there is one question, the same for every pictur
 The heads with one classifier add a term of the question alone to the logits (``QueryPrior``), because the linear head
 has a bias for each question.
 
-Deviations from the papers: the values are the features themselves, without a projection. ``queries`` therefore has no
-value matrix and no blocks of channels; each query pools all channels. ``pyramid`` is no HAttNet: its maps change
-nothing that a later stage sees.
+Deviations from the papers: the values are the features themselves, without a projection, so ``queries`` has no value
+matrix and each query pools all channels. ``pyramid`` is no HAttNet: its maps change nothing that a later stage sees.
+It reads its maps as one (:mod:`saccade.backbones.stages`): finer ones are folded onto the cells of the last.
 
-A pyramid reads its maps as one (:mod:`saccade.backbones.stages`): finer ones lie folded onto the cells of the last.
-
-Many heads of one kind can be computed side by side (:meth:`ProbeHead.stacked`): their weights have a leading axis M,
-and the features are read once for all of them.
+:meth:`ProbeHead.stacked` computes many heads of one kind: their weights have a leading axis M, and the features are
+read once for all of them.
 
 Axes: M heads, B pictures, R questions about them, C channels, D hidden units, K classes, A questions that are known,
 Q queries of a question, H and W cells, N = H·W.
@@ -45,7 +38,7 @@ Q queries of a question, H and W cells, N = H·W.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple, get_args
 
 import torch
@@ -54,12 +47,7 @@ from torch import Tensor, nn
 
 from saccade.attention.hard import HardAttention, log_marginal
 from saccade.attention.scores import spatial_softmax
-from saccade.attention.soft import (
-    CrossAttention,
-    SoftAttention,
-    attend_uniformly,
-    attend_with_scores,
-)
+from saccade.attention.soft import CrossAttention, SoftAttention, attend_uniformly, attend_with_scores
 from saccade.backbones.stages import Level, unfolded
 from saccade.models.base import Given
 from saccade.models.picture_query import QueryPrior
@@ -67,14 +55,13 @@ from saccade.trace import MIXTURE, SOFT, Act, LookSpec
 
 
 class ExampleQueries(NamedTuple):
-    """Questions (R,) about the pictures of a batch, and the place of the picture of each: several may share one."""
+    """Questions (R,) about the pictures of a batch, and the place of each one's picture: several may share one."""
 
     query: Tensor
     picture: Tensor
 
 
-Weights = Mapping[str, Tensor]
-"""Those of many heads by name, each (M,…)."""
+Weights = Mapping[str, Tensor]  # of many heads by name, each (M,…)
 
 
 def _tokens(features: Tensor) -> Tensor:
@@ -83,7 +70,7 @@ def _tokens(features: Tensor) -> Tensor:
 
 
 def products(features: Tensor, weight: Tensor) -> Tensor:
-    """Every cell times the matrices (M,D,C) of all members, in one product: (B,N,M,D)."""
+    """Every cell times the matrices (M,D,C) of all members: (B,N,M,D)."""
     tokens = _tokens(features)
     return (tokens @ weight.flatten(0, 1).T).reshape(*tokens.shape[:2], *weight.shape[:2])
 
@@ -103,14 +90,14 @@ def additive(weights: Weights, features: Tensor, asked: ExampleQueries | None) -
 
 
 def for_each(products: Tensor, asked: ExampleQueries | None) -> Tensor:
-    """Selects from products (B,N,M,A) with a vector for each question those of the asked questions: (M,R,N)."""
+    """The products (B,N,M,A) that belong to the asked questions: (M,R,N)."""
     if asked is None:
         return products[..., 0].permute(2, 0, 1)
     return products[asked.picture, :, :, asked.query].permute(2, 0, 1)
 
 
 def for_question(values: Tensor, query: Tensor | None) -> Tensor:
-    """Selects from values (B,A,…) those of the asked question (B,), or of the first if none is named: (B,…)."""
+    """The values (B,A,…) that belong to the asked question (B,), or to the first: (B,…)."""
     if query is None:
         return values[:, 0]
     where = query.reshape(-1, *[1] * (values.dim() - 1)).expand(-1, 1, *values.shape[2:])
@@ -130,14 +117,11 @@ def classified(weights: Weights, contexts: Tensor) -> Tensor:
     return torch.baddbmm(weights["classify.bias"][:, None], contexts, weights["classify.weight"].transpose(1, 2))
 
 
-HeadOutput = tuple[Tensor, dict[str, Act]]
-"""Logits (B,K), and each act by the name of its look."""
+HeadOutput = tuple[Tensor, dict[str, Act]]  # logits (B,K), and each act by the name of its look
 HeadName = Literal["linear", "soft", "hard", "cross", "queries", "pyramid"]
 HEADS: tuple[HeadName, ...] = get_args(HeadName)
-LINEAR: HeadName = "linear"
-"""The rival that every other head is compared with."""
-PYRAMID: HeadName = "pyramid"
-"""The head on several stages."""
+LINEAR: HeadName = "linear"  # the rival that every other head is compared with
+PYRAMID: HeadName = "pyramid"  # the head on several stages
 TITLES: dict[str, str] = {
     "linear": "linear",
     "soft": "soft attention",
@@ -146,16 +130,13 @@ TITLES: dict[str, str] = {
     "queries": "attentive probe",
     "pyramid": "pyramid of attention",
 }
-"""What the heads are called in sentences."""
+"""Names in sentences."""
 
 
 class ProbeHead(nn.Module, ABC):
     """Standardised features (B,C,H,W) and questions (B,) → logits (B,K) and the acts of attention.
 
-    Args:
-        answers: K.
-        asked: how many questions are known, A.
-        prior: whether the question adds a term of its own to the logits; with one question that is the bias.
+    Knows ``asked`` = A questions; ``prior`` lets each add a term to the logits (with one question, that is the bias).
     """
 
     look_names: tuple[str, ...] = ("cells",)
@@ -168,27 +149,18 @@ class ProbeHead(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
-        """Answer and show.
-
-        Args:
-            features: (B,C,H,W).
-            given: weights (B,H,W) by look, in place of its own.
-            query: (B,) numbers of questions; None: the first.
-        """
+        """Logits and acts; ``given`` weights (B,H,W) by look replace its own, ``query`` (B,) are question numbers."""
 
     @abstractmethod
     def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
-        """Logits (M,R,K) of many heads of this kind and size.
-
-        Without ``asked`` every picture (B,C,H,W) is asked the first question, R = B.
-        """
+        """Logits (M,R,K) of many such heads; without ``asked`` every picture is asked the first question, R = B."""
 
     def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
-        """The scores of cells (M,R,N), or (M,Q,R,N), of such heads; None without a place, or with several grids."""
+        """Scores of cells (M,R,N), or (M,Q,R,N), of such heads; None without a place, or with several grids."""
         return None
 
     def stacked_maps(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
-        """Eq. (3) for all members: the total maps (M,R,H,W) of such heads, each of sum 1; None without scores."""
+        """Eq. (3) for all members: total maps (M,R,H,W), each of sum 1; None without scores."""
         scores = self.scores(weights, features, asked)
         if scores is None:
             return None
@@ -197,7 +169,7 @@ class ProbeHead(nn.Module, ABC):
 
     @abstractmethod
     def numbers(self, channels: int, cells: int, answers: int) -> int:
-        """How many numbers a step keeps for one question, beside the features: what a stack costs in memory."""
+        """Numbers that a training step keeps for one question, beside the features: the memory of a stack."""
 
     def _one_hot(self, features: Tensor, query: Tensor | None) -> Tensor:
         """The questions as vectors (B,A)."""
@@ -226,16 +198,16 @@ class LinearHead(ProbeHead):
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """The mean of all cells, classified."""
         attended = attend_uniformly(features, (given or {}).get("cells"))
-        each = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
-        return for_question(each, query), {"cells": attended}
+        logits = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
+        return for_question(logits, query), {"cells": attended}
 
     def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         pooled = features.flatten(2).mean(-1)  # (B,C)
-        found = classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))  # (M,B,AK)
+        logits = classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))  # (M,B,AK)
         if asked is None:
-            return found[..., : found.shape[-1] // self.asked]
-        return found.reshape(*found.shape[:2], self.asked, -1)[:, asked.picture, asked.query]
+            return logits[..., : logits.shape[-1] // self.asked]
+        return logits.reshape(*logits.shape[:2], self.asked, -1)[:, asked.picture, asked.query]
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """The mean and the logits."""
@@ -367,8 +339,8 @@ class QueriesHead(ProbeHead):
         members, queries = len(weights["ask.weight"]), len(self.look_names)
         vectors = weights["ask.weight"].reshape(members, self.asked, queries, -1)  # (M,A,Q,C)
         every = products(features, vectors.transpose(1, 2).flatten(0, 1)) * self.scale  # (B,N,MQ,A)
-        found = for_each(every, asked)  # (MQ,R,N)
-        return found.reshape(members, queries, *found.shape[1:])
+        scores = for_each(every, asked)  # (MQ,R,N)
+        return scores.reshape(members, queries, *scores.shape[1:])
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights and the context of each query, and the logits."""
@@ -378,11 +350,7 @@ class QueriesHead(ProbeHead):
 class PyramidHead(ProbeHead):
     """One dot-product query on each level for each question; the classifier reads all that they pooled, side by side.
 
-    Args:
-        channels: of the folded map, all levels together.
-        answers: how many labels there are.
-        levels: the maps in it, the finest first; without them it is one map.
-        asked: how many questions are known.
+    ``levels`` are the maps in the folded one of all ``channels``, the finest first; without them it is one map.
     """
 
     def __init__(
@@ -417,7 +385,7 @@ class PyramidHead(ProbeHead):
         return (2 + self.asked) * finest + 2 * sum(level.channels for level in self.levels) + 2 * answers
 
 
-_CLASSES: dict[str, type[ProbeHead]] = {
+_CLASSES: dict[str, Callable[..., ProbeHead]] = {
     "linear": LinearHead,
     "soft": SoftHead,
     "hard": HardHead,
@@ -427,10 +395,6 @@ _CLASSES: dict[str, type[ProbeHead]] = {
 }
 
 
-def new_head(
-    name: HeadName, channels: int, answers: int, *, levels: Sequence[Level] = (), asked: int = 1, **sizes: int
-) -> ProbeHead:
-    """A fresh head; ``levels`` are those of a pyramid, ``asked`` counts the questions; sizes are hidden and queries."""
-    kind: Any = _CLASSES[name]
-    head: ProbeHead = kind(channels, answers, levels=levels, asked=asked, **sizes)
-    return head
+def new_head(name: HeadName, channels: int, answers: int, **sizes: Any) -> ProbeHead:
+    """A fresh head; sizes are ``hidden``, ``queries``, ``asked`` (how many questions), ``levels`` of a pyramid."""
+    return _CLASSES[name](channels, answers, **sizes)
