@@ -194,9 +194,10 @@ class ImageModel(AttentionModel):
 
     def load_pretrained(self) -> None:
         """Give a freshly built model the ImageNet weights of its backbone."""
-        if not hasattr(self.config, "backbone"):
+        name: str | None = getattr(getattr(self, "config", None), "backbone", None)
+        if name is None:
             return super().load_pretrained()
-        return pretrained.load_imagenet(self.backbone, self.config.backbone)
+        return pretrained.load_imagenet(self.backbone, name)
 
     def forward(self, images: Tensor, *inputs: Any, **named: Any) -> Output:
         """Pictures (B,3,H,W) and what else ``forward_raw`` takes → logits, trace and the tensors behind them."""

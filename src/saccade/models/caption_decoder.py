@@ -1,4 +1,4 @@
-"""A decoder that says a caption word by word and looks at the picture before each word.
+"""A decoder that writes a caption word by word and looks at the picture before each word.
 
 Paper: Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044), Sections 3.1.2 and 4; sizes and details from its
 authors' released code.
@@ -14,14 +14,13 @@ Sec. 3.1.2   c_0 = f_init,c(mean_i a_i), h_0 = f_init,h(mean_i a_i)             
 Eq. (7)      p(y_t) ∝ exp(L_o(E y_t-1 + L_h h_t + L_z ẑ_t))                         :class:`WordOutput`
 ===========  =====================================================================  ===============================
 
-What does not depend on the word is computed once: W_a a of Eq. (4) once for a picture, and of a given caption W E y and
-the whole of Eq. (7), with the layer of the vocabulary, once for all its words.
+W_a a of Eq. (4) is computed once for a picture; W E y and Eq. (7) of a given caption once for all its words.
 
 Deviations from the paper, as in the released code: tanh before L_o; the gate β also on hard attention; dropout on h
-and before L_o, and in f_init; E y_0 is nothing. Unlike in that code, W_a a is not bent a second time before it meets
-W_h h, and where they meet σ stands for tanh: since tanh(x) = 2σ(2x) − 1 these are the same functions, and on a CPU σ is
-six times as fast. The two f_init share no layer, as the paper has it and the code has not. Matrices start as torch's
-usual ones, the recurrent one orthogonal, words from a narrow Gaussian, biases at zero.
+and before L_o, and in f_init; E y_0 is 0. Unlike in that code, W_a a has no second nonlinearity before it meets W_h h,
+and σ stands for tanh where they meet: since tanh(x) = 2σ(2x) − 1 these are the same functions, and on a CPU σ is six
+times as fast. The two f_init share no layer, as in the paper. Matrices start as torch's usual ones, the recurrent one
+orthogonal, words from a narrow Gaussian, biases at zero.
 
 Axes: B pictures, K captions of each side by side, T words, L = h·w cells, D channels, n units, m of an embedded word,
 V words of the vocabulary.
@@ -44,18 +43,13 @@ from saccade.config import Portion, Share, Within
 from saccade.geometry import Size
 from saccade.models.base import MAX_WORDS, BackboneConfig, Pixels, Steps, Units
 
-BLOCK = 2**20
-"""Numbers that are bent in one go where no gradient is needed: 4 MiB, which stay in a cache between one operation and
-the next; a beam over 64 pictures would make thirty times as many. The best of 2**16 … 2**23 on a CPU."""
-EMBEDDING_SPREAD = 0.1
-"""Standard deviation of a word's initial numbers: a sum of Eq. (7) that starts beyond ±1 is lost in the tanh."""
+BLOCK = 2**20  # numbers scored at a time without gradients: 4 MiB stay in a cache; the best of 2**16 … 2**23
+EMBEDDING_SPREAD = 0.1  # deviation of a word's initial numbers: a sum of Eq. (7) beyond ±1 would be lost in the tanh
+FIRST_WORD = 2  # id of the first word proper: 0 ends a caption, 1 is any unknown word
 
 Kind = Literal["soft", "hard", "none"]
 Pick = Literal["expected", "best", "drawn"]
-"""What becomes of hard attention: all cells by their weights, the one cell with the largest, or one drawn by them."""
-
-
-FIRST_WORD = 2  # id of the first word proper: 0 ends a caption, 1 is any unknown word
+"""What hard attention uses: all cells by their weights, the cell with the largest weight, or one drawn by them."""
 
 
 @dataclass(frozen=True)
@@ -63,11 +57,11 @@ class SatConfig(BackboneConfig):
     """Sizes of the captioner; the defaults are the paper's, the dropout and the LSTM those of a middling size."""
 
     vocabulary: Annotated[int, Within(FIRST_WORD + 1, MAX_WORDS)] = 10_000
-    """How many ids there are, the end (0) and the unknown word (1) among them."""
+    """Number of ids, with the end (0) and the unknown word (1)."""
     backbone: str = "vgg19"
-    """Which network sees the picture: vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
+    """vgg19, mobilenetv2, resnet50, compact, small, timm:NAME …"""
     through: str | None = "conv5"
-    """The last stage of the backbone that is kept, whose cells are attended; None: all stages."""
+    """The last stage of the backbone, whose cells are attended; None: all stages."""
     input_size: Pixels = (224, 224)
     """(height, width) of every picture."""
     embed: Units = 512
@@ -79,17 +73,16 @@ class SatConfig(BackboneConfig):
     attention_kind: Kind = "soft"
     """soft: all cells by their weights; hard: one cell, drawn; none: the mean of all cells."""
     gate: bool = True
-    """Whether a scalar β says how much of what was seen counts for the next word."""
+    """Whether a scalar β scales what was seen."""
     deep_output: bool = True
     """Whether the word before and what was seen reach the logits directly (Eq. 7), or through the state alone."""
     dropout: Portion = 0.5
-    """Share that is dropped in training."""
     longest: Steps = 20
-    """Words of the longest caption that is said."""
+    """Words of the longest caption that is written."""
     expected_share: Share = 0.5
     """Share of the pictures that hard attention sees by expectation in training."""
     pick: Pick = "expected"
-    """Which cells count for hard attention outside training: all by their weights, the best, or one drawn."""
+    """What hard attention uses outside training: all cells by their weights, the best, or one drawn."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +123,7 @@ class WordStep(NamedTuple):
 
 
 class WordLstm(nn.Module):
-    """Eq. (1)-(3); the part of T that takes the words is applied by the caller, to many words at once."""
+    """Eq. (1)-(3); the caller applies the part of T that takes the words, to many words at once."""
 
     def __init__(self, embed: int, context: int, hidden: int) -> None:
         super().__init__()
@@ -140,13 +133,13 @@ class WordLstm(nn.Module):
         for gate in self.from_hidden.weight.chunk(4):
             nn.init.orthogonal_(gate)
 
-    def forward(self, told: Tensor, context: Tensor, memory: LstmState) -> LstmState:
+    def forward(self, word: Tensor, context: Tensor, memory: LstmState) -> LstmState:
         """W E y_t-1 (B,K,4n), ẑ_t (B,K,D) and the state before → the state after."""
-        gates = told + self.from_context(context) + self.from_hidden(memory.hidden)  # (B,K,4n)
-        opened, new = gates.tensor_split([3 * gates.shape[-1] // 4], dim=-1)  # (B,K,3n), g of Eq. (1): (B,K,n)
-        taken, kept, shown = opened.sigmoid().chunk(3, dim=-1)  # i, f, o of Eq. (1), in one go: (B,K,n)
-        cell = torch.addcmul(kept * memory.cell, taken, new.tanh())  # Eq. (2)
-        return LstmState(shown * cell.tanh(), cell)  # Eq. (3)
+        gates = word + self.from_context(context) + self.from_hidden(memory.hidden)  # (B,K,4n)
+        ifo, g = gates.tensor_split([3 * gates.shape[-1] // 4], dim=-1)  # of Eq. (1): (B,K,3n), (B,K,n)
+        i, f, o = ifo.sigmoid().chunk(3, dim=-1)  # (B,K,n) each
+        cell = torch.addcmul(f * memory.cell, i, g.tanh())  # Eq. (2)
+        return LstmState(o * cell.tanh(), cell)  # Eq. (3)
 
 
 class WordOutput(nn.Module):
@@ -171,12 +164,7 @@ class WordOutput(nn.Module):
 
 
 class CaptionDecoder(nn.Module):
-    """Features (B,D,h,w) and the words so far → the logits of the next word, and where was looked for it.
-
-    Args:
-        config: sizes.
-        channels: D of the features.
-    """
+    """Features of D ``channels`` (B,D,h,w) and the words so far → the logits of the next word, and its look."""
 
     def __init__(self, config: SatConfig, channels: int) -> None:
         super().__init__()
@@ -200,7 +188,7 @@ class CaptionDecoder(nn.Module):
                     parameter.mul_(2)  # 2v·σ(2x) starts where v·tanh(x) would
 
     def init_state(self, annotations: Tensor, grid: Size) -> tuple[EncodedImage, LstmState]:
-        """What is computed once of the annotation vectors (B,L,D), and the state (B,1,n) before the first word."""
+        """What every word needs of the annotation vectors (B,L,D), and the state (B,1,n) before the first word."""
         mean = annotations.mean(1, keepdim=True)  # (B,1,D)
         memory = LstmState(self.first_hidden(mean), self.first_cell(mean))
         # a view, channels last
@@ -271,7 +259,7 @@ class CaptionDecoder(nn.Module):
         weights: Tensor | None = None,
         **how: Any,
     ) -> WordStep:
-        """Teacher forcing: the words (B,T) are given, and each is told from those before it.
+        """Teacher forcing: given words (B,T), each predicted from those before it.
 
         Args:
             scene: of :meth:`init_state`.
@@ -279,27 +267,27 @@ class CaptionDecoder(nn.Module):
             words: ids, then 0 for the end, then -1.
             noise: (B,T,L) of the draws, where one cell is drawn for each word.
             weights: (B,t,h,w) given in place of α for the first t words.
-            how: as of :meth:`look`.
+            how: options of :meth:`look`.
         """
         before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
         embedded = self.embed_words(before)  # (B,T,m)
-        told = self.memory.from_word(embedded)  # (B,T,4n)
-        draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each word
+        # split, not sliced: the gradient of slices would fill a tensor of all words for each word
+        inputs = torch.split(self.memory.from_word(embedded), 1, dim=1)  # (B,1,4n) of each word
+        draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each
         given = () if weights is None else torch.split(weights, 1, dim=1)  # (B,1,h,w) of each
         looks, states = [], []
-        # split, not sliced: the gradient of slices would fill a tensor of all words for each word
-        for step, (heard, drawn) in enumerate(zip(torch.split(told, 1, dim=1), draws)):
+        for step, (word, draw) in enumerate(zip(inputs, draws)):
             alpha = given[step] if step < len(given) else None
             scores = self.cell_scores(scene, memory)  # (B,1,h,w)
-            looked = self.look(scene, memory, scores, noise=drawn, weights=alpha, **how)
-            memory = self.memory(heard, looked.context, memory)  # (B,1,n)
+            looked = self.look(scene, memory, scores, noise=draw, weights=alpha, **how)
+            memory = self.memory(word, looked.context, memory)  # (B,1,n)
             looks.append(looked)
             states.append(memory.hidden)
         looked = stack_steps(looks)
         return WordStep(self.output(embedded, torch.cat(states, dim=1), looked.context), looked, memory)
 
     def _scored_in_blocks(self, scene: EncodedImage, memory: LstmState) -> Tensor:
-        """The same as :meth:`cell_scores`, a few pictures at a time where that is faster."""
+        """:meth:`cell_scores`, a few pictures at a time where that is faster."""
         seen = scene.seen
         captured = torch.compiler.is_compiling()  # a graph holds for any number of pictures
         if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or captured:

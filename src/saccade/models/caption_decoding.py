@@ -1,14 +1,14 @@
-"""Finding captions by beam search, and drawing them, for many pictures at once, with the attention kept.
+"""Captions by beam search, and drawn captions, of many pictures at once, with their attention.
 
-Xu et al. 2015 (arXiv:1502.03044) leave the search open; the beam is that of their released code: of the continuations
-of all open captions the best are kept, and a caption that ends takes its place with it, so that ended and open captions
-are always as many as the beam is wide. Greedy is a beam of one. A caption is always found: one that does not end is cut
-after ``longest`` words, and the end cannot be said first. Nothing of a caption is copied while it grows: each step
-keeps what it computed and which place every caption came from, and captions are read backwards in the end.
+Xu et al. 2015 (arXiv:1502.03044) leave the search open; the beam is that of their released code. The best continuations
+of all open captions are kept. A caption that ends keeps its place, so ended and open captions together are as many as
+the beam is wide. Greedy is a beam of one. A caption that does not end is cut after ``longest`` words; it cannot begin
+with the end. Nothing is copied while captions grow: each step keeps its results and the place from which every caption
+came, and captions are read backwards in the end.
 
-Captions that a model draws for itself are judged as it says them (Rennie et al. 2017, arXiv:1612.00563): words are
-drawn one after the other by the very logits whose log p then gets the gradient, and what is never said (see
-:func:`allowed`) is not in that distribution either. The number of steps is fixed, and nothing is asked of the device.
+Drawn captions are for training (Rennie et al. 2017, arXiv:1612.00563): words are drawn by the very logits whose log p
+gets the gradient, without what is never said (:func:`allowed`). The number of steps is fixed, and no number is read
+back from the device.
 
 Axes: B pictures, K places of the beam, N captions asked for, T words, L = h·w cells, V words of the vocabulary.
 """
@@ -25,20 +25,18 @@ from saccade.attention.hard import gumbel_max
 from saccade.errors import ConfigError
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, stack_steps
 
-END, UNKNOWN, NOTHING = 0, 1, -1
-"""Ids that are no words: the end of a caption, any word outside the vocabulary, and padding."""
+END, UNKNOWN, NOTHING = 0, 1, -1  # ids: the end of a caption, any word outside the vocabulary, padding
 
 
 class Decoded(NamedTuple):
     """N captions of each picture, the best first."""
 
     words: Tensor  # (B,N,T): ids, then 0 where the caption ended by itself, then -1
-    log_prob: Tensor
-    """(B,N): log p of the caption, its end included; -inf where a beam found fewer captions than were asked for."""
-    weights: Tensor  # (B,N,T,h,w): where was looked for each word, the end among them; 0 behind it
+    log_prob: Tensor  # (B,N) of the caption with its end; -inf where the beam found fewer captions
+    weights: Tensor  # (B,N,T,h,w) of each word and the end; 0 behind it
     gains: Tensor  # (B,N,T): β of each word; 0 behind the end
     lengths: Tensor  # (B,N): words, the end not counted
-    choices: Tensor | None = None  # (B,N,T): the one cell that was looked at, where one was chosen; 0 behind the end
+    choices: Tensor | None = None  # (B,N,T): the cell that was chosen, if one was; 0 behind the end
 
 
 class _Chosen(NamedTuple):
@@ -60,18 +58,18 @@ def decode(
     length_penalty: float = 0.0,
     weights: Tensor | None = None,
 ) -> Decoded:
-    """Captions of encoded pictures (B,…), found by a beam.
+    """Captions of encoded pictures (B,…), by beam search.
 
     Args:
-        model: in eval mode. Its ``init_state`` computes once what every word needs, and a memory, a named tuple of
-            tensors (B,1,…); its ``next_word`` says one word more of K captions of each picture.
+        model: in eval mode. Its ``init_state`` returns what every word needs and a memory, a named tuple of tensors
+            (B,1,…); its ``next_word`` adds one word to K captions of each picture.
         encoding: of its ``encode``.
-        width: K, captions that are followed side by side; 1 is greedy.
-        captions: N, how many of each picture, the best first; at most ``width``.
-        longest: after how many words a caption is cut.
+        width: K of the beam; 1 is greedy.
+        captions: N of each picture, the best first; at most ``width``.
+        longest: words after which a caption is cut.
         length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones, 1 ranks by the
             mean of the words.
-        weights: (B,t,h,w) given for each of the first t words, in place of the model's own.
+        weights: (B,t,h,w) given for the first t words, in place of the model's own.
     """
     if not math.isfinite(length_penalty):
         raise ConfigError(f"length_penalty: a number, found {length_penalty}")
@@ -79,7 +77,7 @@ def decode(
     nothing = torch.full((encoding.shape[0], width), NOTHING, device=encoding.device)  # (B,K)
     log_prob = torch.zeros(nothing.shape, device=encoding.device)  # (B,K)
     log_prob[:, 1:] = -torch.inf  # a beam begins as one caption: its first word is computed once
-    before, said, ended = nothing[:, :1], torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool)
+    before, lengths, ended = nothing[:, :1], torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool)
     steps: list[tuple[LookStep, _Chosen]] = []
     while len(steps) < longest and not (steps and bool(ended.all())):
         given = {}
@@ -91,44 +89,44 @@ def decode(
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)
         chosen = _best(allowed(logits, first=not steps), surplus, log_prob, ended)
         log_prob, parents, before = chosen
-        said = said.gather(1, parents) + (before != NOTHING)  # words, the end counted: (B,K)
+        lengths = lengths.gather(1, parents) + (before != NOTHING)  # words, the end counted: (B,K)
         ended = ended.gather(1, parents) | (before == END)  # (B,K)
-        ended = ended & log_prob.isfinite()  # what holds none is no end either
+        ended = ended & log_prob.isfinite()  # an empty place has no end
         memory = type(memory)(*(_at(tensor, parents) for tensor in memory))  # (B,K,…)
         steps.append((looked, chosen))
-    score = log_prob / said.clamp_min(1) ** length_penalty  # (B,K)
+    score = log_prob / lengths.clamp_min(1) ** length_penalty  # (B,K)
     best = score.argsort(dim=1, descending=True, stable=True)[:, :captions]  # (B,N)
     return _read_back(steps, log_prob, best, longest)
 
 
 def _spread(parts: Any, places: int) -> Any:
-    """A named tuple of tensors (B,1,…) for all ``places``: (B,K,…), views of the same; those of K as they are."""
+    """A named tuple of tensors (B,1,…) as views (B,K,…) for all ``places``; tensors (B,K,…) stay."""
     return type(parts)(*(None if part is None else part.expand(-1, places, *part.shape[2:]) for part in parts))
 
 
 def allowed(logits: Tensor, *, first: bool) -> Tensor:
-    """The same logits (B,K,V), and -inf of what is not to be said: the unknown word, and the end as the first."""
-    silent = torch.zeros(logits.shape[-1], device=logits.device)  # (V,)
-    silent[UNKNOWN] = -torch.inf
+    """The logits (B,K,V), with -inf for what is never said: the unknown word, and the end as the first word."""
+    penalty = torch.zeros(logits.shape[-1], device=logits.device)  # (V,)
+    penalty[UNKNOWN] = -torch.inf
     if first:
-        silent[END] = -torch.inf
-    return logits + silent
+        penalty[END] = -torch.inf
+    return logits + penalty
 
 
 def _best(logits: Tensor, surplus: Tensor, log_prob: Tensor, ended: Tensor) -> _Chosen:
     """The best continuations of all open captions, into the places of the open ones; those that ended stay."""
     places = logits.shape[1]
     still_open = log_prob.masked_fill(ended, -torch.inf)  # (B,K)
-    each = min(places, logits.shape[2])  # no caption can have more of its continuations among the best
-    values, words = logits.topk(each, dim=-1)  # (B,K,each)
-    candidates = (values + (still_open - surplus).unsqueeze(-1)).flatten(1)  # (B,K·each)
+    many = min(places, logits.shape[2])  # no caption can have more of its continuations among the best
+    values, words = logits.topk(many, dim=-1)  # (B,K,many)
+    candidates = (values + (still_open - surplus).unsqueeze(-1)).flatten(1)  # (B,K·many)
     scores, numbers = candidates.topk(places, dim=-1)  # best first: (B,K)
     turn = ((~ended).cumsum(1) - 1).clamp_min(0)  # the n-th open place takes the n-th candidate: (B,K)
     scores, numbers = scores.gather(1, turn), numbers.gather(1, turn)  # (B,K)
     own = torch.arange(places, device=scores.device).expand_as(numbers)
     return _Chosen(
         torch.where(ended, log_prob, scores),
-        torch.where(ended, own, numbers // each),
+        torch.where(ended, own, numbers // many),
         torch.where(ended, NOTHING, words.flatten(1).gather(1, numbers)),
     )
 
@@ -144,16 +142,16 @@ def _read_back(steps: list[tuple[LookStep, _Chosen]], log_prob: Tensor, best: Te
         gains.append(looked.gain.gather(1, place))  # (B,N)
         if looked.choice is not None:
             choices.append(looked.choice.gather(1, place))  # (B,N)
-    said = _in_order(words, longest, NOTHING)  # (B,N,T)
-    said = said.masked_fill(~log_prob.isfinite().unsqueeze(-1), NOTHING)
-    silent = said == NOTHING  # (B,N,T)
+    ids = _in_order(words, longest, NOTHING)  # (B,N,T)
+    ids = ids.masked_fill(~log_prob.isfinite().unsqueeze(-1), NOTHING)
+    padding = ids == NOTHING  # (B,N,T)
     return Decoded(
-        said,
+        ids,
         log_prob,
-        _in_order(weights, longest, 0).masked_fill(silent[..., None, None], 0),
-        _in_order(gains, longest, 0).masked_fill(silent, 0),
-        (said > END).sum(-1),
-        _in_order(choices, longest, 0).masked_fill(silent, 0) if choices else None,
+        _in_order(weights, longest, 0).masked_fill(padding[..., None, None], 0),
+        _in_order(gains, longest, 0).masked_fill(padding, 0),
+        (ids > END).sum(-1),
+        _in_order(choices, longest, 0).masked_fill(padding, 0) if choices else None,
     )
 
 
@@ -181,7 +179,7 @@ class SampledCaptions(NamedTuple):
 
 
 def repeat_for_captions(parts: Any, times: int) -> Any:
-    """A named tuple of what was computed of B pictures, for so many captions of each: (B·times,…), of one together."""
+    """A named tuple of tensors (B,…), each row ``times`` in a row: (B·times,…)."""
     return type(parts)(*(None if part is None else part.repeat_interleave(times, dim=0) for part in parts))
 
 
@@ -196,12 +194,12 @@ def sample_captions(
     """Draw a caption of each picture.
 
     Args:
-        decoder: says the words, in the mode in which it is.
+        decoder: in the mode in which it is.
         scene: of its ``init_state``.
         memory: of the same.
-        noise: Gumbel noise (B,T,V) of the words; its T is how long a caption can be.
+        noise: Gumbel noise (B,T,V) of the words, of at most T words.
         cell_noise: (B,T,L) of the cells, where one is drawn for each word.
-        how: as of its ``look``.
+        how: options of its ``look``.
     """
     before = torch.full_like(noise[:, :1, 0], NOTHING, dtype=torch.long)  # (B,1)
     ended = torch.zeros_like(before, dtype=torch.bool)

@@ -1,32 +1,14 @@
-"""Blind: the stack and head of SOFT without the query, to see how often the answer can be guessed.
+"""Controls in the attribute table of Seo et al. (2016, arXiv:1606.02393): all have the stack and head of SOFT.
 
-A control of the attribute table of Seo et al. (2016, arXiv:1606.02393): on MREF the most frequent colour of a picture
-is the answer to about four questions in ten. A model that does no better has not used its query.
+**Blind** does not see the query: how often can the answer be guessed? On MREF the most frequent colour of a picture
+answers four questions in ten. Eq. (4) with α_ij = 1/HW: :func:`saccade.attention.soft.attend_uniformly`.
 
-=========  ====================================================
-Eq. (1)    f = CNN(I)                          :meth:`BlindModel.encode`
-Eq. (4)    with α_ij = 1/HW, whatever is asked :func:`saccade.attention.soft.attend_uniformly`
-=========  ====================================================
+**Cross** has one dot-product head: does the additive scorer matter? Vaswani 2017, Eq. (1):
+:class:`saccade.attention.CrossAttention`. Deviations: those of :mod:`saccade.models.picture_query` and
+:mod:`saccade.attention.soft`.
 
-Deviations from the paper: it has no such row.
-
-Cross-attention: the stack of SOFT under one dot-product head, as a transformer would read it.
-
-A control of the attribute table: does the additive scorer of Seo et al. (2016, arXiv:1606.02393) matter, or would any
-attention do? Everything but the scorer is that of :mod:`saccade.models.soft`.
-
-=====================  ====================================================
-Seo, Eq. (1)           f = CNN(I)                          :meth:`CrossModel.encode`
-Vaswani 2017, Eq. (1)  softmax(q·k/√d), weighted mean      :class:`saccade.attention.CrossAttention`
-=====================  ====================================================
-
-Deviations from the papers: those of :mod:`saccade.models.picture_query` and :mod:`saccade.attention.soft`.
-
-FiLM: the stack of SOFT, told the query at every stage, without attention.
-
-Paper: Perez et al., "FiLM: Visual Reasoning with a General Conditioning Layer", 2018 (arXiv:1709.07871). The
-no-attention twin in the attribute table of Seo et al. (2016, arXiv:1606.02393): same stack, same head, the same
-question, and a plain mean over the last map. Its look says so: every cell counts 1/HW.
+**FiLM** gets the query at every stage and has no attention: its look is a plain mean over the last map. Perez et al.,
+"FiLM: Visual Reasoning with a General Conditioning Layer", 2018 (arXiv:1709.07871).
 
 ==============  ====================================================================
 Perez, Eq. (1)  γ, β = f(q), h(q)                         :class:`FeatureModulation`
@@ -34,10 +16,10 @@ Perez, Eq. (2)  FiLM(F_c) = γ_c F_c + β_c                 :meth:`FeatureModula
 Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attention.soft.attend_uniformly`
 ==============  ====================================================================
 
-Deviations from the paper: the modulation follows each whole stage (after rectifying and pooling, where the paper has
-it between normalisation and rectifier of residual blocks), in a deep backbone the last stage of each resolution; f and
-h are one linear map of the one-hot query to Δγ and β, with γ = 1 + Δγ, so that an untrained layer is near the identity,
-and the identity itself between pretrained stages.
+Deviations of FiLM: the modulation follows each whole stage (the paper has it between normalisation and rectifier of
+residual blocks), in a deep backbone the last stage of each resolution; f and h are one linear map of the one-hot query
+to Δγ and β, with γ = 1 + Δγ, so that an untrained layer is near the identity, and the identity between pretrained
+stages.
 
 Axes: B examples, Q queries, C channels, h and w cells.
 """
@@ -113,8 +95,7 @@ class FilmModel(PictureQueryModel):
 
     def __init__(self, config: PictureQueryConfig) -> None:
         super().__init__(config)
-        self.conditioned = resolution_ends(self.backbone)
-        """The stages behind which the query enters, in order."""
+        self.conditioned = resolution_ends(self.backbone)  # the stages behind which the query enters, in order
         self.modulations = nn.ModuleDict(
             {name: FeatureModulation(self.backbone.channels[name], config.queries) for name in self.conditioned}
         )

@@ -46,16 +46,16 @@ class DMNConfig:
     words: Words = 30
     """Words of the vocabulary, including the empty one; set from the data."""
     memory: Sentences = 50
-    """Sentences that it reads: the last so many of a story."""
+    """The last so many sentences of a story are read."""
     answer_words: Hops = 1
     """Most words of an answer; comes from the data."""
     size: Units = 64
     """n of facts, question and memory."""
     embedding: Units = 64
     passes: Hops = 3
-    """Most passes; a model that ``stops`` spends its last on ending."""
+    """Most passes; with ``stops`` the last one can only end."""
     facts: Literal["words", "sentences"] = "words"
-    """What is read in one run: all words of the story, or its sentences, each of which is read by itself."""
+    """words: one GRU over all words of the story; sentences: each is read by itself, then all in both directions."""
     gate: GateNorm = "sigmoid"
     episode: Literal["gru", "sum"] = "gru"
     """How gated facts become an episode: by a recurrent net, or as their weighted sum; the paper has both."""
@@ -115,7 +115,7 @@ class DMNModel(StoryModel):
 
         Args:
             story: word ids (B,S,J).
-            length: words of the longest story, where it is known; None: it is counted.
+            length: words of the longest story; None: counted.
             rows: (B,S) numbers of the sentences, equal where sentences are; each is then read once.
         """
         batch, slots, _ = story.shape
@@ -143,8 +143,8 @@ class DMNModel(StoryModel):
             encoding: of the stories.
             query: word ids of the questions (B,Q).
             query_row: (B,) numbers of the questions, equal where questions are; each is then read once.
-            said: the words of the answers (B,A), by which each next word is taught; None: what the model says itself.
-            passes: (B,) how many passes update the memory, if this is supervised; None: as the model decides.
+            said: the words of the answers (B,A), for teacher forcing; None: the model's own.
+            passes: (B,) how many passes update the memory, if supervised; None: as the model decides.
             attention: gates (B,S+1) in place of its own, by pass.
         """
         facts, present, count = encoding["facts"], encoding["present"], encoding["count"]

@@ -11,21 +11,22 @@ Eq. (9)    scores of gates that see 3×3 cells    ``context: 3``, catalog name "
 
 Every attention has its own path for the query; the classifier never sees it. The total map is the product of all maps.
 
-**On a pretrained backbone** the next stage expects the statistics it was trained on. A norm would replace them by its
-own, and gates half open would halve them; there, unless ``gate_start`` and ``norm_after_gates`` say otherwise, gates
-start nearly open and no norm follows. The stages behind a gate should still be fine-tuned (Section 4.4): gates go on to
-close. Section 5.2 has gates behind the third and the fourth pooling of VGG-16, and the soft attention behind the fifth.
+**On a pretrained backbone** the next stage expects the statistics it was trained on. A norm would replace them, and
+half-open gates would halve them. There, by default, gates start nearly open and no norm follows. The stages behind a
+gate should still be fine-tuned (Section 4.4): gates go on to close. Section 5.2 has gates behind the third and the
+fourth pooling of VGG-16, and the soft attention behind the fifth.
 
 Deviations from the paper: those of :mod:`saccade.models.picture_query`, and a BatchNorm between an attended map and the
-next stage. The authors' released code has it, the text does not. Without it (``norm_after_gates: false``) each gate,
-half open at the start, halves the signal. Yet on record (MREF, 2,500 steps, one seed) accuracy rises, 99.2 % against
+next stage, which the authors' released code has and the text has not. Without it (``norm_after_gates: false``) each
+gate, half open at the start, halves the signal. Yet on MREF (2,500 steps, one seed) accuracy rises, 99.2 % against
 98.8 %, and the attention on the target falls, 4.9 % against 11.2 %. The released code averages the last attended map
-where Eq. (8) sums; the BatchNorm of the head makes both the same. ``gate_penalty`` is not in the paper: on a black
-background open gates cost nothing, so nothing closes them; the penalty is that cost. With a norm behind it a gate can
-pay it by shrinking everywhere alike, which sharpens nothing; ``spread_penalty`` is the price of the shape alone: the
-mean of the openings over their root mean square where there is something to see. An even gate costs 1, whatever its
-width; one that opens on few cells, whose features stand out from their picture's mean, costs less; one that opens on
-the empty background costs more.
+where Eq. (8) sums; the BatchNorm of the head makes both the same.
+
+Two penalties are not in the paper. On a black background open gates cost nothing, so nothing closes them:
+``gate_penalty`` is that cost. With a norm behind it, a gate can pay less by shrinking everywhere alike.
+``spread_penalty`` is the price of the shape alone: the mean of the openings over their root mean square where features
+stand out from their picture's mean. An even gate costs 1, whatever its width; one that opens on few such cells costs
+less; one that opens on the empty background costs more.
 """
 
 from __future__ import annotations
@@ -46,8 +47,7 @@ from saccade.models.base import Depth, Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, resolution_ends, start_glorot
 from saccade.trace import GATE, Act, QuestionOutput
 
-OPEN = 0.9
-"""How far gates before pretrained stages are open at the start: nearly, yet where the sigmoid still moves."""
+OPEN = 0.9  # how far gates before pretrained stages are open at the start: the sigmoid still moves there
 
 
 @dataclass(frozen=True)
@@ -86,16 +86,11 @@ class HAttNetModel(PictureQueryModel):
     def __init__(self, config: HAttNetConfig) -> None:
         super().__init__(config)
         gated = _gated_stages(self.backbone, config)
-        self.first = gated[0] if gated else self.look_name
-        """The stage behind which the query enters."""
+        self.first = gated[0] if gated else self.look_name  # the stage behind which the query enters
         channels, queries, hidden = self.backbone.channels, config.queries, config.hidden
         start = (OPEN if config.pretrained else 0.5) if config.gate_start is None else config.gate_start
-        self.gates = nn.ModuleDict(
-            {
-                name: ProgressiveAttention(channels[name], queries, hidden=hidden, context=config.context)
-                for name in gated
-            }
-        )
+        sizes = {"hidden": hidden, "context": config.context}
+        self.gates = nn.ModuleDict({name: ProgressiveAttention(channels[name], queries, **sizes) for name in gated})
         normed = not config.pretrained if config.norm_after_gates is None else config.norm_after_gates
         constants = (config.norm_eps, config.norm_momentum)
         self.norms = nn.ModuleDict({name: nn.BatchNorm2d(channels[name], *constants) for name in gated if normed})
@@ -108,10 +103,7 @@ class HAttNetModel(PictureQueryModel):
             gate.open(start)  # type: ignore[operator]  # torch types the parts of a ModuleDict as modules
 
     def encode(self, images: Tensor) -> Tensor:
-        """What no query changes: f¹, and behind its channels what the first gate sees in it, (B,3,H,W) → (B,C[+D],h,w).
-
-        All that is known of an encoding is that its cells lie where those of f¹ do.
-        """
+        """f¹, and behind its channels the query-free part of the first gate: (B,3,H,W) → (B,C[+D],h,w)."""
         features = self.backbone.between(images, to=self.first)  # f¹: (B,C,h,w)
         if self.first not in self.gates:
             return features
@@ -145,7 +137,7 @@ class HAttNetModel(PictureQueryModel):
         return output
 
     def _price(self, acts: dict[str, Act]) -> Tensor:
-        """What the gates cost every example: (B,); each gated stage counts alike."""
+        """The penalty (B,) of the gates; each gated stage counts alike."""
         gates = [(act.weights.float(), act.values) for act in acts.values()]
         mean = torch.stack([opening.mean((1, 2)) for opening, _ in gates])  # (G,B)
         price: Tensor = self.config.gate_penalty * mean.mean(0)  # (B,)

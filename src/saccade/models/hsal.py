@@ -12,26 +12,24 @@ Section 4.2, "Reward"          R of a glimpse: P_t at its cell                  
 Section 5                      in training drawn, otherwise the likeliest until stop   :meth:`HsalModel.read`
 =============================  ======================================================  ==========================
 
-Every rollout has ``most`` + 1 meta steps of k + 1 controller steps, whatever is said, so that it can be captured;
-``active`` tells which count. What the parts are taught by is in :mod:`saccade.losses.multiset`.
+Every rollout has ``most`` + 1 meta steps of k + 1 controller steps, so that it can be captured; ``active`` says which
+count. What teaches the parts is in :mod:`saccade.losses.multiset`.
 
-The result is a :class:`~saccade.trace.MultisetOutput` of T = ``most`` + 1 meta steps and Y classes, stop among them.
-Behind the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn. Glimpses are k steps a
-label.
+The result is a :class:`~saccade.trace.MultisetOutput` of T = ``most`` + 1 meta steps and Y classes with stop. Behind
+the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn. Glimpses are k steps a label.
 
 **Given attention** (:mod:`saccade.models.base`) has T maps for each of ``saliency`` (S_t), ``covert`` (M_t),
-``priority`` (P_t) and ``inhibited`` (S_t+1). It has T·k maps for ``glimpse``; the model glimpses the cell with the
-largest weight of each. ``inhibited`` is the saliency of the next step, unless ``saliency`` is given too.
-The first maps of each may be given alone; the model computes the later ones. ``location_log_prob`` and
-``location_entropy`` stay those of the model's own scores.
+``priority`` (P_t) and ``inhibited`` (S_t+1), and T·k maps for ``glimpse``: the model glimpses the cell with the largest
+weight of each. ``inhibited`` is the saliency of the next step, unless ``saliency`` is given too. The first maps of each
+may be given alone. ``location_log_prob`` and ``location_entropy`` stay those of the model's own scores.
 
-Deviations from the paper: those of its parts (:mod:`saccade.attention.glimpse`, :mod:`saccade.attention.glimpse`,
-:mod:`saccade.models.multiset_reader`). It does not say whether the controller's state outlives a meta step; here it
-does (``carry_state``), and so it can name later what it saw before. Where to look is decided by a state that the reward
-of glimpses does not reach; ``follow_priority`` lets it add the priority map itself. a_i is a one-hot vector, nothing
-before the first glimpse, as is ŷ_0. Saliency is cut from the graph: it is an input of the controllers, not a way to
-teach the backbone. The backbones compact-fine and, on 224×224, resnet34 through layer3 have finer cells, and
-``fine_stage`` gives a cell finer activations: ways past the resolution that Section 5.2 names as the limit.
+Deviations from the paper: those of :mod:`saccade.attention.glimpse` and :mod:`saccade.models.multiset_reader`. It does
+not say whether the controller's state outlives a meta step; here it does (``carry_state``), so it can name later what
+it saw before. The reward of glimpses does not reach the state that decides where to look; ``follow_priority`` lets it
+add the priority map itself. a_i is a one-hot vector, 0 before the first glimpse, as is ŷ_0. Saliency is cut from the
+graph: it is an input of the controllers and does not teach the backbone. The backbones compact-fine and, on 224×224,
+resnet34 through layer3 have finer cells, and ``fine_stage`` gives a cell finer activations: ways past the resolution
+that Section 5.2 names as the limit.
 """
 
 from __future__ import annotations
@@ -107,7 +105,7 @@ class HsalModel(MultisetModel):
     ) -> MultisetOutput:
         """The rollout: T meta steps, drawn with the noise (B,T,k,N) and (B,T,Y), or the likeliest without.
 
-        In float32 or wider whatever the backbone computed in: bfloat16 is too coarse for what is compared and drawn.
+        In float32 or wider: bfloat16 is too coarse to compare and draw in.
         """
         with torch.autocast(encoding.device.type, enabled=False):
             encoding = encoding.to(torch.promote_types(encoding.dtype, torch.float32))
@@ -124,11 +122,7 @@ class HsalModel(MultisetModel):
         return maps
 
     def _read(
-        self,
-        encoding: Tensor,
-        location_noise: Tensor | None,
-        class_noise: Tensor | None,
-        given: dict[str, Tensor],
+        self, encoding: Tensor, location_noise: Tensor | None, class_noise: Tensor | None, given: dict[str, Tensor]
     ) -> MultisetOutput:
         glimpsed = None
         if "glimpse" in given:
@@ -175,11 +169,11 @@ class HsalModel(MultisetModel):
         output.energy, output.location_value = energy, location_values
         glimpse = self._glimpse(output, steps, location_logits, priority.detach())
         if "glimpse" in given:
-            told = given["glimpse"].shape[1]  # t
-            chosen = glimpse.choice[:, :told].unsqueeze(2)  # (B,t,1)
+            first = given["glimpse"].shape[1]  # t
+            chosen = glimpse.choice[:, :first].unsqueeze(2)  # (B,t,1)
             of_given = log_weights(given["glimpse"]).flatten(2).gather(2, chosen).squeeze(2)  # (B,t)
-            glimpse.weights = torch.cat([given["glimpse"], glimpse.weights[:, told:]], 1)  # (B,T·k,h,w)
-            glimpse.log_prob = torch.cat([of_given, glimpse.log_prob[:, told:]], 1)  # (B,T·k)
+            glimpse.weights = torch.cat([given["glimpse"], glimpse.weights[:, first:]], 1)  # (B,T·k,h,w)
+            glimpse.log_prob = torch.cat([of_given, glimpse.log_prob[:, first:]], 1)  # (B,T·k)
         label = {"active": output.active & (output.said != self.stop), "emits": output.said}  # (B,T) each
         output.acts = {
             "saliency": Act(weights=saliency, **label),  # S_1 … S_T: (B,T,h,w)

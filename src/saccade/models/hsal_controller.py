@@ -13,10 +13,9 @@ Section 4.2        V(s_t,i), linear in the controller's state                   
 Appendix A         location and value heads do not reach the state                 :meth:`Controller.judge`
 =================  ==============================================================  =======================
 
-W x_i is linear, so the part of it that a glimpse decides, W_a a + W_g g, is computed once for all cells
-(:meth:`Controller.project`) and then only picked up. What is drawn needs its scores at once, step by step; what is
-learned from them is computed from the states of a whole rollout (:meth:`Controller.judge`), in one backward pass.
-Both make fewer and larger products of the same numbers.
+W x_i is linear, so the part that a glimpse decides, W_a a + W_g g, is computed once for all cells
+(:meth:`Controller.project`). Scores for drawing are computed step by step; those that are learned from, for the states
+of a whole rollout at once (:meth:`Controller.judge`).
 
 Axes: B examples, N cells, k glimpses, D units of state, C channels of the volume, Y classes with "nothing more".
 """
@@ -38,9 +37,7 @@ from saccade.geometry import Size
 from saccade.models.base import Glimpses, Units
 from saccade.models.multiset_reader import MultisetConfig
 
-FOLLOW = 5.0
-"""Where the factor of P in the scores of where to look begins: the cell of the highest priority is e^5 times as likely
-as one of no priority, before anything is learned."""
+FOLLOW = 5.0  # initial factor of P in the scores of glimpses: the highest priority is e^5 times as likely as none
 
 
 @dataclass(frozen=True)
@@ -48,11 +45,11 @@ class HsalConfig(MultisetConfig):
     """Sizes of HSAL; the paper's, but for the compact controller (``hidden: 512`` there) and backbone."""
 
     glimpses: Glimpses = 2
-    """k, the glimpses before each class."""
+    """k before each class."""
     gaussians: Units = 5
     """Spotlights of the covert mask."""
     sharpness: tuple[float, float] = (1.5, 2.0)
-    """The least and the largest β of a spotlight; the paper's are for 7×7 cells, finer ones need smaller numbers."""
+    """Least and largest β of a spotlight; the paper's are for 7×7 cells, finer ones need smaller numbers."""
     meta_hidden: Units = 128
     """Units of the meta-controller."""
     hidden: Units = 256
@@ -60,10 +57,9 @@ class HsalConfig(MultisetConfig):
     location_hidden: Units = 64
     """Hidden units of the layer that chooses glimpses."""
     carry_state: bool = True
-    """Whether the controller's state goes on from one meta step to the next; False: it begins anew."""
+    """Whether the controller's state goes on from one meta step to the next."""
     follow_priority: bool = False
-    """Whether a learned factor of P_t is added to the scores of where to glimpse; in the paper they come from the state
-    alone, which the reward of glimpses does not reach."""
+    """Whether a learned factor times P_t is added to the scores of glimpses; the paper scores by the state alone."""
     saliency: str = "energy"
     """The saliency model by name; see :data:`saccade.attention.glimpse.SALIENCY`."""
     fine_stage: str | None = None
@@ -93,11 +89,11 @@ class MetaController(nn.Module):
 
 
 class Projected(NamedTuple):
-    """W_encode, applied to what every cell could contribute to it."""
+    """W_encode, applied to what every cell can contribute to it."""
 
     covert: Tensor  # (B,N,D): W_g V of each cell, to be summed with the weights of a mask
     overt: Tensor  # (B,N,D): W_g V + W_a of each cell, to be picked up when it is glimpsed
-    told: Tensor  # (D,N+Y): W_P and W_y, for what the meta-controller tells
+    inputs: Tensor  # (D,N+Y): W_P and W_y, for the inputs from the meta-controller
 
 
 class Glimpsed(NamedTuple):
@@ -114,8 +110,7 @@ class Controller(nn.Module):
     def __init__(self, config: HsalConfig, cells: int, channels: int) -> None:
         super().__init__()
         self.glimpses, classes, hidden = config.glimpses, config.classes + 1, config.hidden
-        self.follow = nn.Parameter(torch.tensor(FOLLOW)) if config.follow_priority else None
-        """Learnt factor of P in the scores of where to look."""
+        self.follow = nn.Parameter(torch.tensor(FOLLOW)) if config.follow_priority else None  # factor of P
         self.parts = [cells + classes, cells, channels]  # how W_encode divides: [P, ŷ], a and g
         self.encode = nn.Linear(sum(self.parts), hidden)
         self.remember = nn.GRUCell(hidden, hidden)
@@ -127,9 +122,9 @@ class Controller(nn.Module):
 
     def project(self, volume: Tensor) -> Projected:
         """What of W_encode does not depend on the steps, for a volume (B,C,h,w)."""
-        told, where, what = torch.split(self.encode.weight, self.parts, dim=1)  # (D,N+Y), (D,N), (D,C)
+        inputs, where, what = torch.split(self.encode.weight, self.parts, dim=1)  # (D,N+Y), (D,N), (D,C)
         covert = volume.flatten(2).transpose(1, 2) @ what.T  # (B,N,D)
-        return Projected(covert, covert + where.T, told)
+        return Projected(covert, covert + where.T, inputs)
 
     def step(
         self,
@@ -155,11 +150,12 @@ class Controller(nn.Module):
             class_noise: of the class.
             cells: (B,j) given glimpses, in place of its own choices: the first j ≤ k.
         """
-        told = F.linear(torch.cat([priority.flatten(1), said], dim=1), projected.told, self.encode.bias)  # (B,D)
+        inputs = torch.cat([priority.flatten(1), said], dim=1)  # (B,N+Y)
+        inputs = F.linear(inputs, projected.inputs, self.encode.bias)  # (B,D)
         seen = (mask.flatten(1).unsqueeze(1) @ projected.covert).squeeze(1)  # W_g g_0, and a_0 is nothing: (B,D)
         states, glimpsed = [], []
         for number in range(self.glimpses):
-            state = self.remember(told + seen, state)  # h_i: (B,D)
+            state = self.remember(inputs + seen, state)  # h_i: (B,D)
             if cells is None or number >= cells.shape[1]:
                 scores = self._scores(state, priority.flatten(1))  # (B,N)
                 cell = gumbel_max(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
@@ -169,7 +165,7 @@ class Controller(nn.Module):
             seen = projected.overt.gather(1, picked).squeeze(1)  # W_a a_i + W_g g_i: (B,D)
             states.append(state)
             glimpsed.append(cell)
-        state = self.remember(told + seen, state)  # h_k+1: (B,D)
+        state = self.remember(inputs + seen, state)  # h_k+1: (B,D)
         said = gumbel_max(self.classify(state), class_noise)  # ŷ_t: (B,)
         return Glimpsed(torch.stack(glimpsed, dim=1), said, (*states, state))
 
@@ -179,12 +175,12 @@ class Controller(nn.Module):
         The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value. Of the
         glimpses the scores (B,T,k,N) and the values V(s) (B,T,k), of the classes (B,T,Y) and (B,T).
         """
-        told = priorities.detach().flatten(2).repeat_interleave(self.glimpses, dim=1)  # (B,T·k,N)
+        priority = priorities.detach().flatten(2).repeat_interleave(self.glimpses, dim=1)  # (B,T·k,N)
         looking = torch.stack([state.detach() for step in steps for state in step.states[:-1]], dim=1)  # (B,T·k,D)
         naming = torch.stack([step.states[-1] for step in steps], dim=1)  # (B,T,D)
         by_glimpse = (len(steps), self.glimpses)
         return (
-            self._scores(looking, told).view(told.shape[0], *by_glimpse, -1),
+            self._scores(looking, priority).view(priority.shape[0], *by_glimpse, -1),
             self.value(looking).squeeze(-1).unflatten(1, by_glimpse),
             self.classify(naming),
             self.value(naming.detach()).squeeze(-1),

@@ -39,9 +39,9 @@ class MemN2NConfig:
     words: Words = 30
     """Words of the vocabulary, including the empty one; set from the data."""
     memory: Sentences = 50
-    """Sentences that it holds: the last so many of a story."""
+    """The last so many sentences of a story are held."""
     times: Sentences = 50
-    """How far back from the question sentences are told apart; those before share the last time."""
+    """How many times there are, counted back from the question; earlier sentences share the last."""
     longest: Steps = 12
     """Words of the longest sentence; the position code of the authors' code needs it."""
     dim: Units = 20
@@ -80,8 +80,8 @@ class MemN2NModel(StoryModel):
 
         Args:
             story: word ids (B,S,J).
-            times: (B,S) how far back each sentence is, the last one 1; None: as told.
-            bags: of the sentences (B,S,W), where they are made already; see :meth:`bags`.
+            times: (B,S) how far back each sentence is, the last one 1; None: in order.
+            bags: of the sentences (B,S,W), see :meth:`bags`.
         """
         config = self.config
         present = (story != 0).any(-1)  # (B,S)
@@ -92,7 +92,7 @@ class MemN2NModel(StoryModel):
         time = row.unsqueeze(-1) == torch.arange(1, config.times + 1, device=row.device)  # (B,S,T)
         sentences = torch.cat([bags, time], -1).to(self.embed[0])  # (B,S,W+T)
         vectors = [sentences @ self.code.matrix(a, t) for a, t in zip(self.embed, self.time)]  # E × (B,S,d)
-        return {"present": present, **{f"vectors{number}": each for number, each in enumerate(vectors)}}
+        return {"present": present, **{f"vectors{number}": vector for number, vector in enumerate(vectors)}}
 
     def bags(self, words: Tensor) -> Tensor:
         """Sentences of word ids (…,J) as weighted bags (…,W), which depend on no weight of the model."""
@@ -112,7 +112,7 @@ class MemN2NModel(StoryModel):
         Args:
             encoding: of the stories.
             query: word ids of the questions (B,Q).
-            query_bags: of the questions (B,W), where they are made already.
+            query_bags: of the questions (B,W).
             linear: leave the softmaxes out, as at the start of training.
             attention: weights (B,S) in place of its own, by hop.
         """

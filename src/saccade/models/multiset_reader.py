@@ -1,22 +1,17 @@
-"""Shared by the models that read a multiset of labels: an activation model, trained on single objects first.
+"""Shared by the models that read a multiset of labels, and a control that counts without attention.
 
 Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
-Section 5, "Implementation Details": the backbone is fine-tuned as a classifier of single objects, then frozen.
-
-Its classifier stays in the model (``single_logits`` (B,C)), so that the activation model can be taught and judged where
-it is used. The last class of all other logits means "nothing more" (the paper's "stop").
+Section 5, "Implementation Details": the backbone is fine-tuned as a classifier of single objects, then frozen. That
+classifier stays in the model (``single_logits`` (B,C)). The last class of all other logits means "nothing more" (the
+paper's "stop").
 
 Deviations from the paper: the compact backbone starts from nothing; ``backbone: resnet34``, ``pretrained: true`` and
 ``input_size: [224, 224]`` are the paper's.
 
-Control for HSAL: how many of each label there are, counted from the same activations, without attention.
-
-Each cell is looked at alone by one hidden layer, the cells are averaged, and one linear layer tells for every class the
-probability of 0, 1, … ``most`` objects (``count_logits`` (B,C,most+1)).
-
-A multiset is read off as HSAL says one, so that both are judged alike: at each step the class that is likeliest to have
-one more object than was said of it, until for none this is likelier than not. ``logits`` (B,T,C+1) are these
-log-odds, and 0 for "nothing more".
+**Control** (:class:`MultisetCountsModel`): one hidden layer on each cell, a mean over cells, and one linear layer for
+the probability of 0, 1, … ``most`` objects of every class (``count_logits`` (B,C,most+1)). The multiset is written as
+HSAL does: at each step the class that is likeliest to have one more object than was named, until this is likelier than
+not for none. ``logits`` (B,T,C+1) are these log-odds, and 0 for "nothing more".
 """
 
 from __future__ import annotations
@@ -32,16 +27,7 @@ from saccade import geometry
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.backbones import build_backbone
-from saccade.models.base import (
-    BackboneConfig,
-    Given,
-    ImageOnlyModel,
-    Pixels,
-    Steps,
-    Units,
-    Words,
-    attention_kwargs,
-)
+from saccade.models.base import BackboneConfig, Given, ImageOnlyModel, Pixels, Steps, Units, Words, attention_kwargs
 from saccade.trace import SOFT, ModelOutput, MultisetOutput
 
 MIN_BOX_CELLS = 1e-6  # cells; a box that covers less than this covers nothing
@@ -49,26 +35,23 @@ MIN_BOX_CELLS = 1e-6  # cells; a box that covers less than this covers nothing
 
 @dataclass(frozen=True)
 class MultisetConfig(BackboneConfig):
-    """Settings that all of them have; the defaults are those of the compact models."""
+    """Settings of all readers; the defaults are those of the compact models."""
 
     classes: Words = 10
-    """How many different labels there are."""
+    """Number of different labels."""
     most: Steps = 4
     """Labels in the fullest picture; a model says at most one more."""
     backbone: str = "compact"
-    """Which network sees the picture: compact, compact-fine, compact-deep, resnet34, vgg16, timm:NAME …"""
+    """compact, compact-fine, compact-deep, resnet34, vgg16, timm:NAME …"""
     input_size: Pixels = (100, 100)
     """(height, width) of every picture."""
 
 
 class LabelReader(ImageOnlyModel):
-    """Base of models that say labels one after the other.
-
-    Their outputs hold ``logits`` (B,T,C+1), whose last class means "nothing more", and ``said`` (B,T).
-    """
+    """Base of models that name labels one after the other: ``logits`` (B,T,C+1), and ``said`` (B,T), what was named."""
 
     def logits_and_answer(self, output: Any) -> tuple[Tensor, Tensor]:
-        """Logits (B,T,C+1), and what was said at each step (B,T)."""
+        """Logits (B,T,C+1), and what was named at each step (B,T)."""
         return output.logits, output.said
 
     def answer_format(self) -> dict[str, object]:
@@ -105,7 +88,7 @@ class MultisetModel(LabelReader):
 
     @property
     def steps(self) -> int:
-        """How many classes are said, the last "nothing more" included."""
+        """How many classes are named, with the last "nothing more"."""
         return int(self.config.most) + 1
 
     def encode(self, images: Tensor) -> Tensor:
@@ -126,8 +109,8 @@ class MultisetModel(LabelReader):
 
         Args:
             images: the pictures.
-            single: the classifier of single objects alone, and no reading.
-            boxes: (B,M,4) xyxy in pixels, which that classifier is asked about too: ``object_logits`` (B,M,C).
+            single: the classifier of single objects alone, without a reading.
+            boxes: (B,M,4) xyxy in pixels, for ``object_logits`` (B,M,C) of that classifier.
             attention: given weights for the reading.
         """
         encoding = self.encode(images)  # (B,C…,h,w)
@@ -135,16 +118,16 @@ class MultisetModel(LabelReader):
             return self.answer(encoding, **attention_kwargs(attention))
         output = MultisetOutput(single_logits=self.read_single(encoding))
         if boxes is not None:
-            output.object_logits = self.read_boxes(encoding, boxes)
+            output.object_logits = self._read_boxes(encoding, boxes)
         return output
 
     def read_single(self, encoding: Tensor) -> Tensor:
-        """What the classifier of single objects says of encoded pictures (B,C…,h,w): (B,C)."""
+        """Logits (B,C) of the classifier of single objects on encoded pictures (B,C…,h,w)."""
         logits: Tensor = self.single(encoding[:, : self.channels].mean((2, 3)))
         return logits
 
-    def read_boxes(self, encoding: Tensor, boxes: Tensor) -> Tensor:
-        """What it says of the cells under each of the boxes (B,M,4) alone: (B,C…,h,w) → (B,M,C)."""
+    def _read_boxes(self, encoding: Tensor, boxes: Tensor) -> Tensor:
+        """Its logits on the cells under each of the boxes (B,M,4) alone: (B,C…,h,w) → (B,M,C)."""
         in_cells = geometry.apply_to_boxes(self.to_cells, boxes)  # (B,M,4)
         shares = geometry.box_shares(in_cells, self.grid).to(encoding.dtype)  # (B,M,h,w)
         shares = shares / shares.sum((-2, -1), keepdim=True).clamp(min=MIN_BOX_CELLS)
@@ -156,7 +139,7 @@ class MultisetModel(LabelReader):
         return geometry.cells_in_boxes(boxes, self.from_cells, self.grid)
 
 
-CERTAIN = 1e-6  # probabilities nearer to 0 or 1 than this are told as this
+CERTAIN = 1e-6  # probabilities are at least this far from 0 and 1
 
 
 @dataclass(frozen=True)

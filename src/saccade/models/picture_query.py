@@ -7,9 +7,8 @@ the small stack, trained from nothing; Section 5.2 a VGG-16 with ImageNet weight
 Deviations from the paper: BatchNorm and dropout before the classifier (the authors' released code has them, the text
 does not), the BatchNorm with torch's usual constants instead of the code's eps 0.01 and averaging 0.5 (``norm_eps``,
 ``norm_momentum``); Glorot-uniform initial weights of the small stack, as in the code, and torch's usual ones elsewhere
-unless ``initial`` says otherwise. The query is a one-hot vector. With
-several labels at once each is answered by a sigmoid of its own, which the paper leaves open. It does not say what its
-prior is either; here it is a term of the logits (:class:`QueryPrior`), so that the classifier never sees the query.
+unless ``initial`` says otherwise. The query is a one-hot vector. The paper leaves open how several labels at once are
+answered (here each by a sigmoid) and what its prior is (here a term of the logits, :class:`QueryPrior`).
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from saccade.trace import SOFT, Act, QuestionOutput
 
 @dataclass(frozen=True)
 class PictureQueryConfig(BackboneConfig):
-    """Settings that all of them have; the defaults are the paper's, the dropout is that of its released code."""
+    """Settings of all query models; the defaults are the paper's, the dropout is that of its released code."""
 
     queries: Words = 10
-    """How many different queries there are."""
+    """Number of different queries."""
     answers: Words = 5
-    """How many different answers there are."""
+    """Number of different answers."""
     channels: Units = 32
     """Channels of every convolution of the small stack."""
     depth: Depth = 4
@@ -64,11 +63,7 @@ class AttendingConfig(PictureQueryConfig):
 
 
 class AnswerHead(nn.Module):
-    """Attended feature (B,C) → logits (B,K): normalise, drop, one linear layer.
-
-    The paper has "a single fc layer for classification" (Section 5.1); its authors' released code puts a BatchNorm and
-    a dropout of one half before it, and so does this.
-    """
+    """Attended feature (B,C) → logits (B,K): BatchNorm, dropout, one linear layer."""
 
     def __init__(
         self, channels: int, answers: int, *, dropout: float = 0.5, eps: float = 1e-5, momentum: float = 0.1
@@ -105,8 +100,8 @@ class QueryPrior(nn.Module):
 class PictureQueryModel(QueryModel):
     """Pictures (B,3,H,W) and query ids (B,) → logits (B,K) and one look on the last stage.
 
-    A model adds what it attends with and its head (:meth:`new_head`), in this order. One that attends otherwise than by
-    a soft ``attention`` on the last stage says how it answers (:meth:`ask`).
+    A model adds its ``attention`` and its head (:meth:`new_head`), in this order. One without a soft attention on the
+    last stage overrides :meth:`ask`.
     """
 
     config: PictureQueryConfig
@@ -120,29 +115,19 @@ class PictureQueryModel(QueryModel):
         self.backbone = self.new_backbone()
         self.look_name = self.backbone.names[-1]
         self.channels = self.backbone.channels[self.look_name]
-        """Channels of the last stage's features."""
         self.look_specs = {self.look_name: SOFT.at(self.backbone.frames[self.look_name])}
         self.prior = QueryPrior(config.queries, config.answers) if config.prior else None
 
     def new_backbone(self) -> Stages:
         """The network that sees the picture, with random weights."""
-        return build_backbone(
-            self.config.backbone,
-            channels=self.config.channels,
-            depth=self.config.depth,
-            through=self.config.through,
-        )
+        config = self.config
+        return build_backbone(config.backbone, channels=config.channels, depth=config.depth, through=config.through)
 
     def new_head(self, channels: int | None = None) -> AnswerHead:
-        """From the attended feature, of as many channels as the last stage if not said otherwise, to the answer."""
+        """The head on an attended feature, of as many channels as the last stage by default."""
         config = self.config
-        return AnswerHead(
-            channels or self.channels,
-            config.answers,
-            dropout=config.dropout,
-            eps=config.norm_eps,
-            momentum=config.norm_momentum,
-        )
+        constants = {"dropout": config.dropout, "eps": config.norm_eps, "momentum": config.norm_momentum}
+        return AnswerHead(channels or self.channels, config.answers, **constants)
 
     def one_hot_query(self, encoding: Tensor, query: Tensor) -> Tensor:
         """The query ids (B,) as one-hot vectors (B,Q), of the type of the encoding."""
@@ -156,12 +141,12 @@ class PictureQueryModel(QueryModel):
         return self.classify_attended(attended, asked)
 
     def classify(self, feature: Tensor, asked: Tensor) -> Tensor:
-        """Logits (B,K) of an attended feature (B,C), and what the query (B,Q) alone adds to them."""
+        """Logits (B,K) of an attended feature (B,C), with the prior of the query (B,Q)."""
         logits: Tensor = self.head(feature)  # (B,K)
         return logits if self.prior is None else logits + self.prior(asked)
 
     def classify_attended(self, attended: Act, asked: Tensor) -> QuestionOutput:
-        """The classifier on what soft attention made of the last stage."""
+        """The classifier on an attended last stage."""
         return QuestionOutput(self.classify(attended.context, asked), {self.look_name: attended})
 
 

@@ -24,9 +24,9 @@ class ProbeConfig(BackboneConfig):
     """Settings of a probe."""
 
     answers: Words = 10
-    """How many labels there are."""
+    """Number of labels."""
     backbone: str = "mobilenetv2"
-    """Which network sees the picture: mobilenetv2, efficientnet-lite0, compact, timm:NAME, hf:NAME …"""
+    """mobilenetv2, efficientnet-lite0, compact, timm:NAME, hf:NAME …"""
     head: HeadName = "soft"
     """How the cells of the last map are pooled."""
     hidden: Units = 32
@@ -47,7 +47,7 @@ class AskedProbeConfig(ProbeConfig):
     """Settings of a probe that is asked."""
 
     queries: Words = 10
-    """How many different questions there are."""
+    """Number of different questions."""
 
 
 class HeadOnBackbone(ImageModel):
@@ -98,8 +98,8 @@ class HeadOnBackbone(ImageModel):
         values = standardised(encoding, self.centre, self.spread)  # (B,C,h,w)
         if attention is not None:
             maps = unfolded(values, self.levels) if self.config.pyramid else [values] * len(self.look_names)
-            for name, each in zip(self.look_names, maps):
-                self.given(attention, name, grid_of(each))  # checked
+            for name, features in zip(self.look_names, maps):
+                self.given(attention, name, grid_of(features))  # checked
         logits, acts = self.head(values, attention, query)
         return ModelOutput(logits, acts)
 

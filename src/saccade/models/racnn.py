@@ -17,8 +17,8 @@ nothing that scale 1 did not have. Every crop is read from the picture itself, a
 
 The result is a :class:`~saccade.trace.LabelOutput`: ``logits`` are those of all scales together.
 
-**Controls for the zoom** (``crops``). What is gained by looking closer may come from three networks instead of one,
-from the middle of the picture, or from more pixels; each control keeps all but one thing:
+**Controls for the zoom** (``crops``). The gain may come from three networks instead of one, from the middle of the
+picture, or from more pixels; each control keeps all but one thing:
 
 =============  ===============================================================================================
 ``proposed``   the model: regions come from the attention proposals
@@ -36,9 +36,9 @@ Deviations from the paper:
 - Proposals may read an earlier stage of it (``read``). At 112 pixels the last one of MobileNetV2 has 4 × 4 cells.
 - Scale 1 and the crops have the same size.
 - ``fused`` learns together with the scales, from descriptors that it does not change.
-- Proposals may learn from ``responses``, which are read for nothing else. The network of the next scale sees the whole
-  region of this one, at ``input_size``. Before it learns classes it has ImageNet weights. These say better where an
-  object is than a network that has begun to learn classes at half the resolution.
+- Proposals may learn from ``responses``: the network of the next scale sees the whole region of this one, at
+  ``input_size``. With its ImageNet weights it says better where an object is than a network that has begun to learn
+  classes at half the resolution.
 - Those of :mod:`saccade.attention.zoom` and :mod:`saccade.losses.maps` apply too.
 """
 
@@ -63,8 +63,7 @@ from saccade.models.base import BackboneConfig, Given, ImageOnlyModel, Pixels, U
 from saccade.trace import Act, LabelOutput, crop_spec
 
 SCALES = ("scale1", "scale2", "scale3")
-CROPS = SCALES[1:]
-"""The scales that see a crop; their looks have these names."""
+CROPS = SCALES[1:]  # the scales that see a crop; their looks have these names
 Crops = Literal["proposed", "centre", "random", "whole", "given"]
 _STRIDE = 7  # every seventh pixel each way draws the place of a random crop
 
@@ -74,9 +73,9 @@ class RacnnConfig(BackboneConfig):
     """Sizes of RA-CNN; the paper has VGG-19, 448 and 224 pixels, and 1024 hidden units."""
 
     answers: Words = 12
-    """How many labels there are."""
+    """Number of labels."""
     backbone: str = "compact"
-    """Which network sees each scale: compact, mobilenetv2, vgg19, timm:NAME …"""
+    """The network of each scale: compact, mobilenetv2, vgg19, timm:NAME …"""
     input_size: Pixels = (224, 224)
     """(height, width) of the network input, from which crops are read."""
     coarse: Pixels = (112, 112)
@@ -94,12 +93,11 @@ class RacnnConfig(BackboneConfig):
     side: Annotated[float, Within(0, 1, above=True)] = 0.5
     """Side of the crops of a control, as a share of their parent's."""
     read: str | None = None
-    """The stage of the backbone that attention proposals read; None: the last, as in the paper. An earlier one has more
-    cells, which say better where something is."""
+    """The stage that attention proposals read; None: the last, as in the paper. Earlier ones have more cells."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if max(self.coarse[0] / self.input_size[0], self.coarse[1] / self.input_size[1]) > 1:
+        if self.coarse[0] > self.input_size[0] or self.coarse[1] > self.input_size[1]:
             raise ValueError(f"coarse: at most as large as the picture {self.input_size}, found {self.coarse}")
 
 
@@ -170,9 +168,9 @@ class RacnnModel(ImageOnlyModel):
         Args:
             encoding: the network input.
             attention: regions that are given instead of proposed.
-            last: the last scale that looks, for a phase that needs no more. With another than the finest there are no
-                ``logits`` and no looks behind it; ``boxes`` and ``strongest`` have what scales that looked propose.
-            responses: whether to tell ``responses``, for a phase that teaches proposals by them.
+            last: the last scale that looks, for a phase that needs no more. Without the finest there are no ``logits``
+                and no looks behind it; ``boxes`` and ``strongest`` have the proposals of the scales that looked.
+            responses: whether to return ``responses``, for a phase that teaches proposals by them.
         """
         seeing = SCALES[: SCALES.index(last) + 1]
         acts: dict[str, Act] = {}
@@ -187,8 +185,8 @@ class RacnnModel(ImageOnlyModel):
             if self.config.read is not None:
                 features = net.between(proposing, after=self.config.read)
             pooled = features.mean((2, 3))  # (B,C)
-            held = pooled.detach() if self.training else pooled  # the fused classifier teaches no network
-            descriptors.append(F.normalize(held.to(exact), dim=1) * math.sqrt(pooled.shape[1]))
+            descriptor = pooled.detach() if self.training else pooled  # the fused classifier teaches no network
+            descriptors.append(F.normalize(descriptor.to(exact), dim=1) * math.sqrt(pooled.shape[1]))
             logits.append(self.heads[name](pooled).to(exact))  # (B,K)
             if name == SCALES[-1]:
                 break
@@ -264,7 +262,7 @@ def region_round(boxes: Tensor, picture: Size, side: float, crop: Size) -> dict[
     where the evidence is larger. The second region lies in the first, round the same evidence.
     """
     x0, y0, x1, y1 = boxes.float().unbind(-1)
-    found, theta = {}, torch.eye(2, 3, device=boxes.device).expand(len(boxes), 2, 3)
+    frames, theta = {}, torch.eye(2, 3, device=boxes.device).expand(len(boxes), 2, 3)
     centre = torch.stack([(x0 + x1) / 2 / picture[1], (y0 + y1) / 2 / picture[0]], dim=-1)  # (B,2) in the picture
     extent = torch.maximum((x1 - x0) / picture[1], (y1 - y0) / picture[0])  # (B,)
     corner, length = torch.zeros_like(centre), torch.ones_like(extent)  # of the parent, in shares of the picture
@@ -275,8 +273,8 @@ def region_round(boxes: Tensor, picture: Size, side: float, crop: Size) -> dict[
         theta = zoom.nested(theta, zoom.box_theta(box))
         corner = corner + (box[:, :2] - box[:, 2:]) * length.unsqueeze(-1)
         length = length * 2 * half
-        found[name] = geometry.theta_to_frame(theta.double(), crop, picture)
-    return found
+        frames[name] = geometry.theta_to_frame(theta.double(), crop, picture)
+    return frames
 
 
 def _anywhere(images: Tensor, side: float, number: int) -> Tensor:
@@ -291,5 +289,5 @@ def _anywhere(images: Tensor, side: float, number: int) -> Tensor:
 
 
 def _laid_out(images: Tensor) -> Tensor:
-    """The pictures with their channels together on a CPU, whose convolutions and poolings are then twice as fast."""
+    """The pictures, on a CPU with their channels together: convolutions and poolings are twice as fast."""
     return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images

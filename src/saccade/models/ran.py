@@ -16,16 +16,10 @@ is Attention-56, ``[2, 2, 2]`` is Attention-92 for 32 × 32. For 224 × 224 Atte
 Deviations from the paper: it does not say the widths for 32 × 32. 64, 128, 256, 256 with a stem of 16 give the 1.9 M
 weights that it reports for Attention-92 (convolutions and the last layer: 1,931,696).
 
-Control for residual attention: a residual network of the same units, and no mask anywhere.
-
-Paper: He et al., "Identity Mappings in Deep Residual Networks", 2016 (arXiv:1603.05027), as the comparison of Wang et
-al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904).
-
-Stem, stages and last units are those of :mod:`saccade.models.ran`, with plain units where that has attention modules.
-How many there are is chosen so that weights and multiplications match: ``units: [5, 5, 10]`` has 1.1 M weights as
-Attention-56, ``[11, 9, 20]`` has 1.9 M as Attention-92; ``tests/models/test_models_ran.py`` counts both.
-
-Its look is a plain mean of the last map, which is what a global average pooling is.
+**Control** (:class:`ResidualNetModel`): a residual network (He et al. 2016, arXiv:1603.05027) of the same stem, stages
+and last units, with plain units instead of attention modules. Their number makes weights and multiplications match:
+``units: [5, 5, 10]`` has 1.1 M weights as Attention-56, ``[11, 9, 20]`` has 1.9 M as Attention-92. Its look is a plain
+mean of the last map, as global average pooling is.
 """
 
 from __future__ import annotations
@@ -52,10 +46,10 @@ MAX_POOLS = 8
 
 @dataclass(frozen=True)
 class UnitsConfig:
-    """What both networks of residual units have."""
+    """Settings of both networks of residual units."""
 
     answers: Words = 10
-    """How many labels there are."""
+    """Number of labels."""
     stem: Stem = "small"
     """For which pictures: ``small`` for about 32 × 32, ``large`` for about 224 × 224."""
     widths: Annotated[tuple[int, int, int, int], Within(BOTTLENECK, MAX_UNITS)] = (64, 128, 256, 256)
@@ -93,11 +87,10 @@ class AttentionModule(nn.Module):
         self.after = unit(channels)
 
     def forward(self, features: Tensor, weights: Tensor | None = None) -> tuple[Tensor, Act]:
-        """What goes on, and what the mask did to the trunk's output; ``weights`` take the place of the mask."""
+        """The output and the act of the mask on the trunk; given ``weights`` replace the mask."""
         before = self.before(features)
-        trunk = self.trunk(before)
-        found = self.mask.attend(before, trunk, weights=weights)
-        return self.after(found.context), found
+        act = self.mask.attend(before, self.trunk(before), weights=weights)
+        return self.after(act.context), act
 
 
 def unit(channels: int) -> PreActivationUnit:
@@ -117,12 +110,9 @@ class RanModel(LabelModel):
         self.config = config
         first, *_ = widths = config.widths
         self.stem = stem(config.stem, first // BOTTLENECK)
-        self.entry = nn.ModuleList()
-        """The unit with which each stage begins."""
-        self.attention = nn.ModuleDict()
-        """The modules by the names of their looks."""
-        self.stages: list[tuple[str, ...]] = []
-        """The names of the modules of each stage."""
+        self.entry = nn.ModuleList()  # the first unit of each stage
+        self.attention = nn.ModuleDict()  # the modules by the names of their looks
+        self.stages: list[tuple[str, ...]] = []  # these names, by stage
         self.look_specs: dict[str, LookSpec] = {}
         frame, incoming = geometry.frame_through(self.stem), first // BOTTLENECK
         for number, (width, stride) in enumerate(zip(widths, strides(widths))):
@@ -157,7 +147,7 @@ class RanModel(LabelModel):
         return LabelOutput(self.head(here.mean((2, 3))), acts | {LAST: Act(values=here)})
 
     def _given_mask(self, attention: Given | None, name: str, features: Tensor) -> Tensor | None:
-        """What is given for a module: a whole mask (B,C,h,w), or its short form; None where nothing is."""
+        """The mask given for a module, whole (B,C,h,w) or in its short form."""
         shape: tuple[int, ...] = tuple(features.shape)
         if attention is not None and name in attention and attention[name].dim() < len(shape):
             by_channel = self.config.mask_type == "channel"
@@ -192,10 +182,7 @@ class ResidualNetModel(LabelModel):
         channels, incoming = {"stem": first // BOTTLENECK}, first // BOTTLENECK
         plain = (*config.units, config.last - 1)
         for number, (width, stride, more) in enumerate(zip(widths, strides(widths), plain), start=1):
-            units = [
-                PreActivationUnit(incoming, width, stride),
-                *(PreActivationUnit(width, width) for _ in range(more)),
-            ]
+            units = [PreActivationUnit(incoming, width, stride), *(unit(width) for _ in range(more))]
             stages[f"stage{number}"], channels[f"stage{number}"] = nn.Sequential(*units), width
             incoming = width
         self.backbone = Stages(stages, channels)

@@ -17,8 +17,8 @@ given, the model draws some of each picture for itself (:mod:`.caption_decoding`
 picture, then of the next …
 
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
-batches of long and of short captions can share it (the released code's choice); it is taken over the pictures whose
-cells were drawn and begins at log 1/V. Its present batch is not in it, so that it does not bias the gradient.
+batches of long and of short captions can share it (the released code's choice). It is taken over the pictures whose
+cells were drawn, begins at log 1/V, and does not hold the present batch, which would bias the gradient.
 ``attention_kind: none`` is a control that sees the mean of all cells.
 """
 
@@ -93,10 +93,9 @@ class SatModel(ImageModel):
         draws: int = 1,
         attention: Given | None = None,
     ) -> CaptionOutput:
-        """Pictures (B,3,H,W) and captions (B,T) → plain tensors: how likely each word is after those before it.
+        """Pictures (B,3,H,W), or their ``features`` (B,L,D), and captions (B,T) → the likelihood of each word.
 
-        Where ``features`` (B,L,D) are kept of the pictures, these need not be there. Without captions the model draws
-        its own, so many ``draws`` of each picture.
+        Without captions the model draws its own, ``draws`` of each picture.
         """
         if features is None:
             features = self.encode(cast(Tensor, images))  # (B,L,D)
@@ -190,10 +189,9 @@ class SatModel(ImageModel):
         return decode(self, encoding, longest=longest, weights=weights, **options)
 
     def sample(self, features: Tensor, draws: int = 1) -> CaptionOutput:
-        """So many captions drawn of each of the encoded pictures (B,L,D); those of a picture stand together.
+        """Captions drawn for encoded pictures (B,L,D), ``draws`` of each in a row; without dropout, as in use.
 
-        Without dropout, as the model will speak: with half of its units gone it says something else. Hard attention in
-        training draws cells too, for each caption anew.
+        Hard attention in training draws cells too, for each caption anew.
         """
         steps = self.config.longest
         was_training = self.decoder.training

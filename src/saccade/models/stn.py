@@ -1,9 +1,7 @@
-"""Shared by models that read the answer from one crop of the picture: two stacks, the first of which chooses the crop.
+"""STN and STN-tuned: one network finds where to look and cuts it out, another reads the answer from the crop.
 
-The first stack sees the whole picture, whatever is asked; the query decides what is cut out; the second stack sees the
-crop and nothing else. So only by cutting out the right thing can the query change the answer.
-
-STN: one network finds where to look and cuts it out, another reads the answer from the crop.
+The first stack sees the whole picture, the query decides what is cut out, and the second stack sees the crop alone. So
+the query can change the answer only by cutting out the right thing.
 
 Paper: the baseline STN of Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 5.1, after
 Jaderberg et al. 2015 (arXiv:1506.02025).
@@ -14,33 +12,24 @@ J. 3.1-3.3  θ from it and the query, bilinear crop                      :class:
 Sec. 5.1    "a single fc layer" behind a stack of its own on the crop   :meth:`StnModel.ask`
 ==========  =============================================================
 
-The query goes to the localisation alone: only by cutting out the right thing can it change the answer. With
-``query_to_classifier`` the classifier sees it too, which is no longer a test of attention.
+With ``query_to_classifier`` the classifier sees the query too, which is no longer a test of attention.
 
-Deviations from the paper: it says no more than the above, so the hidden layer in which feature and query meet, the
-size of the crop (the picture's), the pooling of the last map (the mean), the pace and the bounds of the window
+Deviations from the paper: it says no more than the above. The hidden layer in which feature and query meet, the size of
+the crop (the picture's), the pooling of the last map (the mean), the pace and the bounds of the window
 (:mod:`saccade.attention.spatial_transformer`) are choices made here; besides, those of
 :mod:`saccade.models.picture_query`. Flattening ties a model to pictures of one size.
 
-It ends near the level of a model that is not told the query, here as in the paper: a window that shows everything
-already holds the most frequent colour, and nothing near it is better. :mod:`saccade.models.stn` does better.
+STN ends near the level of a model without the query, here as in the paper: a window that shows everything already holds
+the most frequent colour, and nothing near it is better.
 
-STN, tuned: the spatial transformer of Table 1, changed until it uses its query.
+**STN-tuned**, which the paper does not have, uses its query:
 
-Paper: the baseline STN of Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), which ends at the
-level of a model without a query. What is new against :mod:`saccade.models.stn`:
-
-* the window is a square around the point that attention over the localisation map names, and never larger than half
-  of the picture (:class:`saccade.attention.PointingTransformer`);
-* in training the localisation has to answer the question itself, by a head of its own on what it attended
-  (``helper_logits``, whose cross-entropy the task adds). The gradient of a crop compares a window with its neighbours a
-  pixel away; that of attention compares all cells at once. The helper is taught nothing but the answer: no place;
-* the crop teaches the extent of the window, not its place: what points is then taught as SOFT is, and by nothing that
-  pulls it elsewhere while it has not learned to point.
-
-The answer is still read from the crop alone: the helper's is thrown away, and not computed outside of training.
-
-Deviations from the paper: all of the above; it has no such row.
+* the window is a square around the point that attention over the localisation map names, and at most half of the
+  picture (:class:`saccade.attention.PointingTransformer`);
+* in training a head of its own answers from what the localisation attended (``helper_logits``, whose cross-entropy the
+  task adds). The gradient of a crop compares a window with its neighbours a pixel away; that of attention compares all
+  cells. The helper learns the answer and no place; outside training it is not computed;
+* the crop teaches the extent of the window, not its place, so the pointing is taught as SOFT is.
 """
 
 from __future__ import annotations
@@ -62,7 +51,7 @@ LOOK = "crop"
 
 @dataclass(frozen=True)
 class CroppingConfig(PictureQueryConfig):
-    """Settings that all of them have."""
+    """Settings of both."""
 
     hidden: Units = 32
     """Units in which localisation feature and query meet."""
@@ -77,16 +66,13 @@ class CroppingConfig(PictureQueryConfig):
         super().__post_init__()
         if self.backbone != "small":
             raise ValueError(
-                f"backbone: a model that cuts out flattens the last map of the small stack, found '{self.backbone}'; "
+                f"backbone: a model that crops flattens the last map of the small stack, found '{self.backbone}'; "
                 "choose small, or another model for that backbone"
             )
 
 
 class CroppingModel(PictureQueryModel):
-    """One crop of the picture; ``backbone`` is the localisation network, ``reader`` sees the crop.
-
-    A model adds what cuts and its heads, in this order.
-    """
+    """One crop of the picture: ``backbone`` localises, ``reader`` sees the crop. A model adds transformer and heads."""
 
     Config = CroppingConfig
     config: CroppingConfig
@@ -97,20 +83,15 @@ class CroppingModel(PictureQueryModel):
     def __init__(self, config: CroppingConfig) -> None:
         super().__init__(config)
         self.look_name = LOOK
-        self.helper: AnswerHead | None = None
-        """A classifier for training, of what was attended where the window lies."""
+        self.helper: AnswerHead | None = None  # answers in training from what the localisation attended
         self.look_specs = {LOOK: crop_spec(config.crop, config.picture)}
         self.reader = self.new_backbone()
         height, width = self.backbone.grid(config.picture)[self.backbone.names[-1]]
         self.reader.grid(config.crop)  # refuses a crop that is too small for the stages
-        self.located = (self.channels, height, width)
-        """Shape of the last map of the localisation network."""
+        self.located = (self.channels, height, width)  # shape of the last map of the localisation network
 
     def encode(self, images: Tensor) -> Tensor:
-        """What does not depend on the query: the picture, to cut from, and where things are, side by side in a row.
-
-        (B,3,H,W) → (B, 3·H·W + C·h·w); the sizes are known, so that :meth:`unpack_encoding` can tell them apart.
-        """
+        """The picture and the localisation map in a row: (B,3,H,W) → (B, 3·H·W + C·h·w)."""
         self.check_pictures(images)
         return torch.cat([images.flatten(1), self.backbone(images).flatten(1)], dim=1)
 
@@ -137,7 +118,7 @@ class CroppingModel(PictureQueryModel):
 
     def read(self, crop: Tensor) -> Tensor:
         """The feature (B,C) of a crop (B,3,h,w)."""
-        if crop.device.type == "cpu":  # whose convolutions and poolings are faster with the channels together
+        if crop.device.type == "cpu":  # faster with the channels together
             crop = crop.contiguous(memory_format=torch.channels_last)
         feature: Tensor = self.reader(crop).mean((2, 3))
         return feature

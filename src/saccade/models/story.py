@@ -1,12 +1,11 @@
 """The interface of all story models: a story and a question in, an answer out.
 
-A story is word ids (B,S,J): S sentences, the first told first, each of at most J words, 0 where there is no word. A
-question is word ids (B,Q). Logits are over the whole vocabulary, whose word 0 is the empty one: (B,V), or (B,A,V) for a
-model that says several words, which ends with word 0.
+A story is word ids (B,S,J): S sentences in order, each of at most J words, 0 where there is no word. A question is word
+ids (B,Q). Logits are over the whole vocabulary, whose word 0 is the empty one: (B,V), or (B,A,V) for an answer of
+several words, which ends with word 0.
 
-A control for models of stories: an LSTM over all words of story and question, without memory and attention.
-
-Paper: the baseline of Weston et al. 2015 (arXiv:1502.05698) and Sukhbaatar et al. 2015 (arXiv:1503.08895).
+**Control** (:class:`StoryLSTMModel`): an LSTM over all words of story and question, without memory and attention, the
+baseline of Weston et al. 2015 (arXiv:1502.05698) and Sukhbaatar et al. 2015 (arXiv:1503.08895).
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ class StoryModel(AskedModel):
     """Base of models that answer a question about a story."""
 
     answers_word_by_word: bool = False
-    """Whether an answer is said word by word; otherwise several words are one entry of the vocabulary."""
-
+    """Whether answers are several words; otherwise several words are one entry of the vocabulary."""
     training_inputs: ClassVar[tuple[str, ...]] = ()
     """Further arguments of ``forward_raw`` that training gives where it has them: ``times`` of sentences, ``bags`` and
     ``query_bags`` of words, ``length`` in words of the longest story, numbers of sentences in ``rows`` and of
@@ -35,9 +33,8 @@ class StoryModel(AskedModel):
     """Those of them that ``encode`` takes; ``ask`` takes the others."""
     switches: ClassVar[tuple[str, ...]] = ()
     """Switches of ``forward_raw`` that a phase may set: ``linear``."""
-
     slots_include_past: ClassVar[bool] = False
-    """Whether what it looks at in a slot is the sentence and those before it, not that sentence alone."""
+    """Whether a slot holds its sentence and those before it, not that sentence alone."""
 
     def forward_raw(
         self, story: Tensor, query: Tensor, *, attention: Given | None = None, **options: Any
@@ -68,7 +65,7 @@ class StoryLSTMConfig:
     words: Words = 30
     """Words of the vocabulary, including the empty one; set from the data."""
     memory: Sentences = 50
-    """Sentences that it reads: the last so many of a story."""
+    """The last so many sentences of a story are read."""
     size: Units = 50
     embedding: Units = 50
 

@@ -11,9 +11,9 @@ Dosovitskiy, (4)     y = LN(z_0), then the answer head                     :meth
 ===================  ============================================================================================
 
 **Looks** are the class token's rows of the last layer, one for each head: they multiplied the values that the answer is
-made of. They lack to 1 what the token gives to itself. The total is their mean over heads, as it is usually drawn. By
-then the layers before have mixed the patches, so the rows need not say what the answer rests on;
-:meth:`VitModel.rollout` multiplies all layers, and is derived.
+made of. They sum to 1 with what the token gives to itself. The total is their mean over heads. Earlier layers have
+mixed the patches, so the rows need not show what the answer rests on; :meth:`VitModel.rollout`, which is derived,
+multiplies all layers.
 
 Deviations from the paper: the class token is the query; sine and cosine positions of both axes instead of learned ones;
 a hidden width of twice the token's in the MLP; the answer head of :mod:`saccade.models.picture_query`.
@@ -52,8 +52,7 @@ class VitConfig(PictureQueryConfig):
         super().__post_init__()
         if self.width % (4 * self.heads):
             raise ValueError(
-                f"width: a multiple of 4 × heads, so that heads and positions share it; found {self.width} for "
-                f"{self.heads} heads"
+                f"width: a multiple of 4 × heads, for heads and positions; found {self.width} for {self.heads} heads"
             )
 
 
