@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import inspect
 import logging
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,24 +35,17 @@ from saccade.tracing.published import is_published
 
 SCHEMA = "saccade.onnx/1"
 GRAPH, SIDECAR = "model.onnx", "model.json"
-BEGIN, STEP = "begin.onnx", "step.onnx"
-"""Files of a model that says its answer word by word."""
+BEGIN, STEP = "begin.onnx", "step.onnx"  # of a model that says its answer word by word
+# How far outputs may be from torch's: up to 1 by this, larger ones by this share of their largest; ids not at all.
 TOLERANCE = 1e-4
-"""How far a number may be off: outputs up to 1 by this, larger ones by this share of their largest; ids not at all."""
-BATCHES = (1, 3, 8)
-"""How many inputs at once are tried; the graph was made with another number."""
-
-
+BATCHES = (1, 3, 8)  # How many inputs are tried at once; the graph was made with another number
 _OF_SCORES = ("data", "split", "n", "seed", "protocol", "metrics", "attention")
+VARYING = ("weights", "gain", "choice", "active", "emits")  # Of a look, from picture to picture; its frame may vary too
+NOTHING = -1  # The word before the first
 
-Examples = Callable[[int, int], Mapping[str, Tensor]]
-"""Count and seed → made-up inputs of the graph by name."""
-SAID = ("weights", "gain", "choice", "active", "emits")
-"""What of a look changes from picture to picture; its frame may as well."""
+Examples = Callable[[int, int], Mapping[str, Tensor]]  # Count and seed → made-up inputs of the graph by name
+# Axes whose size may differ from input to input: name of the input → axis → word for its size.
 FreeSizes = Mapping[str, Mapping[int, str]]
-"""Axes whose size may differ from input to input: name of the input → axis → word for its size."""
-NOTHING = -1
-"""The word before the first."""
 
 
 def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
@@ -61,7 +53,7 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
     require_onnx()
     out = Path(out)
     is_export = any((out / name).is_file() for name in (GRAPH, BEGIN))
-    if out.exists() and not is_export and not (out.is_dir() and not any(out.iterdir())):
+    if out.exists() and not is_export and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out}: holds something that is not an export; choose a new or empty folder")
     if is_published(model):
         raise CheckpointError(f"'{model}' comes from another library: only saccade look supports it")
@@ -98,28 +90,37 @@ def _exported(graph: Any, examples: Examples, free: FreeSizes) -> tuple[bytes, d
 
 def _export_steps(predictor: Predictor) -> tuple[dict[str, bytes], dict[str, Any]]:
     """A captioner as two graphs by file, and the sidecar."""
-    check_steps(predictor.model, predictor.name)
-    facts, begin = predictor.facts, Begin(predictor.model)
+    model, facts = predictor.model, predictor.facts
+    if not all(hasattr(model, part) for part in ("init_state", "next_word")):
+        raise CheckpointError(
+            f"'{predictor.name}' cannot be exported yet: it searches for its answer; use it through saccade"
+        )
+    if getattr(model.config, "pick", "expected") == "drawn":
+        raise CheckpointError(
+            f"'{predictor.name}' samples the cells that it looks at, which an ONNX graph cannot; "
+            "set pick: best or expected"
+        )
+    begin = Begin(model)
 
     def pictures(count: int, seed: int) -> dict[str, Tensor]:
         return dict(predictor.reads.examples(count, facts, seed))
 
-    def held(count: int, seed: int) -> dict[str, Tensor]:
-        """What a step takes after ``begin`` and a made-up word before."""
+    def states(count: int, seed: int) -> dict[str, Tensor]:
+        """What a step takes after ``begin`` and a made-up word before, in the order of its arguments."""
         with torch.no_grad():
-            scene = begin(*pictures(count, seed).values())
+            state = begin(*pictures(count, seed).values())
         generator = torch.Generator().manual_seed(seed)
-        return {**scene, "before": torch.randint(NOTHING, len(facts.answers), (count,), generator=generator)}
+        state["before"] = torch.randint(NOTHING, len(facts.answers), (count,), generator=generator)
+        return {name: state[name] for name in ("features", "hidden", "cell", "before", "seen") if name in state}
 
-    step = Step(predictor.model, tuple(held(1, 0))[:-1])
     files, parts = {}, {}
-    for name, graph, examples in ((BEGIN, begin, pictures), (STEP, step, held)):
+    for name, graph, examples in ((BEGIN, begin, pictures), (STEP, Step(model), states)):
         files[name], parts[name] = _exported(graph, examples, {})
 
-    def of_both(part: Callable[[dict[str, Any]], Mapping[str, Any]]) -> dict[str, Any]:
-        return {f"{file} {name}": value for file, each in parts.items() for name, value in part(each).items()}
-
-    differences = of_both(lambda each: each["check"]["differences"])
+    outputs = {f"{file} {name}": tensor for file, part in parts.items() for name, tensor in part["outputs"].items()}
+    differences = {
+        f"{file} {name}": off for file, part in parts.items() for name, off in part["check"]["differences"].items()
+    }
     both = {"largest_difference": max(differences.values()), "differences": differences}
     return files, {
         **_facts(predictor),
@@ -128,15 +129,15 @@ def _export_steps(predictor: Predictor) -> tuple[dict[str, bytes], dict[str, Any
             "start": NOTHING,
             "end": END,
             "unknown": UNKNOWN,  # a word that no caption says
-            "longest": int(predictor.model.config.longest),
+            "longest": int(model.config.longest),
         },
-        "outputs": of_both(lambda each: each["outputs"]),
+        "outputs": outputs,
         "check": parts[BEGIN]["check"] | both,
     }
 
 
 def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Tensor]:
-    """``count`` made-up inputs by name, no two alike, and for a model that is asked a query for each."""
+    """``count`` made-up inputs by name, no two alike, each with a query if the model takes one."""
     return {**predictor.reads.examples(count, predictor.facts, seed), **predictor.responder.examples(count, seed)}
 
 
@@ -272,10 +273,10 @@ class AnswerAndLooks(nn.Module):
 
 def look_outputs(look: Look) -> dict[str, Tensor]:
     """The tensors of a look that are outputs, by name."""
-    held = {name: tensor for name, tensor in look.tensors().items() if name in SAID}
+    tensors = {name: tensor for name, tensor in look.tensors().items() if name in VARYING}
     if look.frame is not None and look.frame.dim() == 3:
-        held["frame"] = look.frame.float()  # (B,2,3)
-    return {f"{look.name}.{name}": tensor for name, tensor in held.items()}
+        tensors["frame"] = look.frame.float()  # (B,2,3)
+    return {f"{look.name}.{name}": tensor for name, tensor in tensors.items()}
 
 
 def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> bytes:
@@ -289,6 +290,8 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
     Raises:
         CheckpointError: the model does something that ONNX has no word for.
     """
+    from onnx_ir.passes.common import ClearMetadataAndDocStringPass
+
     with torch.inference_mode():
         names = list(graph(*example.values()))
     for recurrent in (torch.ops.aten.gru.input, torch.ops.aten.lstm.input):
@@ -296,12 +299,12 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
         getattr(recurrent, "_dispatch_cache", {}).clear()
     try:
         with _silence():
-            program = torch.onnx.export(
+            program: Any = torch.onnx.export(
                 graph,
                 args=tuple(example.values()),
                 input_names=list(example),
                 output_names=names,
-                dynamic_shapes=_free_axes(graph, [{0: "batch", **free.get(name, {})} for name in example]),
+                dynamic_shapes=tuple({0: "batch", **free.get(name, {})} for name in example),
                 dynamo=True,
                 verbose=False,
             )
@@ -310,28 +313,8 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
         raise CheckpointError(
             f"a model of class {type(graph.model).__name__} cannot be exported to ONNX yet: {reason}"
         ) from error
-    proto = cast(torch.onnx.ONNXProgram, program).model_proto
-    for function in proto.functions:
-        _forget(function)
-    _forget(proto.graph)
-    return cast(bytes, proto.SerializeToString())
-
-
-def _free_axes(graph: nn.Module, axes: list[dict[int, str]]) -> tuple[Any, ...]:
-    """As torch wants them: one for each argument of ``forward``, where ``*given`` is one argument."""
-    names = inspect.signature(graph.forward).parameters.values()
-    return (tuple(axes),) if any(name.kind is name.VAR_POSITIONAL for name in names) else tuple(axes)
-
-
-def _forget(graph: Any) -> None:
-    """Take out of a graph how it came about: torch notes where on this machine each line of code lies."""
-    del graph.metadata_props[:]
-    for part in ("node", "value_info", "input", "output", "initializer"):
-        for entry in getattr(graph, part, ()):
-            if hasattr(entry, "metadata_props"):  # the inputs of a function are bare names
-                del entry.metadata_props[:]
-    for inner in (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")):
-        _forget(inner)
+    ClearMetadataAndDocStringPass()(program.model)  # torch notes where on this machine each line of code lies
+    return bytes(program.model_proto.SerializeToString())
 
 
 def require_onnx() -> None:
@@ -367,41 +350,28 @@ class Begin(nn.Module):
     def forward(self, images: Tensor) -> dict[str, Tensor]:
         """``features`` (B,D,h,w), ``seen`` (B,h,w,A) of a model that attends, ``hidden`` and ``cell`` (B,n)."""
         scene, memory = self.model.init_state(self.model.encode(images))
-        said = {"features": scene.features.contiguous()} | ({} if scene.seen is None else {"seen": scene.seen})
-        return said | {"hidden": memory.hidden[:, 0], "cell": memory.cell[:, 0]}
+        state = {"features": scene.features.contiguous(), "hidden": memory.hidden[:, 0], "cell": memory.cell[:, 0]}
+        return state if scene.seen is None else {**state, "seen": scene.seen}
 
 
 class Step(nn.Module):
     """Scene, memory and the word before (B,) → the next word's logits, its look, and the memory after it."""
 
-    def __init__(self, model: AttentionModel, names: tuple[str, ...]) -> None:
+    def __init__(self, model: AttentionModel) -> None:
         super().__init__()
         self.model: Any = model
-        self.names = names
-        """What :class:`Begin` gives, in order."""
         self.eval()
 
-    def forward(self, *given: Tensor) -> dict[str, Tensor]:
+    def forward(
+        self, features: Tensor, hidden: Tensor, cell: Tensor, before: Tensor, seen: Tensor | None = None
+    ) -> dict[str, Tensor]:
         """``logits`` (B,V), ``word.weights`` (B,h,w), ``word.gain`` (B,), ``next_hidden`` and ``next_cell`` (B,n)."""
-        *held, before = given
-        named = dict(zip(self.names, held))
-        scene = EncodedImage(named["features"], named.get("seen"))
-        memory = LstmState(named["hidden"].unsqueeze(1), named["cell"].unsqueeze(1))
-        said = self.model.next_word(scene, memory, before.unsqueeze(1))
+        memory = LstmState(hidden.unsqueeze(1), cell.unsqueeze(1))
+        step = self.model.next_word(EncodedImage(features, seen), memory, before.unsqueeze(1))
         return {
-            "logits": said.logits[:, 0],
-            "word.weights": said.looked.weights[:, 0],
-            "word.gain": said.looked.gain[:, 0],
-            "next_hidden": said.memory.hidden[:, 0],
-            "next_cell": said.memory.cell[:, 0],
+            "logits": step.logits[:, 0],
+            "word.weights": step.looked.weights[:, 0],
+            "word.gain": step.looked.gain[:, 0],
+            "next_hidden": step.memory.hidden[:, 0],
+            "next_cell": step.memory.cell[:, 0],
         }
-
-
-def check_steps(model: AttentionModel, name: str) -> None:
-    """Refuse a model that does not go word by word, or draws cells at random."""
-    if not all(hasattr(model, part) for part in ("init_state", "next_word")):
-        raise CheckpointError(f"'{name}' cannot be exported yet: it searches for its answer; use it through saccade")
-    if getattr(model.config, "pick", "expected") == "drawn":
-        raise CheckpointError(
-            f"'{name}' samples the cells that it looks at, which an ONNX graph cannot; set pick: best or expected"
-        )

@@ -24,12 +24,10 @@ from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtra
 from saccade.families.answering import Question
 from saccade.predict import Predictor, load
 
+# Columns of a Dataset that hold encoded pictures, and that say where a picture is from; the first that is there counts.
 BYTES = ("bytes", "image", "picture", "jpg", "jpeg", "png", "webp")
-"""Columns of a Dataset that hold encoded pictures, the first that is there."""
 SOURCES = ("path", "source", "file_name", "__key__", "id")
-"""Columns that say where a picture is from, the first that is there."""
-_ANSWER_SECONDS = 10.0
-"""For a cluster to answer at all; Ray itself would try for minutes."""
+_ANSWER_SECONDS = 10.0  # For a cluster to answer at all; Ray itself would try for minutes
 
 
 @dataclass(frozen=True)

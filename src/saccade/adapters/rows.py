@@ -50,8 +50,7 @@ from saccade.sighting import Sighting
 if TYPE_CHECKING:
     import pyarrow
 
-TOTAL = "total"
-"""What the map of all looks together is called."""
+TOTAL = "total"  # What the map of all looks together is called
 KeptMaps = Literal["total", "all", "none"]
 
 
@@ -89,15 +88,13 @@ class Job:
     """What is asked of every picture."""
 
     model: str
-    digest: str
-    """Of what is known of the model and of its weights: all machines must have the same."""
+    digest: str  # Of what is known of the model and of its weights: all machines must have the same
     ask: str | None
     options: dict[str, Any]
     batch_size: Count
     maps: KeptMaps
     side: Annotated[int, Within(1, 1024)]
-    part: Count = 1
-    """Pictures in an output file."""
+    part: Count = 1  # Pictures in an output file
 
 
 def job_of(

@@ -56,7 +56,8 @@ class Members(NamedTuple):
     ignored: int = 0  # files that hold no arrays
 
 
-Opened = tuple[Callable[[], IO[bytes]], int]  # Opens a member, which has so many bytes
+# How a member is opened, and its bytes; -1 where opening it checks the size.
+Opened = tuple[Callable[[], IO[bytes]], int]
 
 
 def open_members(path: Path, suffixes: Collection[str]) -> Members:
@@ -66,26 +67,24 @@ def open_members(path: Path, suffixes: Collection[str]) -> Members:
         raise DataError(f"{path}: no such file or folder; check the path")
     with sound(where):
         if path.is_dir():
-            paths = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir())
-            return _files(where, paths, suffixes, lambda file: (partial(open_regular, path / file, MAX_BYTES), -1))
+            names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir())
+            files = {file: (partial(open_regular, path / file, MAX_BYTES), -1) for file in names}
+            return _members(where, files, suffixes)
         if name.endswith(".zip"):
             return _zipped(where, path, suffixes)
         if name.endswith(ARCHIVES[1:]):
             archive = tarfile.open(path)  # noqa: SIM115 (open as long as it is read)
-            members = {info.name.removeprefix("./"): info for info in archive if info.isreg()}
-
-            def in_tar(file: str) -> Opened:
-                # of a regular member it is never None
-                return partial(archive.extractfile, members[file]), members[file].size  # type: ignore[return-value]
-
-            return _files(where, members, suffixes, in_tar)
+            infos = {info.name.removeprefix("./"): info for info in archive if info.isreg()}
+            # of a regular member extractfile never returns None
+            files = {file: (partial(archive.extractfile, info), info.size) for file, info in infos.items()}  # type: ignore[misc]
+            return _members(where, files, suffixes)
         if path.suffix.lower() not in {".npz", *H5}:
             raise DataError(f"{path}: expected a folder, {', '.join(ARCHIVES)}, .npy, .npz or .h5")
         names, read = _open_arrays(open_regular(path), path.suffix.lower(), where)
     return Members(where, names, lambda name, key, grey: read(name))
 
 
-def _files(where: str, files: Iterable[str], suffixes: Collection[str], opened: Callable[[str], Opened]) -> Members:
+def _members(where: str, files: Mapping[str, Opened], suffixes: Collection[str]) -> Members:
     """The files of a folder or an archive, of which no two may differ in their suffix alone."""
     shown = [file for file in files if not any(part.startswith((".", "__MACOSX")) for part in file.split("/"))]
     fitting = [file for file in shown if PurePosixPath(file).suffix.lower() in suffixes]
@@ -97,7 +96,11 @@ def _files(where: str, files: Iterable[str], suffixes: Collection[str], opened: 
 
     def read(name: str, key: str | None, grey: bool) -> Array:
         file, suffix = f"{where}: {file_of[name]}", PurePosixPath(file_of[name]).suffix.lower()
-        data = _bytes(file, *opened(file_of[name]))
+        opened, size = files[file_of[name]]
+        if size > MAX_BYTES:
+            raise DataError(f"{file} has {size:,} bytes, and at most {MAX_BYTES:,} are allowed")
+        with sound(file), opened() as member:
+            data = member.read(size)
         if suffix == ".npy":
             return npy_array(data, file)
         if suffix in PICTURES:
@@ -113,16 +116,8 @@ def _files(where: str, files: Iterable[str], suffixes: Collection[str], opened: 
 def _zipped(where: str, file: Path | BinaryIO, suffixes: Collection[str]) -> Members:
     """The files of a zip archive; an .npz is one of .npy files."""
     packed = zipfile.ZipFile(file)
-    infos = {info.filename: info for info in packed.infolist() if not info.is_dir()}
-    return _files(where, infos, suffixes, lambda name: (partial(packed.open, infos[name]), infos[name].file_size))
-
-
-def _bytes(name: str, opened: Callable[[], IO[bytes]], size: int) -> bytes:
-    """What one member of that size holds, -1 where opening it has checked the size; never more than ``MAX_BYTES``."""
-    if size > MAX_BYTES:
-        raise DataError(f"{name} has {size:,} bytes, and at most {MAX_BYTES:,} are allowed")
-    with sound(name), opened() as member:
-        return member.read(size)
+    infos = [info for info in packed.infolist() if not info.is_dir()]
+    return _members(where, {info.filename: (partial(packed.open, info), info.file_size) for info in infos}, suffixes)
 
 
 def stem_of(file: str) -> str:
@@ -317,20 +312,24 @@ _IMAGES = ("image", "file_name", "file", "picture")
 _LABELS = ("label", "asked", "category", "class")
 
 
+class Mark(NamedTuple):
+    """A box xyxy or a point (x, y), in pixels of the picture."""
+
+    place: tuple[float, ...]
+    label: str | None = None
+    segment: Any = None  # of COCO; None where there is only a box
+
+
 @dataclass
 class PictureMarks:
     """What is marked in one picture."""
 
     size: Size | None = None  # (H, W), where it is known
-    # Boxes xyxy or points (x, y), in pixels of the picture.
-    places: list[tuple[float, ...]] = field(default_factory=list)
-    labels: list[str | None] = field(default_factory=list)
-    # For COCO: the segmentation of each place; None where it has only a box.
-    segments: list[Any] = field(default_factory=list)
+    marks: list[Mark] = field(default_factory=list)
 
-    def of(self, label: str | None) -> list[int]:
-        """The numbers of the places with that label; None: of all."""
-        return [at for at, found in enumerate(self.labels) if label is None or found == label]
+    def of(self, label: str | None) -> list[Mark]:
+        """The marks with that label; None: all."""
+        return [mark for mark in self.marks if label is None or mark.label == label]
 
 
 @dataclass
@@ -338,120 +337,103 @@ class MarkTable:
     """Marks of pictures by the path of the picture without its suffix."""
 
     where: str
-    kind: Kind
+    kind: Kind = "boxes"
     pictures: dict[str, PictureMarks] = field(default_factory=dict)
     unusable: list[str] = field(default_factory=list)  # Rows that could not be read, with the reason
 
-    def add(self, image: str, place: tuple[float, ...], label: str | None, size: Size | None, segment: object) -> None:
-        """Add a mark."""
-        held = self.pictures.setdefault(stem_of(image), PictureMarks())
-        if size is not None and held.size not in (None, size):
-            raise UnusableRowError("two sizes of one picture", f"{held.size} and {size}")
-        held.size = held.size or size
-        held.places.append(place)
-        held.labels.append(label)
-        held.segments.append(segment)
+    def add(self, image: str, size: Size | None, mark: Mark) -> None:
+        """Add a mark; the first one says what kind all must be of."""
+        kind: Kind = "boxes" if len(mark.place) == 4 else "points"
+        if self.pictures and kind != self.kind:
+            raise UnusableRowError(f"a row of {kind} in a table of {self.kind}")
+        self.kind = kind
+        picture = self.pictures.setdefault(stem_of(image), PictureMarks())
+        if size is not None and picture.size not in (None, size):
+            raise UnusableRowError("two sizes of one picture", f"{picture.size} and {size}")
+        picture.size = picture.size or size
+        picture.marks.append(mark)
 
 
 def read_marks(path: Path) -> MarkTable:
     """The table in a CSV, JSON or JSON lines file."""
-    suffix = path.suffix.lower()
-    unusable: list[str] = []
+    suffix, unusable = path.suffix.lower(), list[str]()
+    rows: Iterable[tuple[int, Any]]
     if suffix == ".csv":
-        return _table(path, csv_rows(path, ["image"]), unusable)
-    if suffix == ".jsonl":
-        return _table(path, jsonl_rows(path, unusable), unusable)
-    values = json_in(path)
-    if isinstance(values, dict):
-        if {"images", "annotations"} <= values.keys():
+        rows = csv_rows(path, ["image"])
+    elif suffix == ".jsonl":
+        rows = jsonl_rows(path, unusable)
+    else:
+        values = json_in(path)
+        if isinstance(values, dict) and {"images", "annotations"} <= values.keys():
             return _coco(path, values)
-        values = list(_spread(path, values))
-    if not isinstance(values, list) or not all(isinstance(row, dict) for row in values):
-        raise DataError(
-            f"{path}: expected a list of rows with image and box or point, a mapping picture → boxes or points, or "
-            "COCO annotations"
-        )
-    return _table(path, enumerate(values, start=1), unusable)
+        listed = list(_spread(path, values)) if isinstance(values, dict) else values
+        if not isinstance(listed, list) or not all(isinstance(row, dict) for row in listed):
+            raise DataError(
+                f"{path}: expected a list of rows with image and box or point, a mapping picture → boxes or points, or "
+                "COCO annotations"
+            )
+        rows = enumerate(listed, start=1)
+    table = MarkTable(str(path), unusable=unusable)
+    for number, cells in rows:
+        try:
+            image, size = _first(cells, _IMAGES), _size(cells)
+            if not isinstance(image, str):
+                raise UnusableRowError("no image")
+            objects = cells.get("objects")  # of a scene that saccade wrote
+            for marked in objects if isinstance(objects, list) else [cells]:
+                table.add(image.strip(), size, _mark(marked))
+        except UnusableRowError as error:
+            unusable.append(error.at(f"line {number}"))
+    if not table.pictures:
+        first = f" ({unusable[0]})" if unusable else ""
+        raise DataError(f"{path}: no boxes and no points{first}; a row has image and x1 y1 x2 y2, box, x y or point")
+    return table
 
 
-def marked_pixels(marks: PictureMarks, chosen: Sequence[int], size: Size) -> npt.NDArray[np.bool_]:
-    """The pixels (H,W) of a picture of ``size`` that the chosen boxes or segmentations touch."""
+def marked_pixels(marks: Sequence[Mark], size: Size) -> npt.NDArray[np.bool_]:
+    """The pixels (H,W) of a picture of ``size`` that these boxes or segmentations touch."""
     from saccade.data.tables.coco import UNREADABLE, segmentation
 
     inside = np.zeros(size, dtype=bool)
-    for at in chosen:
-        if marks.segments[at] is not None:
+    for mark in marks:
+        if mark.segment is not None:
             try:
-                inside |= segmentation(marks.segments[at], size)
+                inside |= segmentation(mark.segment, size)
             except UNREADABLE as error:
                 raise DataError(f"unreadable segmentation ({error})") from error
             continue
-        x1, y1, x2, y2 = marks.places[at]
+        x1, y1, x2, y2 = mark.place
         rows, columns = slice(max(0, floor(y1)), max(0, ceil(y2))), slice(max(0, floor(x1)), max(0, ceil(x2)))
         inside[rows, columns] = True
     return inside
 
 
-def _table(path: Path, rows: Iterable[tuple[int, Mapping[str, object]]], unusable: list[str]) -> MarkTable:
-    table: MarkTable | None = None
-    for number, cells in rows:
-        try:
-            for kind, image, place, label, size in _marks(cells):
-                if table is None:
-                    table = MarkTable(str(path), kind)
-                if kind != table.kind:
-                    raise UnusableRowError(f"a row of {kind} in a table of {table.kind}")
-                table.add(image, place, label, size, None)
-        except UnusableRowError as error:
-            unusable.append(error.at(f"line {number}"))
-    if table is None:
-        first = f" ({unusable[0]})" if unusable else ""
-        raise DataError(f"{path}: no boxes and no points{first}; a row has image and x1 y1 x2 y2, box, x y or point")
-    table.unusable = unusable
-    return table
+def _first(cells: Mapping[str, object], names: Sequence[str]) -> object:
+    """The first of these cells that says something."""
+    return next((cells[name] for name in names if not is_blank(cells.get(name))), None)
 
 
-_Mark = tuple[Kind, str, tuple[float, ...], str | None, Size | None]
-
-
-def _marks(cells: Mapping[str, object]) -> Iterator[_Mark]:
-    """The marks of one row: one, or those of all objects of a scene that saccade wrote."""
-    image = next((cells[name] for name in _IMAGES if not is_blank(cells.get(name))), "")
-    if not isinstance(image, str) or not image.strip():
-        raise UnusableRowError("no image")
-    size = _size(cells)
-    objects = cells.get("objects")
-    if isinstance(objects, list):
-        for each in objects:
-            if not isinstance(each, dict):
-                raise UnusableRowError("unreadable objects")
-            yield _mark(image.strip(), each, size)
-        return
-    yield _mark(image.strip(), cells, size)
-
-
-def _mark(image: str, cells: Mapping[str, object], size: Size | None) -> _Mark:
-    found = next((cells[name] for name in _LABELS if not is_blank(cells.get(name))), None)
-    label = None if found is None else str(found).strip()
-    corners = [cells.get(name) for name in ("x1", "y1", "x2", "y2")]
-    box = box_in(corners if not any(map(is_blank, corners)) else cells.get("box"))
-    if box is not None:
-        return "boxes", image, box, label, size
-    at = [cells.get("x"), cells.get("y")]
-    point = numbers_in(at if not any(map(is_blank, at)) else cells.get("point"), "point", 2)
-    if point is None:
+def _mark(cells: Any) -> Mark:
+    """The mark in a row, or in one of the objects of a scene."""
+    if not isinstance(cells, dict):
+        raise UnusableRowError("unreadable objects")
+    label = _first(cells, _LABELS)
+    corners, at = ([cells.get(name) for name in names] for names in (("x1", "y1", "x2", "y2"), ("x", "y")))
+    place = box_in(cells.get("box") if any(map(is_blank, corners)) else corners)
+    place = place or numbers_in(cells.get("point") if any(map(is_blank, at)) else at, "point", 2)
+    if place is None:
         raise UnusableRowError("neither box nor point")
-    return "points", image, point, label, size
+    return Mark(place, None if label is None else str(label).strip())
 
 
 def _size(cells: Mapping[str, object]) -> Size | None:
     sides = [cells.get("height"), cells.get("width")]
     if any(map(is_blank, sides)):
         return None
-    found = numbers_in(sides, "size", 2) or (0, 0)
-    if min(found) < 1 or found[0] * found[1] > MAX_PIXELS or any(side != int(side) for side in found):
+    height, width = numbers_in(sides, "size", 2) or (0, 0)
+    if min(height, width) < 1 or height * width > MAX_PIXELS or height % 1 or width % 1:
         raise UnusableRowError("unreadable size", f"width {sides[1]}, height {sides[0]}")
-    return int(found[0]), int(found[1])
+    return int(height), int(width)
 
 
 def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]]:
@@ -473,7 +455,7 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
     """Annotations of COCO: a box and perhaps a segmentation each, with the category as the label."""
     from saccade.data.tables.coco import UNREADABLE, coco_parts
 
-    table = MarkTable(str(path), "boxes")
+    table = MarkTable(str(path))
     images, names, annotations = coco_parts(path, values)
     for number, (picture, annotation) in enumerate(annotations, start=1):
         try:
@@ -484,8 +466,8 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
             x, y, width, height = map(float, annotation["bbox"]) if annotation.get("bbox") else (0.0, 0.0, 0.0, 0.0)
             if segment is None:
                 box_in([x, y, x + width, y + height])
-            label = names.get(annotation.get("category_id"))
-            table.add(str(image["file_name"]), (x, y, x + width, y + height), label, size, segment)
+            mark = Mark((x, y, x + width, y + height), names.get(annotation.get("category_id")), segment)
+            table.add(str(image["file_name"]), size, mark)
         except UnusableRowError as error:
             table.unusable.append(error.at(f"annotation {number}"))
         except UNREADABLE as error:

@@ -19,6 +19,7 @@ from torch import Tensor
 from saccade.data.maps import (
     SEPARATOR,
     SUFFIXES,
+    Mark,
     MarkTable,
     PictureMarks,
     as_map,
@@ -300,7 +301,7 @@ class Marks(Truths):
         """Name pictures, and labels behind their picture."""
         for path, marks in self._table.pictures.items():
             name = PurePosixPath(path).name if short else path
-            labels = dict.fromkeys(label for label in marks.labels if label is not None)
+            labels = dict.fromkeys(mark.label for mark in marks.marks if mark.label is not None)
             self.names[name] = (marks, None)
             self.names |= {f"{name}{separator}{label}": (marks, label) for label in labels}
 
@@ -314,14 +315,14 @@ class Marks(Truths):
         marks, label = self.names[name]
 
         def pixels(of: str | None) -> Tensor:
-            return torch.from_numpy(marked_pixels(marks, marks.of(of), marks.size or size))
+            return torch.from_numpy(marked_pixels(marks.of(of), marks.size or size))
 
         return Evidence(pixels(label), None if label is None else pixels(None))
 
     def points(self, name: str) -> Points:
         """The points of a picture, or of one of its labels."""
         marks, label = self.names[name]
-        at = torch.tensor([marks.places[number] for number in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
+        at = torch.tensor([mark.place for mark in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
         return Points(at, marks.size)
 
 
@@ -375,6 +376,6 @@ def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str]
         values = _array(places)
         if values.size % width or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
             raise DataError(f"{name}: expected {kind} (n,{width}), finite numbers")
-        rows = [tuple(map(float, row)) for row in values.reshape(-1, width)]
-        table.pictures[name] = PictureMarks(None, rows, [None] * len(rows), [None] * len(rows))
+        rows = values.reshape(-1, width).tolist()
+        table.pictures[name] = PictureMarks(None, [Mark(tuple(map(float, row))) for row in rows])
     return table
