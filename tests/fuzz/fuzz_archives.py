@@ -13,8 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fuzzing import RefusedError, Target
-from mutate import spoilt_bytes
+from fuzzing import RefusedError, Target, spoilt_bytes
 
 from saccade.data import fetch
 from saccade.files import RemoteFile

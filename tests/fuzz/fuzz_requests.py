@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from fuzzing import RefusedError, Target
-from mutate import ODD_TEXT, as_json, nested, odd, spoilt_bytes, spoilt_values
+from fuzzing import ODD_TEXT, RefusedError, Target, as_json, nested, odd, spoilt_bytes, spoilt_values
 from PIL import Image
 
 from tiny_models import save_tiny

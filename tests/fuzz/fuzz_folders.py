@@ -1,0 +1,350 @@
+"""Folders of strangers: a JSON file and a file of tensors whose digest it holds. Models, records and checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import struct
+from abc import abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from fuzzing import Content, Odd, Target, as_json, nested, odd, spoilt_bytes, spoilt_values
+from PIL import Image
+from safetensors.torch import load, save
+from torch import nn
+
+import saccade
+from saccade.commands.report import _score_sections, report
+from saccade.config import to_dict
+from saccade.engine.checkpoint import CheckpointStore, Position, capture_rng, pack
+from saccade.engine.step import Learner
+from saccade.errors import CheckpointError
+from saccade.families import family, model_spec
+from saccade.geometry import scale_shift
+from saccade.models.facts import ModelFacts, Preprocessing
+from saccade.models.folder import save_model
+from saccade.record import Record, write_record
+from saccade.show.report import Report
+from saccade.show.report_sources import read_metrics
+from saccade.trace import AttentionTrace, Look
+from tiny_models import tiny_config
+
+Files = dict[str, Content]
+
+
+def files_in(folder: Path, *left_out: str) -> Files:
+    """The files below ``folder``, as bytes."""
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.name not in left_out]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+class Folders(Target):
+    """Good folders, of which one file is spoilt."""
+
+    values: str
+    """The JSON file."""
+    tensors: str
+    """The safetensors file."""
+    bases: dict[str, Files]
+
+    @abstractmethod
+    def sealed(self, files: Files, values: dict[str, Any]) -> Files:
+        """``files`` with these ``values``, in which the digests of the tensors fit."""
+
+    def corpus(self) -> Mapping[str, Any]:
+        first = next(iter(self.bases.values()))
+        inputs: dict[str, Any] = {f"good {name}": base for name, base in self.bases.items()}
+        for depth in (50, 100_000):
+            inputs[f"{depth} brackets"] = {**first, self.values: b"[" * depth + b"]" * depth}
+            inputs[f"{depth} brackets inside"] = {**first, self.values: b'{"info": ' + b"[" * depth}
+            inputs[f"header of {depth} brackets"] = self.with_tensors(first, _with_header(b"[" * depth, b""))
+        return inputs | self.odd_files(first, self.values, self.tensors)
+
+    def drawn(self, rng: random.Random) -> Files:
+        base = rng.choice(list(self.bases.values()))
+        values, data, what = self.read(base), _bytes(base[self.tensors]), rng.randrange(8)
+        length = int.from_bytes(data[:8], "little")
+        header, numbers = data[8 : 8 + length], data[8 + length :]
+        if what < 3:
+            spoilt = spoilt_values(rng, values)
+            return self.sealed(base, spoilt) if isinstance(spoilt, dict) else {**base, self.values: as_json(spoilt)}
+        if what == 3:
+            inner = rng.choice([key for key, value in values.items() if isinstance(value, dict)])
+            return self.sealed(base, {**values, inner: spoilt_values(rng, values[inner])})
+        if what == 4:
+            return {**base, self.values: spoilt_bytes(rng, _bytes(base[self.values]))}
+        if what == 5:
+            return {**base, self.tensors: spoilt_bytes(rng, data)}
+        if what == 6:
+            return self.with_tensors(base, _with_header(as_json(spoilt_values(rng, json.loads(header))), numbers))
+        return self.with_tensors(base, _with_header(header, spoilt_bytes(rng, numbers)[: len(numbers)]))
+
+    def read(self, base: Files) -> dict[str, Any]:
+        return json.loads(_bytes(base[self.values]))
+
+    def with_values(self, base: Files, **changes: Any) -> Files:
+        """Other values, with digests that fit."""
+        return self.sealed(base, {**self.read(base), **changes})
+
+    def with_tensors(self, base: Files, data: bytes) -> Files:
+        """Other tensors, with digests that fit."""
+        return self.sealed({**base, self.tensors: data}, self.read(base))
+
+
+def _bytes(content: Content) -> bytes:
+    assert isinstance(content, bytes)
+    return content
+
+
+def _with_header(header: bytes, numbers: bytes) -> bytes:
+    return struct.pack("<Q", len(header)) + header + numbers
+
+
+def _digest(content: Content) -> str:
+    return hashlib.sha256(_bytes(content)).hexdigest()
+
+
+ARCHITECTURES = dict.fromkeys(("soft", "hattnet", "stn"), "question") | {"hsal": "multiset", "sat-soft": "caption"}
+
+
+class Models(Folders):
+    """Settings, words and weights, loaded and asked once."""
+
+    name = "model folders"
+    deadline = 10.0
+    memory = 1500
+    slow = frozenset({"input 4096"})
+    values, tensors = "config.json", "model.safetensors"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.bases = {name: self._saved(name, kind) for name, kind in ARCHITECTURES.items()}
+        self.bases["soft int8"] = self._saved("soft", "question", dtype="int8")
+        self.picture = np.zeros((31, 34, 3), np.uint8)
+
+    def _saved(self, name: str, kind: str, **more: Any) -> Files:
+        """A tiny model of this architecture."""
+        config = tiny_config(name)
+        queries = tuple(f"q{number}" for number in range(getattr(config, "queries", 0)))
+        count = next(getattr(config, what) for what in ("answers", "classes", "vocabulary") if hasattr(config, what))
+        torch.manual_seed(0)
+        size = getattr(config, "input_size", getattr(config, "picture", (31, 34)))
+        facts = ModelFacts(
+            name, to_dict(config), family(kind).name, queries, tuple(f"w{number}" for number in range(count)),
+            Preprocessing(tuple(size)), sentences=kind == "caption", name="tiny", **more,
+        )  # fmt: skip
+        place = self.folder / f"base-{name}-{len(more)}"
+        save_model(model_spec(name).load()(config), place, facts)
+        return files_in(place, "card.md")
+
+    def sealed(self, files: Files, values: dict[str, Any]) -> Files:
+        return {**files, self.values: as_json({**values, "sha256": _digest(files[self.tensors])})}
+
+    def corpus(self) -> Mapping[str, Any]:
+        inputs, soft = dict(super().corpus()), self.bases["soft"]
+        for base, settings in (
+            *(("soft", {"channels": number}) for number in (8192, 10_000, 2**63)),
+            *(("soft", {"depth": number}) for number in (64, 100_000)),
+            *(("soft", {"hidden": 10**30}), ("soft", {"backbone": "timm:resnet18\0"}), ("soft", {"queries": 10**6})),
+            *(("sat-soft", {"longest": number}) for number in (10**5, 10**30)),
+            *(("stn", {"crop": [10**6, 10**6]}), ("hsal", {"glimpses": 1000, "most": 1000})),
+        ):
+            model = self.read(self.bases[base])["model"]
+            inputs[f"{base} {settings}"] = self.with_values(self.bases[base], model=model | settings)
+        inputs["input 4096"] = self.with_values(soft, preprocessing={"size": [4096, 4096]})
+        for change in ({"name": "a\0b"}, {"name": "\ud800"}, {"seed": 2**63}, {"answers": ["a", "a"]},
+                       {"beside": {"name": "input", "sha256": "0"}}):  # fmt: skip
+            inputs[f"{change}"] = self.with_values(soft, **change)
+        for value in (float("nan"), float("inf"), 3e38, 1e-45):
+            filled = {
+                name: torch.full_like(each, value) if each.is_floating_point() else each
+                for name, each in load(_bytes(soft[self.tensors])).items()
+            }
+            inputs[f"weights {value}"] = self.with_tensors(soft, save(filled))
+        size = 2**29  # of holes; the header accounts for every byte
+        text = as_json({"head.classify.weight": {"dtype": "F32", "shape": [size], "data_offsets": [0, 4 * size]}})
+        sparse = Odd("sparse", 8 + len(text) + 4 * size, _with_header(text, b""))
+        return inputs | {"sparse and accounted for": {**soft, self.tensors: sparse}}
+
+    def run(self, case: Files) -> None:
+        predictor = saccade.load(self.lay(case), "cpu")
+        predictor.look(self.picture, predictor.facts.queries[0] if predictor.facts.queries else None)
+
+
+class _Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner, self.norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
+
+    def forward_raw(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": self.norm(self.inner(x))}
+
+
+class Checkpoints(Folders):
+    """The newest of a run is spoilt, so the one before is taken, or one line says why none is."""
+
+    name = "checkpoints"
+    deadline = 5.0
+    values, tensors = "step-00000002/state.json", "step-00000002/state.safetensors"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        torch.manual_seed(0)
+        self.learner = Learner(_Model())
+        self.parameters = dict(self.learner.model.named_parameters())
+        self.optimizer = torch.optim.AdamW(self.parameters.values())
+        self.learner(x=torch.ones(4, 3))["logits"].sum().backward()
+        self.optimizer.step()
+        store = CheckpointStore(folder / "base")
+        for step in (1, 2):
+            position = Position(step=step, phase_step=step, batches=step, seconds=1.0, validation={"accuracy": 0.5})
+            tensors, facts = pack(
+                position, self.learner, optimizer=self.optimizer, parameters=self.parameters, ema=None,
+                rng=[capture_rng(torch.device("cpu"))],
+            )  # fmt: skip
+            store.save(step, tensors, facts)
+        self.bases = {"run": files_in(store.folder)}
+
+    def sealed(self, files: Files, values: dict[str, Any]) -> Files:
+        text = json.dumps([values.get("step"), values.get("facts")], sort_keys=True, separators=(",", ":")).encode()
+        digests = {"state.safetensors": _digest(files[self.tensors]), "facts": hashlib.sha256(text).hexdigest()}
+        return {**files, self.values: as_json({**values, "sha256": digests})}
+
+    def corpus(self) -> Mapping[str, Any]:
+        inputs, base = dict(super().corpus()), self.bases["run"]
+        for file in (self.values, self.tensors):
+            inputs[f"no {file}"] = {name: data for name, data in base.items() if name != file}
+        facts = self.read(base)["facts"]
+        wrong = {"step": -1, "phase": 99, "phase_step": 2**63, "batches": "x", "best": [], "seconds": -1e400}
+        for key, value in {**wrong, "validation": [1], "phase_ended": 5, "stale": None, "beside": {}}.items():
+            position = {**facts["position"], key: value}
+            inputs[f"position {key}"] = self.with_values(base, facts={**facts, "position": position})
+        for value in ([], {"inner.weight": []}, {"inner.weight": {"step": "x"}}, 7, {"inner.weight": {"exp_avg": 1}}):
+            inputs[f"scalars {value}"] = self.with_values(base, facts={**facts, "optimizer_scalars": value})
+        return inputs
+
+    def run(self, case: Files) -> None:
+        checkpoint, problems = CheckpointStore(self.lay(case)).load_newest()
+        if checkpoint.step == 1 and not problems:
+            raise AssertionError("an older checkpoint was taken without a word")
+        checkpoint.position(1)
+        checkpoint.restore_model(self.learner, None)
+        checkpoint.restore_optimizer(self.optimizer, self.parameters)
+        checkpoint.restore_rng(0, torch.device("cpu"))
+        if problems:
+            raise CheckpointError(problems[0])
+
+
+SCORES, METRICS = "scores.json", "metrics.jsonl"
+
+
+class Records(Folders):
+    """Records of answers, files of scores and metrics of runs, read and drawn as ``saccade report`` does."""
+
+    name = "records"
+    deadline = 10.0
+    values, tensors = "r.json", "r.safetensors"
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.bases = {}
+        for name, record in _records().items():
+            (folder / f"base-{name}").mkdir()
+            write_record(folder / f"base-{name}" / "r", record)
+            self.bases[name] = files_in(folder / f"base-{name}")
+        self.scores = {
+            "model": "m", "data": "mref", "split": "test", "n": 100, "seed": 0, "protocol": "p", "note": "x",
+            "metrics": {"accuracy": 0.5, "by": {"red": 0.25}}, "intervals": {"accuracy": [0.4, 0.6]},
+            "attention": {"pointing": 0.5, "by_look": {"a": {"iou": 0.1}}},
+            "baselines": {"uniform": {"accuracy": 0.1}}, "counts": {"accuracy": 100},
+        }  # fmt: skip
+        row = {"step": 1, "phase": "main", "kind": "train", "values": {"loss": 1.5}, "seconds": 1.0}
+        self.rows = [row, {**row, "step": 2, "kind": "validation", "values": {"accuracy": 0.5}}]
+
+    def sealed(self, files: Files, values: dict[str, Any]) -> Files:
+        if isinstance(values.get("tensors"), dict):
+            values = {**values, "tensors": {**values["tensors"], "sha256": _digest(files[self.tensors])}}
+        return {**files, self.values: as_json(values)}
+
+    def corpus(self) -> Mapping[str, Any]:
+        inputs, soft = dict(super().corpus()), self.bases["soft"]
+        info, stored = self.read(soft)["info"], load(_bytes(soft[self.tensors]))
+        shapes = ([["a"]], [["a", 0.5, 1]], "ab", {"a": 0.5}, [[[], {}]], 5, [["a", None]], [[1, 1e400]])
+        keys = ("alternatives", "labels", "words", "captions", "slots", "supporting", "confidence", "size", "answer")
+        inputs |= {f"{key} {value}": self.with_values(soft, info={**info, key: value}) for key in keys
+                   for value in shapes}  # fmt: skip
+        weights = [torch.ones(1, 5, 7).to(kind) for kind in (torch.complex64, torch.int64, torch.float16, torch.bool)]
+        weights += [torch.zeros(shape) for shape in ((1, 0, 5), (0, 5, 7), (1, 1, 1), (5,), (1, 1, 1, 1, 1))]
+        frames = [torch.eye(2, 3).double() * scale for scale in (0, torch.nan, 1e300, 1e-300)]
+        sizes = [torch.tensor([size]) for size in ([0, 0], [-1, 5], [10**6, 10**6], [2**62, 2**62])]
+        pictures = [torch.zeros(shape, dtype=torch.uint8)
+                    for shape in ((0, 0, 3), (1, 1, 3), (5, 5, 4), (1, 3000, 3), (5, 5))]  # fmt: skip
+        tensors = {"looks.0.weights": weights, "looks.0.frame": frames, "canvas": [frame[None] for frame in frames],
+                   "image_size": sizes, "picture": pictures}  # fmt: skip
+        for name, values in tensors.items():
+            for number, value in enumerate(values):
+                inputs[f"{name} {number}"] = self.with_tensors(soft, save({**stored, name: value}))
+        others = (*shapes, None, {"a": {"b": {"c": 1}}}, {"accuracy": None}, nested(70))
+        for key in (*self.scores, "x"):
+            for number, value in enumerate(others):
+                inputs[f"scores {key} {number}"] = {SCORES: as_json({**self.scores, key: value})}
+        deep = b"[" * 100_000
+        return inputs | {"deep scores": {SCORES: deep}, "deep metrics": {METRICS: deep + b"\n{}"}}
+
+    def drawn(self, rng: random.Random) -> Files:
+        what = rng.randrange(10)
+        if what == 0:
+            return {SCORES: as_json(spoilt_values(rng, self.scores))}
+        if what == 1:
+            lines = b"\n".join(as_json(row) for row in spoilt_values(rng, self.rows, 1) or [{}])
+            return {METRICS: spoilt_bytes(rng, lines) if rng.random() < 0.5 else lines}
+        if what == 2:
+            base = rng.choice(list(self.bases.values()))
+            key = rng.choice(("alternatives", "labels", "size", "captions"))
+            return self.with_values(base, info={**self.read(base)["info"], key: odd(rng)})
+        return super().drawn(rng)
+
+    def run(self, case: Files) -> None:
+        place = self.lay(case)
+        if SCORES in case:
+            sections, _ = _score_sections(place / SCORES, place, "cpu")
+            Report("t", "l", sections).save(place / "out.html")
+        elif METRICS in case:
+            read_metrics(place / METRICS)
+        else:
+            report([place / self.values]).save(place / "out.html")
+
+
+def _records() -> dict[str, Record]:
+    """A soft look, a product of two, a crop, slots, and words."""
+    rng = np.random.default_rng(0)
+    picture = Image.fromarray(rng.integers(0, 255, (10, 14, 3), np.uint8))
+    placed = {"canvas": scale_shift((1.0, 1.0), (0.0, 0.0))[None], "image_size": torch.tensor([[10, 14]])}
+    frame = scale_shift((2.0, 2.0), (0.0, 0.0))
+    weights = torch.softmax(torch.arange(35.0), 0).view(1, 5, 7)
+    soft = Look("hop", "soft", "multiplier", weights, norm="softmax", frame=frame)
+    gate = Look("gate", "gate", "multiplier", torch.full((1, 5, 7), 0.5), norm="sigmoid", frame=frame)
+    crop = Look("cut", "crop", "crop", frame=frame[None], grid=(4, 4))
+    slots = Look("slot", "slots", "multiplier", torch.full((1, 3), 1 / 3), norm="softmax")
+    steps = Look("word", "soft", "multiplier", weights[:, None].repeat(1, 3, 1, 1), norm="softmax", frame=frame,
+                 emits=torch.tensor([[1, 2, 0]]), active=torch.tensor([[True, True, False]]))  # fmt: skip
+    info = {"model": "m", "question": "where?", "answer": "here", "confidence": 0.5, "size": [10, 14],
+            "alternatives": [["there", 0.25]], "peak": [3.0, 4.0], "picture": "a/b.png"}  # fmt: skip
+    words = [{"word": "a", "log_probability": -0.5}, {"word": "b", "log_probability": -1.0}]
+
+    def one(*looks: Look, **more: Any) -> AttentionTrace:
+        return AttentionTrace(looks, torch.tensor([1]), **placed, **more)
+
+    return {
+        "soft": Record(one(soft), info, picture),
+        "product": Record(one(gate, soft, total="product"), info, picture),
+        "crop": Record(one(crop, soft), {**info, "captions": {"hop": "h"}}, picture),
+        "slots": Record(AttentionTrace((slots,)), {**info, "sentences": ["a", "b", "c"], "supporting": [1]}),
+        "words": Record(AttentionTrace((steps,), torch.tensor([[1, 2, 0]]), **placed), {**info, "words": words},
+                        picture),
+    }  # fmt: skip
