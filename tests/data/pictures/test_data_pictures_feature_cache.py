@@ -69,15 +69,9 @@ def test_features_come_back_in_half_precision(tmp_path):
     assert (cache.is_complete, cache.missing, cache.nbytes) == (True, (), FULL)
     assert sum(file.stat().st_size for file in cache.folder.glob("*.f16")) == FULL
     taken.zero_()  # a copy: the file is not written to
-    assert torch.equal(cache.take(numbers), FEATURES[numbers].half())
-
-
-def test_a_filled_cache_is_not_computed_again(tmp_path):
-    filled(tmp_path)
     again = opened(tmp_path)
-    assert again.is_complete
     again.fill(never)
-    assert torch.equal(again.take(torch.arange(COUNT)), FEATURES.half())
+    assert torch.equal(again.take(numbers), FEATURES[numbers].half())
 
 
 def test_keys_counts_and_shapes_are_apart(tmp_path):
@@ -103,18 +97,12 @@ def test_filling_goes_on_where_it_stopped(tmp_path):
     assert asked == [6, 7, 8, 9]
 
 
-@pytest.mark.parametrize("damage", ["a byte", "its digest", "cut short", "empty", "too long"])
+@pytest.mark.parametrize("damage", ["a byte", "cut short", "empty"])
 def test_a_damaged_shard_is_computed_again(tmp_path, damage):
     shard = filled(tmp_path).folder / "000001.f16"
-    content = bytearray(shard.read_bytes())
-    if damage == "a byte":
-        content[5] ^= 1
-    elif damage == "its digest":
-        content[-1] ^= 1
-    else:
-        content = {"cut short": content[:-9], "empty": b"", "too long": content + b"x"}[damage]
+    content = shard.read_bytes()
     shard.unlink()
-    shard.write_bytes(content)
+    shard.write_bytes({"a byte": b"?" + content[1:], "cut short": content[:-9], "empty": b""}[damage])
     with pytest.warns(UserWarning, match=r"1 shard\(s\) damaged"):
         cache = opened(tmp_path)
     assert cache.missing == (3, 4, 5)
@@ -122,14 +110,10 @@ def test_a_damaged_shard_is_computed_again(tmp_path, damage):
     assert torch.equal(cache.take(torch.arange(COUNT)), FEATURES.half())
 
 
-@pytest.mark.parametrize("facts", ["{", '{"key": "another"}', "[]"])
-def test_facts_that_do_not_fit_start_it_anew(tmp_path, facts):
-    folder = filled(tmp_path).folder
-    (folder / "facts.json").write_text(facts)
+def test_facts_that_do_not_fit_start_it_anew(tmp_path):
+    (filled(tmp_path).folder / "facts.json").write_text("{")
     with pytest.warns(UserWarning, match="not what it should be"):
-        cache = opened(tmp_path)
-    assert cache.missing == tuple(range(COUNT))
-    filled(tmp_path)
+        assert opened(tmp_path).missing == tuple(range(COUNT))
 
 
 def test_shards_are_whole_or_not_there_when_the_process_is_killed(tmp_path):
@@ -148,8 +132,6 @@ def test_more_than_the_limit_is_refused_with_its_size(tmp_path):
     with pytest.raises(ConfigError, match=rf"10 of shape \(3, 4\) need {FULL} bytes on disk.*{FULL - 1} bytes allowed"):
         opened(tmp_path, limit=FULL - 1)
     assert not any(tmp_path.iterdir())
-    with pytest.raises(ConfigError, match="need 2,007 MB on disk, more than the 1,000 MB allowed"):
-        FeatureCache(tmp_path, shape=(196, 512), count=10_000, key="k", limit_bytes=10**9)
 
 
 def test_those_opened_longest_ago_make_room(tmp_path):
@@ -175,17 +157,13 @@ def test_what_is_no_cache_is_never_removed(tmp_path):
     assert (tmp_path / "notes" / "mine.txt").is_file()
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [(7e4, "feature 4 reaches 70000: half precision holds up to 65504"), (float("nan"), "feature 4 reaches nan")],
-)
-def test_features_that_half_precision_cannot_hold(tmp_path, value, message):
+@pytest.mark.parametrize(("value", "reach"), [(7e4, "70000"), (float("nan"), "nan")])
+def test_features_that_half_precision_cannot_hold(tmp_path, value, reach):
     features = FEATURES.clone()
     features[4, 1, 1] = value
-    cache = opened(tmp_path)
-    with pytest.raises(DataError, match=message):
-        cache.fill(lambda numbers: features[numbers])
-    assert cache.missing == tuple(range(3, COUNT))
+    with pytest.raises(DataError, match=f"feature 4 reaches {reach}"):
+        opened(tmp_path).fill(lambda numbers: features[numbers])
+    assert opened(tmp_path).missing == tuple(range(3, COUNT))
 
 
 def test_a_digest_of_weights_changes_with_them():

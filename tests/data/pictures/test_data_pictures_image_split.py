@@ -106,16 +106,13 @@ def marks_of(
     return Marks((28, 28), torch.tensor([list(box)]), torch.tensor([list(point)]), mask)
 
 
-def test_evidence_of_a_box_is_what_it_touches() -> None:
+def test_evidence_of_a_box_is_what_it_touches_and_of_a_point_a_disc() -> None:
     assert marks_of(box=(2.0, 3.0, 5.0, 4.0)).evidence()[0].nonzero().tolist() == [[3, 2], [3, 3], [3, 4]]
     assert marks_of(box=(2.4, 3.4, 2.6, 3.6)).evidence()[0].nonzero().tolist() == [[3, 2]]  # smaller than a pixel
-
-
-def test_evidence_of_a_point_is_a_disc() -> None:
     assert POINT_RADIUS * 28 == 2
-    found = marks_of(point=(10.5, 4.5)).evidence()[0]
-    assert int(found.sum()) == 13  # pixels whose centre is within 2 of a pixel's centre: 1 + 3 + 5 + 3 + 1
-    assert (bool(found[4, 12]), bool(found[4, 13]), bool(found[6, 11])) == (True, False, False)
+    disc = marks_of(point=(10.5, 4.5)).evidence()[0]
+    assert int(disc.sum()) == 13  # pixels whose centre is within 2 of a pixel's centre: 1 + 3 + 5 + 3 + 1
+    assert (bool(disc[4, 12]), bool(disc[4, 13]), bool(disc[6, 11])) == (True, False, False)
 
 
 def test_the_finest_evidence_counts_and_a_point_says_nothing_of_the_object() -> None:
@@ -232,9 +229,7 @@ def test_nothing_that_can_be_used_is_an_error_and_a_whole_split_is_opened_in_sil
         opened(row(tmp_path / "text.png"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        seen: list[tuple[int, int]] = []
-        opened(row(picture(tmp_path, "a.png")), progress=lambda done, total: seen.append((done, total)))
-    assert seen[-1] == (1, 1)
+        opened(row(picture(tmp_path, "a.png")))
 
 
 class Decoder:
@@ -250,38 +245,21 @@ class Decoder:
         return torch.full((2, 2), number % 256, dtype=torch.uint8)
 
 
-@pytest.mark.parametrize("limit", [0, 4, 401, 4 * 600, 1 << 20])
-def test_the_limit_does_not_change_what_is_taken(limit):
+@pytest.mark.parametrize("limit", [0, 401, 1 << 20])
+def test_the_limit_does_not_change_what_is_taken(limit: int) -> None:
     store = ByteStore(600, Decoder(), (2, 2), limit=limit)  # more than is decoded at once
     numbers = torch.tensor([599, 0, 3, 300, 0, 255])
-    assert torch.equal(store.take(numbers)[:, 1, 0], (numbers % 256).to(torch.uint8))
-    assert store.take(numbers).shape == (6, 2, 2)
+    assert torch.equal(store.take(numbers), (numbers % 256).to(torch.uint8)[:, None, None].expand(6, 2, 2))
 
 
-def test_what_is_kept_is_decoded_once():
-    decode = Decoder()
+def test_what_is_kept_is_decoded_once_and_what_breaks_later_is_named() -> None:
+    decode = Decoder(1)
     store = ByteStore(10, decode, (2, 2), limit=4 * 7)
     assert sorted(decode.asked) == list(range(10))
+    assert store.unreadable == {1: "1 is damaged"}
     decode.asked.clear()
-    store.take(torch.tensor([0, 6]))
-    assert decode.asked == []
-    store.take(torch.tensor([0, 7, 9]))
+    store.take(torch.tensor([0, 6, 7, 9]))
     assert sorted(decode.asked) == [7, 9]
-
-
-@pytest.mark.parametrize("limit", [8, 1 << 20])
-def test_what_cannot_be_decoded_is_known_at_once(limit):
-    progress = []
-    decode = Decoder(1, 5)
-    store = ByteStore(6, decode, (2, 2), limit=limit, progress=lambda done, total: progress.append((done, total)))
-    assert store.unreadable == {1: "1 is damaged", 5: "5 is damaged"}
-    assert progress == [(6, 6)]
-    assert store.take(torch.tensor([0, 4]))[:, 0, 0].tolist() == [0, 4]
-
-
-def test_a_file_that_breaks_later_is_an_error_that_names_it():
-    decode = Decoder()
-    store = ByteStore(3, decode, (2, 2), limit=0)
-    decode.bad = (2,)
-    with pytest.raises(DataError, match="2 is damaged"):
-        store.take(torch.tensor([1, 2]))
+    decode.bad = (9,)
+    with pytest.raises(DataError, match="9 is damaged"):
+        store.take(torch.tensor([0, 9]))

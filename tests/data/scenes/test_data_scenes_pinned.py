@@ -16,7 +16,6 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
-from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 NUMBERS = torch.cat([torch.arange(60), torch.tensor([511, 512, 8_191, 8_192, 10**9, 2**33 + 7])])
 
@@ -99,34 +98,3 @@ def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
     found = sample_layout(spec, glyphs, 3, torch.arange(40))
     for name, column in expected.tensors().items():
         assert torch.equal(getattr(found, name), column), name
-
-
-def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
-    scenes = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32)
-    layout, images = scenes.scenes(torch.arange(4, 20))
-    kept_layout, kept = scenes._chunks[0]
-    assert images.data_ptr() == kept[4].data_ptr()
-    assert torch.equal(images, kept[4:20])
-    backwards, turned = scenes.scenes(torch.arange(4, 20).flip(0))
-    assert torch.equal(turned.flip(0), images)
-    assert turned.untyped_storage().data_ptr() != kept.untyped_storage().data_ptr()
-    for name, column in layout.tensors().items():
-        assert torch.equal(getattr(backwards, name).flip(0), column)
-        assert torch.equal(getattr(kept_layout, name)[4:20], column)
-
-
-def training(chunk: int) -> SceneData:
-    data = SceneData(SceneDataConfig(glyphs="pack", asks=4), "train")
-    data.stream.chunk = chunk
-    return data
-
-
-def test_a_batch_is_the_same_wherever_training_begins():
-    """In the middle of a chunk, across the border of two, after a jump back: what a number asks for stays."""
-    whole = training(chunk=512).take(torch.arange(4 * 160), together=4)
-    data = training(chunk=64)
-    for start, stop in ((64, 96), (0, 32), (48, 80), (96, 160), (60, 70)):
-        part = data.take(torch.arange(4 * start, 4 * stop), together=4)
-        assert torch.equal(part.images, whole.images[start:stop])
-        for name in ("query", "label", "object", "scene"):
-            assert torch.equal(getattr(part, name), getattr(whole, name)[4 * start : 4 * stop]), name

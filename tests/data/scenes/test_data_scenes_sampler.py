@@ -1,6 +1,5 @@
 """Scenes: calibrated, reproducible to the bit, free of overlap, and editable one object at a time."""
 
-import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -10,45 +9,20 @@ from PIL import Image
 
 from saccade.data.scenes.drawing import _inked_on_device, inked_pixels, render, resized
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import SceneLayout, SceneSpec, join_layouts
+from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 
 SPEC = SceneSpec()
-FIRST_THOUSAND = "04bbce1999f0b2f5a7e26d874a9c0f3f7f0905f46399aaba8ade2a54eb382c3f"
-INTEGERS = ("index", "classes", "glyph", "colour", "noise", "extent", "x", "y", "present")
 
 
 def sample(numbers: torch.Tensor, seed: int = 0) -> SceneLayout:
     return sample_layout(SPEC, glyphs_for("train", "pack"), seed, numbers)
 
 
-def digest(layout: SceneLayout) -> str:
-    content = hashlib.sha256()
-    for name in INTEGERS:
-        content.update(getattr(layout, name).cpu().numpy().tobytes())
-    return content.hexdigest()
-
-
 @pytest.fixture(scope="module")
-def thousand() -> SceneLayout:
-    return sample(torch.arange(1000))
-
-
-@pytest.fixture(scope="module")
-def scenes(thousand: SceneLayout) -> SceneLayout:
-    return thousand[:64]
-
-
-def test_the_first_thousand_layouts_are_pinned(thousand):
-    assert digest(thousand) == FIRST_THOUSAND
-
-
-@pytest.mark.parametrize("batch", [1, 7, 256])
-def test_layout_does_not_depend_on_the_batch(thousand, batch):
-    stop = {1: 12, 7: 70, 256: 1000}[batch]
-    parts = [sample(torch.arange(start, min(start + batch, stop))) for start in range(0, stop, batch)]
-    assert digest(join_layouts(parts)) == digest(thousand[:stop])
+def scenes() -> SceneLayout:
+    return sample(torch.arange(64))
 
 
 def test_boxes_lie_inside_and_hold_no_earlier_ink(scenes):
@@ -121,14 +95,6 @@ def test_a_crowded_picture_is_named():
     crowded = SceneSpec(size=60, count=(9, 9), scale=(1.5, 2.0), max_tries=3)
     with pytest.raises(DataError, match="no room"):
         sample_layout(crowded, glyphs_for("val", "pack"), 0, torch.arange(2))
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_gpu_gives_the_same_integers(thousand):
-    layout = sample(torch.arange(1000, device="cuda"))
-    assert digest(layout) == FIRST_THOUSAND
-    assert torch.equal(render(layout).cpu(), render(thousand))
 
 
 def test_within_two_levels_of_pillow_and_the_same_ink():

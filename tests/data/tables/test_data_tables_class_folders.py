@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quiet_tables import read_quietly
-from saccade.data import Table, read_table
+from saccade.data import Table
 from saccade.errors import DataError
 from saccade.families import family_of_data
 
@@ -38,16 +38,13 @@ def test_without_splits_a_hash_of_the_path_says_them(tmp_path: Path) -> None:
     assert {row.label == row.image.parent.name for row in table.rows} == {True}
 
 
-def test_splits_above_the_classes_are_taken_as_they_are(tmp_path: Path) -> None:
-    table = read(write(tmp_path, train__cat__1="a", train__dog__1="b", validation__cat__2="c", test__dog__2="d"))
+def test_splits_above_the_classes_are_taken_and_a_part_of_train_is_val_where_there_is_none(tmp_path: Path) -> None:
+    table = read(write(tmp_path / "a", train__cat__1="a", train__dog__1="b", validation__cat__2="c", test__dog__2="d"))
     assert {(row.label, row.split) for row in table.rows} == {
         ("cat", "train"), ("dog", "train"), ("cat", "val"), ("dog", "test")
     }  # fmt: skip
-
-
-def test_without_val_a_part_of_train_becomes_it(tmp_path: Path) -> None:
-    top = many(tmp_path / "train") and write(tmp_path, test__cat__x="x", test__dog__y="y")
-    table = read(top)
+    many(tmp_path / "b" / "train")
+    table = read(write(tmp_path / "b", test__cat__x="x", test__dog__y="y"))
     assert table.count("test") == 2
     assert 3 < table.count("val") < 25
     assert table.count("train") == 80 - table.count("val")
@@ -78,13 +75,6 @@ def test_the_same_picture_in_two_classes_is_left_out_of_both(tmp_path: Path) -> 
     ]
     assert not {"same.png", "other.png"} & {row.image.name for row in table.rows}
     assert "third.png" in {row.image.name for row in table.rows}
-
-
-def test_copies_in_one_class_stay_and_those_across_splits_are_named(tmp_path: Path) -> None:
-    top = write(tmp_path, train__cat__a="twin", train__cat__b="twin", train__dog__c="other", test__cat__d="twin")
-    with pytest.warns(UserWarning, match=r"d\.png \(test\) = a\.png"):
-        table = read_table(f"folder:{top}")
-    assert "a.png" in {row.image.name for row in table.rows}
 
 
 @pytest.mark.parametrize(

@@ -65,17 +65,20 @@ def test_a_picture_of_one_category_is_a_row(tmp_path: Path) -> None:
         assert (same.image, same.labels) == (row.image, ("cat",))
 
 
-def test_polygons_become_a_mask_in_the_cache(tmp_path: Path) -> None:
+def test_polygons_become_a_mask_in_the_cache_which_is_drawn_again_if_it_was_replaced(tmp_path: Path) -> None:
     path = annotated(tmp_path, {"image_id": 1, "category_id": 7, "segmentation": SQUARE})
     marked = mask_of(read(path))
     assert marked.shape == (4, 6)
     assert marked[1:3, 1:4].all()
     assert not marked[0].any()
     assert not marked[:, 5].any()
-    first = read(path).rows[0].mask
-    assert first is not None
-    assert first.is_relative_to(tmp_path / "home")
-    assert read(path).rows[0].mask == first
+    mask = read(path).rows[0].mask
+    assert mask is not None
+    assert mask.is_relative_to(tmp_path / "home")
+    before = mask.read_bytes()
+    mask.write_bytes(b"something else")
+    assert read(path).rows[0].mask == mask
+    assert mask.read_bytes() == before
 
 
 @pytest.mark.parametrize("counts", [[5, 2, 5], "525"])
@@ -84,16 +87,6 @@ def test_run_lengths_as_numbers_and_as_text(tmp_path: Path, counts: object) -> N
     told = {"image_id": 1, "category_id": 7, "segmentation": {"size": [4, 3], "counts": counts}}
     marked = mask_of(read(annotated(tmp_path, told, size=(4, 3))))
     assert marked.astype(int).tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
-
-
-def test_run_lengths_know_the_size_of_a_picture_that_does_not_say_it(tmp_path: Path) -> None:
-    runs = {"size": [4, 3], "counts": [5, 2, 5]}
-    path = annotated(tmp_path, {"image_id": 1, "category_id": 7, "segmentation": runs}, size=(4, 3))
-    content = json.loads(path.read_text())
-    for image in content["images"]:
-        del image["height"], image["width"]
-    path.write_text(json.dumps(content))
-    assert mask_of(read(path)).sum() == 2
 
 
 def encoded(lengths: list[int]) -> str:
@@ -126,7 +119,6 @@ def test_long_runs_and_negative_differences(tmp_path: Path) -> None:
         ([["a", "b"]], "unreadable segmentation: 1.png"),
         ({"size": [10, 10], "counts": [2**62, 2**62, 2**62, 2**62 + 100]}, "unreadable segmentation: 1.png"),
         ({"size": [4, 6], "counts": [float("inf")]}, "unreadable segmentation: 1.png"),
-        ({"size": [float("inf"), 6], "counts": [24]}, "unreadable segmentation: 1.png"),
         ({"size": [4, 6], "counts": "o" * 10**6}, "unreadable segmentation: 1.png"),
     ],
 )
@@ -137,30 +129,8 @@ def test_a_segmentation_that_is_none_is_counted(tmp_path: Path, segmentation: ob
     assert any(each.startswith(why) for each in table.skipped)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"images": [{}], "categories": [], "annotations": []}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"images": [{}], "annotations": []}', '{"images": [{"id": 1e999}]}'])
 def test_a_file_that_is_no_coco_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(DataError, match=r"x\.json"):
         read(tmp_path / "x.json")
-
-
-def test_numbers_and_names_beyond_any_picture_are_refused_or_counted(tmp_path: Path) -> None:
-    endless = '{"images": [{"id": 1e999, "file_name": "a.png"}], "categories": [], "annotations": []}'
-    (tmp_path / "x.json").write_text(endless)
-    with pytest.raises(DataError, match=r"x\.json"):
-        read(tmp_path / "x.json")
-    good = {"image_id": 2, "category_id": 9, "bbox": [0, 0, 1, 1]}
-    path = annotated(tmp_path, {"image_id": 1, "category_id": 7, "bbox": [0, 0, 1e999, 1]}, good)
-    path.write_text(path.read_text().replace('"1.png"', f'"{"x" * 5000}.png"'))
-    assert len(read(path).rows) == 1
-
-
-def test_a_mask_that_was_replaced_in_the_cache_is_drawn_again(tmp_path: Path) -> None:
-    told = {"image_id": 1, "category_id": 7, "segmentation": [[0, 0, 3, 0, 3, 3, 0, 3]]}
-    path = annotated(tmp_path, told)
-    mask = read(path).rows[0].mask
-    assert mask is not None
-    before, drawn = mask.read_bytes(), mask.stat().st_mtime_ns
-    assert read(path).rows[0].mask.stat().st_mtime_ns == drawn
-    mask.write_bytes(b"something else")
-    assert read(path).rows[0].mask.read_bytes() == before

@@ -32,19 +32,16 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("path", "found"),
     [
         ("classes/", "folder:classes"),
-        ("classes", "folder:classes"),
         ("", ""),
         ("described/", "metadata:described"),
         ("many/", "metadata:many"),
         ("a.csv", "csv:a.csv"),
-        ("a.tsv", "csv:a.tsv"),
         ("a.jsonl", "jsonl:a.jsonl"),
         ("a.parquet", "parquet:a.parquet"),
         ("coco.json", "coco:coco.json"),
         ("mref", "mref"),  # a generator, even beside a folder of its name
         ("mref/", "folder:mref"),
         ("csv:a.csv", "csv:a.csv"),
-        ("cub:some/where", "cub:some/where"),
     ],
 )
 def test_each_kind_has_its_reader(place: Path, path: str, found: str) -> None:

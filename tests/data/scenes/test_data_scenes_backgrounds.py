@@ -1,4 +1,4 @@
-"""MDIST: crops of the split's own glyphs, added by whole numbers, the same for every batch and order."""
+"""MDIST and MBG: crops of the split's own glyphs, added by whole numbers; and the digits of MREF before them."""
 
 import hashlib
 from collections.abc import Iterator
@@ -12,6 +12,8 @@ from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.drawing import resized, rgb
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal
+from saccade.data.scenes.photographs import SHIPPED
+from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 FIRST_HUNDRED = "4bb4d1097feadc69403d56b02cc9fbf38231d934e5897e6e7ad14e5e6d86e4d1"
 MDIST = Distractors()
@@ -73,8 +75,15 @@ def test_the_authors_crops_are_cut_to_bytes_and_wrap_around():
         assert np.abs((apart + 128) % 256 - 128).max() <= 2
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_gpu_paints_the_same_bytes():
-    images = painted(torch.arange(100, device="cuda"), glyphs=glyphs_for("train", "pack").to("cuda"))
-    assert digest(images) == FIRST_HUNDRED
+@pytest.mark.parametrize("name", ["mdist", "mbg"])
+def test_questions_answers_and_evidence_are_those_of_mref(name):
+    plain, batch = (
+        SceneData(SceneDataConfig(name=which, glyphs="pack", backgrounds=str(SHIPPED)), "train").take(torch.arange(64))
+        for which in ("mref", name)
+    )
+    for column in ("index", "classes", "glyph", "colour", "noise", "extent", "x", "y", "present"):
+        assert torch.equal(getattr(batch.layout, column), getattr(plain.layout, column)), column
+    for column in ("query", "label", "object"):
+        assert torch.equal(getattr(batch, column), getattr(plain, column))
+    assert torch.equal(batch.evidence(), plain.evidence())
+    assert torch.equal(batch.objects(), plain.objects())
