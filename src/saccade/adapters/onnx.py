@@ -106,12 +106,11 @@ def _export_steps(predictor: Predictor) -> tuple[dict[str, bytes], dict[str, Any
         return dict(predictor.reads.examples(count, facts, seed))
 
     def states(count: int, seed: int) -> dict[str, Tensor]:
-        """What a step takes after ``begin`` and a made-up word before, in the order of its arguments."""
+        """What a step takes after ``begin`` and a made-up word before."""
         with torch.no_grad():
             state = begin(*pictures(count, seed).values())
         generator = torch.Generator().manual_seed(seed)
-        state["before"] = torch.randint(NOTHING, len(facts.answers), (count,), generator=generator)
-        return {name: state[name] for name in ("features", "hidden", "cell", "before", "seen") if name in state}
+        return {**state, "before": torch.randint(NOTHING, len(facts.answers), (count,), generator=generator)}
 
     files, parts = {}, {}
     for name, graph, examples in ((BEGIN, begin, pictures), (STEP, Step(model), states)):
@@ -290,10 +289,9 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
     Raises:
         CheckpointError: the model does something that ONNX has no word for.
     """
-    from onnx_ir.passes.common import ClearMetadataAndDocStringPass
-
     with torch.inference_mode():
         names = list(graph(*example.values()))
+    axes = tuple({0: "batch", **free.get(name, {})} for name in example)
     for recurrent in (torch.ops.aten.gru.input, torch.ops.aten.lstm.input):
         # torch exports them as loops, by a kernel that it registers meanwhile; in a second export a cache hides it.
         getattr(recurrent, "_dispatch_cache", {}).clear()
@@ -304,7 +302,7 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
                 args=tuple(example.values()),
                 input_names=list(example),
                 output_names=names,
-                dynamic_shapes=tuple({0: "batch", **free.get(name, {})} for name in example),
+                dynamic_shapes=(axes,) if isinstance(graph, Step) else axes,  # its ``*state`` is one argument
                 dynamo=True,
                 verbose=False,
             )
@@ -313,8 +311,21 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
         raise CheckpointError(
             f"a model of class {type(graph.model).__name__} cannot be exported to ONNX yet: {reason}"
         ) from error
-    ClearMetadataAndDocStringPass()(program.model)  # torch notes where on this machine each line of code lies
-    return bytes(program.model_proto.SerializeToString())
+    proto = program.model_proto
+    for part in (*proto.functions, proto.graph):
+        _forget(part)
+    return bytes(proto.SerializeToString())
+
+
+def _forget(graph: Any) -> None:
+    """Take out of a graph how it came about: torch notes where on this machine each line of code lies."""
+    del graph.metadata_props[:]
+    for part in ("node", "value_info", "input", "output", "initializer"):
+        for entry in getattr(graph, part, ()):
+            if hasattr(entry, "metadata_props"):  # the inputs of a function are bare names
+                del entry.metadata_props[:]
+    for inner in (attribute.g for node in graph.node for attribute in node.attribute if attribute.HasField("g")):
+        _forget(inner)
 
 
 def require_onnx() -> None:
@@ -350,8 +361,10 @@ class Begin(nn.Module):
     def forward(self, images: Tensor) -> dict[str, Tensor]:
         """``features`` (B,D,h,w), ``seen`` (B,h,w,A) of a model that attends, ``hidden`` and ``cell`` (B,n)."""
         scene, memory = self.model.init_state(self.model.encode(images))
-        state = {"features": scene.features.contiguous(), "hidden": memory.hidden[:, 0], "cell": memory.cell[:, 0]}
-        return state if scene.seen is None else {**state, "seen": scene.seen}
+        seen = {} if scene.seen is None else {"seen": scene.seen}
+        return {
+            "features": scene.features.contiguous(), **seen, "hidden": memory.hidden[:, 0], "cell": memory.cell[:, 0]
+        }  # fmt: skip
 
 
 class Step(nn.Module):
@@ -362,12 +375,11 @@ class Step(nn.Module):
         self.model: Any = model
         self.eval()
 
-    def forward(
-        self, features: Tensor, hidden: Tensor, cell: Tensor, before: Tensor, seen: Tensor | None = None
-    ) -> dict[str, Tensor]:
+    def forward(self, *state: Tensor) -> dict[str, Tensor]:
         """``logits`` (B,V), ``word.weights`` (B,h,w), ``word.gain`` (B,), ``next_hidden`` and ``next_cell`` (B,n)."""
+        *scene, hidden, cell, before = state  # what Begin gives, in order, and the word before
         memory = LstmState(hidden.unsqueeze(1), cell.unsqueeze(1))
-        step = self.model.next_word(EncodedImage(features, seen), memory, before.unsqueeze(1))
+        step = self.model.next_word(EncodedImage(*scene), memory, before.unsqueeze(1))
         return {
             "logits": step.logits[:, 0],
             "word.weights": step.looked.weights[:, 0],

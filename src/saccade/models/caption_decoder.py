@@ -94,7 +94,7 @@ class EncodedImage(NamedTuple):
     """What every word needs of a picture, computed once."""
 
     features: Tensor  # (B,D,h,w)
-    seen: Tensor | None  # (B,h,w,A): W_a a of Eq. (4); None without attention
+    seen: Tensor | None = None  # (B,h,w,A): W_a a of Eq. (4); None without attention
 
 
 class LstmState(NamedTuple):
