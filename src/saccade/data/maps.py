@@ -65,6 +65,7 @@ def open_members(path: Path, suffixes: Collection[str]) -> Members:
     where, name = str(path), path.name.lower()
     if not path.exists():
         raise DataError(f"{path}: no such file or folder; check the path")
+    files: dict[str, Opened]
     with sound(where):
         if path.is_dir():
             names = sorted(file.relative_to(path).as_posix() for file in path.rglob("*") if not file.is_dir())
@@ -419,7 +420,7 @@ def _mark(cells: Any) -> Mark:
         raise UnusableRowError("unreadable objects")
     label = _first(cells, _LABELS)
     corners, at = ([cells.get(name) for name in names] for names in (("x1", "y1", "x2", "y2"), ("x", "y")))
-    place = box_in(cells.get("box") if any(map(is_blank, corners)) else corners)
+    place: tuple[float, ...] | None = box_in(cells.get("box") if any(map(is_blank, corners)) else corners)
     place = place or numbers_in(cells.get("point") if any(map(is_blank, at)) else at, "point", 2)
     if place is None:
         raise UnusableRowError("neither box nor point")
