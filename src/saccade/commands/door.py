@@ -16,6 +16,8 @@ import re
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -36,7 +38,7 @@ from saccade.commands.verb import (
     say,
     warn,
 )
-from saccade.errors import SaccadeError
+from saccade.errors import ConfigError, SaccadeError, nearest
 
 VERBS = {
     "look": "Ask a model about pictures or stories, and see where it looked.",
@@ -55,28 +57,38 @@ VERBS = {
 }
 """The verbs in the order of help, which names them without importing them."""
 _HELP = {"help_option_names": ["-h", "--help"]}
+_WRONG_USE: Any = typer.BadParameter.__mro__[1]  # of wrong options: from click, or from typer's own copy of it
 _SHOWN = {str: "TEXT", Path: "PATH", int: "N", float: "X"}
 
 
-class Lazy(TyperGroup):
-    """A group of verbs that are imported when they are named, and whose errors are one line."""
+class Group(TyperGroup):
+    """Commands of which nothing is printed but their help when none is named."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the options before the command."""
+        return super().parse_args(ctx, args or ["--help"])
+
+
+class Lazy(Group):
+    """The verbs, which are imported when they are named, and whose errors are one line."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """``--debug`` may stand anywhere: it belongs to the group, so it is moved to the front."""
-        return super().parse_args(ctx, sorted(args, key=lambda arg: arg != "--debug"))
+        with one_line_errors(ctx):
+            return super().parse_args(ctx, sorted(args, key=lambda arg: arg != "--debug"))
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The verbs, in the order of help."""
         return list(VERBS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The verb, or None where there is none."""
+        """The verb."""
         if cmd_name not in VERBS:
-            return None
+            raise ConfigError(f"no command '{cmd_name}': {nearest(cmd_name, VERBS)}")
         module = import_module(f"saccade.commands.{cmd_name}")
         if not hasattr(module, "COMMANDS"):
             return as_command(cmd_name, module.COMMAND)
-        typed = typer.Typer(name=cmd_name, help=_summary(module.__doc__), no_args_is_help=True, **_PLAIN)
+        typed = typer.Typer(name=cmd_name, cls=Group, help=_summary(module.__doc__), **_PLAIN)
         typed.callback()(lambda: None)
         group: Any = typer.main.get_group(typed)
         group.commands |= {name: as_command(name, command) for name, command in module.COMMANDS.items()}
@@ -88,19 +100,28 @@ class Lazy(TyperGroup):
             formatter.write_dl(list(VERBS.items()))
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the verb; an error of the input becomes one line and exit code 2."""
-        try:
+        """Run the verb."""
+        with one_line_errors(ctx):
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
-        except (SaccadeError, OSError, ValueError) as error:
-            if ctx.params.get("debug"):
-                traceback.print_exc()
-            if isinstance(error, OSError) and error.filename is not None:
-                fail(f"{str(error.filename)[:200]}: {error.strerror}")
-            else:
-                fail(str(error) or type(error).__name__)
-            raise typer.Exit(2) from error
+
+
+@contextmanager
+def one_line_errors(ctx: Any) -> Iterator[None]:
+    """Turn an error of the input into one line and exit code 2."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except (SaccadeError, OSError, ValueError, _WRONG_USE) as error:
+        if ctx.params.get("debug"):
+            traceback.print_exc()
+        if isinstance(error, OSError) and error.filename is not None:
+            fail(f"{str(error.filename)[:200]}: {error.strerror}")
+        elif isinstance(error, _WRONG_USE):
+            fail(f"{error.format_message().rstrip('.')}; --help lists the options")
+        else:
+            fail(str(error) or type(error).__name__)
+        raise typer.Exit(2) from error
 
 
 _PLAIN: dict[str, Any] = {"add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": None}
@@ -108,7 +129,6 @@ app = typer.Typer(
     name="saccade",
     cls=Lazy,
     help="Models that answer, and show where they looked.",
-    no_args_is_help=True,
     context_settings=_HELP,
     **_PLAIN,
 )

@@ -27,7 +27,7 @@ COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published
 BRACKETS = "In brackets: published under other conditions, given for context."
 STAND_INS = {"babi": "stories"}
 """Data that does not ship, and the generated data that is like it."""
-QUICK, FULL = 200, 2000
+QUICK, FULL = 100, 2000
 """Examples that each model is scored on …"""
 FEWER = {"classify": 8}
 """… and, for families that draw each of them again many times, by what these are divided."""
@@ -75,7 +75,7 @@ def tour(
         out: folder for report.html. A page that is there already is replaced.
         quick: fewer models and scenes: hundreds instead of thousands, and no sweeps over pixels.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
-        on_progress: called after each model with what was found, models done and models in all.
+        on_progress: called before each model with its name, models done and models in all.
 
     Returns:
         Where the page is (``report``), its table of scores and how many seconds it took.
@@ -94,11 +94,11 @@ def tour(
     featured = [name for family in families().values() for name in family.featured if name in models]
     visited = featured if quick else [*featured, *(name for name in models if name not in featured)]
     sections, rows = [], []
-    for step, name in enumerate(visited, 1):
+    for step, name in enumerate(visited):
+        on_progress(name, step, len(visited))
         section, row = _visit(name, quick, device)
         sections.append(section)
         rows.append(row)
-        on_progress(f"{name}: {row[1]} {row[2]} here, {row[4]} in the full test", step, len(visited))
     if others := [_row(read_facts(models[name]), None) for name in models if name not in visited]:
         columns = [column for column in COLUMNS if "here" not in column]
         cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in others]

@@ -34,9 +34,12 @@ from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from threading import Thread
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from saccade.errors import ConfigError, nearest, shown_value
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 REQUIRED = inspect.Parameter.empty
 _ENTRY = re.compile(r"^    \*{0,2}(\w+): ", re.MULTILINE)
@@ -259,19 +262,32 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         text = "–" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
         return Text(plain(text))
 
-    console, table = Console(), Table(box=SIMPLE)
+    console = Console()
+    table = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     console.print(Text(plain(title), style="bold"), soft_wrap=True)
-    for place, column in enumerate(columns):
+    texts = [[Text(plain(column)), *(shown(row[place]) for row in rows)] for place, column in enumerate(columns)]
+    for place, width in enumerate(_widths(texts, console.width - 2 * (len(columns) - 1))):
         cells = [row[place] for row in rows]
         is_number = bool(cells) and all(isinstance(cell, (int, float, Text)) for cell in cells)
         is_number = is_number and not any(isinstance(cell, bool) for cell in cells)
-        table.add_column(Text(plain(column)), justify="right" if is_number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*map(shown, row))
+        table.add_column(texts[place][0], justify="right" if is_number else "left", overflow="fold", width=width)
+    for row in zip(*(column[1:] for column in texts)):
+        table.add_row(*row)
     console.print(table)
     if note:
         console.print(Text(plain(note), style="dim"), soft_wrap=True)
-        console.print()
+    console.print()
+
+
+def _widths(columns: Sequence[Sequence[Text]], room: int) -> list[int]:
+    """The width of each column, ``room`` together: the widest give way first, and words stay whole where they can."""
+    from rich.cells import cell_len
+
+    widths = [max(text.cell_len for text in column) for column in columns]
+    words = [max(cell_len(word) for text in column for word in text.plain.split() or [""]) for column in columns]
+    while sum(widths) > max(room, len(widths)):
+        widths[max(range(len(widths)), key=lambda place: (widths[place] > words[place], widths[place]))] -= 1
+    return widths
 
 
 class Progress:

@@ -32,6 +32,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Annotated, Literal
@@ -119,10 +120,7 @@ class StorySource:
     def _load(self, split: str) -> Splits:
         config = self.config
         if config.is_generated:
-            sizes = (config.questions, max(1, config.questions // 10), min(1000, config.questions))
-            first = SPLITS.index(split)  # the splits take stories in turn
-            tasks = config.tasks or tuple(TASKS)
-            return {split: [each for task in tasks for each in generated(config, task, sizes[first], first, 3)]}
+            return {split: generated_split(config, split)}
         reader, path = split_reference(config.name, READERS)
         if reader == "jsonl":
             splits, self.summary = read_story_jsonl(path)
@@ -155,6 +153,14 @@ class AskedQuestions:
             item = StoryItem(asked.sentences, asked.where or "story", supporting=asked.supporting)
             shown.append(Example(item, asked.answer, (), asked.question))
         return shown
+
+
+@lru_cache(maxsize=1)
+def generated_split(config: StoryDataConfig, split: str) -> list[StoryExample]:
+    """The questions of a split of generated stories; the splits take stories in turn."""
+    sizes = (config.questions, max(1, config.questions // 10), min(1000, config.questions))
+    first, tasks = SPLITS.index(split), config.tasks or tuple(TASKS)
+    return [each for task in tasks for each in generated(config, task, sizes[first], first, 3)]
 
 
 def generated(config: StoryDataConfig, task: int, many: int, first: int = 0, every: int = 1) -> Iterator[StoryExample]:
