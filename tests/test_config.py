@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.config import check_schema, from_dict, set_by_path, to_dict
+from saccade.config import from_dict, set_by_path, to_dict
 from saccade.errors import ConfigError
 
 
@@ -112,13 +112,6 @@ INTEGER = st.integers(-(2**63), 2**63 - 1)
 )
 def test_there_and_back(config: Settings) -> None:
     assert from_dict(Settings, to_dict(config)) == config
-
-
-@pytest.mark.parametrize("version", [None, "1", 1, 9])
-def test_another_version_is_an_error_that_names_both(version: object) -> None:
-    check_schema(3, 3, what="a file")
-    with pytest.raises(ConfigError, match=f"a file: .*{version}.* 3"):
-        check_schema(version, 3, what="a file")
 
 
 def test_set_by_path_makes_the_groups_it_needs() -> None:

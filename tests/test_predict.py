@@ -1,8 +1,6 @@
 """Predictor and Sighting: questions, batches, maps on the right pixels, files, and what is not imported."""
 
-import errno
 import html.parser
-import os
 import subprocess
 import sys
 import threading
@@ -16,7 +14,7 @@ from PIL import Image
 import saccade
 from saccade.config import to_dict
 from saccade.data.pictures.reading import read_picture
-from saccade.errors import DataError, OutputError
+from saccade.errors import DataError
 from saccade.models.facts import Preprocessing
 from saccade.models.folder import save_model
 from saccade.models.soft import SoftModel
@@ -224,21 +222,6 @@ def test_a_hostile_name_stays_inside_the_folder(tiny: Predictor, tmp_path: Path,
         assert path.is_file()
 
 
-def test_unwritable_places_are_output_errors(tiny: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen = tiny.look(noise(8, 8), ask=0)
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(OutputError, match="file"):
-        seen.save(tmp_path / "file")
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OutputError, match="disk is full"):
-        seen.save(tmp_path / "out")
-    assert list((tmp_path / "out").iterdir()) == []
-
-
 def test_the_notebook_view_escapes_words_and_embeds_the_picture() -> None:
     facts = tiny_facts(
         queries=("<script>alert(1)</script>",), answers=("<b>&", '"x"'), preprocessing=Preprocessing((50, 70))
@@ -252,16 +235,6 @@ def test_the_notebook_view_escapes_words_and_embeds_the_picture() -> None:
     assert tags == ["figure", "img", "figcaption", "b", "small"]
     assert "data:image/png;base64," in page
     assert repr(seen).count("\n") == 0
-
-
-def test_threads_may_share_a_predictor(tiny: Predictor) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    pictures = [noise(30, 30, seed=n) for n in range(12)]
-    expected = [tiny.look(picture, ask=1).confidence for picture in pictures]
-    with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda picture: tiny.look(picture, ask=1).confidence, pictures))
-    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_looking_imports_nothing_heavy_besides_torch(tmp_path: Path) -> None:

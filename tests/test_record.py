@@ -35,7 +35,7 @@ def trace_of(dtype: torch.dtype) -> AttentionTrace:
         ),
         Look(
             "gate", "gate", "multiplier", torch.rand(2, 3, 4).to(dtype), "sigmoid", frames,
-            full=torch.rand(2, 6, 3, 4).to(dtype),
+            full=torch.rand(2, 6, 3, 4).to(dtype), base=1.0,
         ),
         Look("hop", "slots", "mixture", torch.softmax(torch.randn(2, 7), -1).to(dtype), norm="softmax"),
         Look("crop", "crop", "crop", frame=frames.float(), grid=(8, 9)),
@@ -67,25 +67,12 @@ def test_bit_equal_there_and_back(dtype: torch.dtype, tmp_path: Path) -> None:
         assert torch.equal(getattr(back.trace, name), getattr(trace, name))
     for before, after in zip(trace.looks, back.trace.looks, strict=True):
         assert (after.name, after.kind, after.role) == (before.name, before.kind, before.role)
-        assert (after.norm, after.grid) == (before.norm, before.grid)
+        assert (after.norm, after.grid, after.base) == (before.norm, before.grid, before.base)
         assert before.tensors().keys() == after.tensors().keys()
         for name, tensor in before.tensors().items():
             assert after.tensors()[name].dtype == tensor.dtype, name
             assert after.tensors()[name].shape == tensor.shape, name
             assert bits(after.tensors()[name]) == bits(tensor), name
-
-
-def test_the_base_of_a_mask_is_kept_and_no_other_look_mentions_one(tmp_path: Path) -> None:
-    weights, frame = torch.rand(1, 2, 3), geometry.identity()
-    looks = tuple(
-        Look(name, "gate", "multiplier", weights, "sigmoid", frame, base=base) for name, base in BASES.items()
-    )
-    path = write_record(tmp_path / "one", Record(AttentionTrace(looks, torch.tensor([0])), {}))
-    assert {look.name: look.base for look in read_record(path).trace.looks} == BASES
-    assert ["base" in look for look in json.loads(path.read_text())["looks"]] == [False, True]
-
-
-BASES = {"naive": 0.0, "residual": 1.0}
 
 
 def test_large_pictures_are_bounded_and_the_callers_is_left_alone(tmp_path: Path) -> None:
@@ -136,6 +123,8 @@ def test_a_missing_or_foreign_json_file_is_named(tmp_path: Path, content: bytes 
         lambda d: d["looks"][0].update(kind="sotf"),
         lambda d: d["looks"][0].update(weights=[1]),
         lambda d: d["looks"][4].update(grid=None),
+        lambda d: d["looks"][4].update(grid=[0, 9]),
+        lambda d: d["looks"][4].update(grid=[2**62, 2]),
         lambda d: d["looks"].pop(),
         lambda d: d.update(total="sum"),
         lambda d: d["tensors"].pop("sha256"),
@@ -192,13 +181,6 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 def test_tensors_that_do_not_fit_are_refused(written: Path, name: str, tensor: Tensor) -> None:
     with_tensors(written, load(written.with_suffix(".safetensors").read_bytes()) | {name: tensor})
     with pytest.raises(CheckpointError):
-        read_record(written)
-
-
-@pytest.mark.parametrize("grid", [[0, 9], [10**6, 10**6], [2**62, 2]])
-def test_a_crop_without_cells_or_with_too_many_is_refused(written: Path, grid: list[int]) -> None:
-    rewrite(written, lambda document: document["looks"][4].update(grid=grid))
-    with pytest.raises(CheckpointError, match="expected 1 to"):
         read_record(written)
 
 

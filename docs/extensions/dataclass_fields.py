@@ -48,7 +48,7 @@ def rows_of(cls: type) -> Iterator[Row]:
 
 
 def _with_bounds(hint: Any) -> str:
-    """A type with the bounds of its numbers: ``int, 1 or more and 64 at most``."""
+    """A type with the bounds of its numbers: ``int, 1 to 64``."""
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is typing.Annotated:
         return ", ".join([_with_bounds(args[0]), *map(str, args[1:])])

@@ -79,9 +79,10 @@ class Within:
         return enough and (number < self.most if self.below or self.most == math.inf else number <= self.most)
 
     def __str__(self) -> str:
+        if not self.above and not self.below and self.most < math.inf:
+            return f"{self.least:,} to {self.most:,}"
         low = f"above {self.least:,}" if self.above else f"{self.least:,} or more"
-        high = "finite" if self.most == math.inf else f"below {self.most:,}" if self.below else f"{self.most:,} at most"
-        return f"{low} and {high}"
+        return low if self.most == math.inf else f"{low} and {'below' if self.below else 'at most'} {self.most:,}"
 
 
 Share = Annotated[float, Within(0, 1)]

@@ -74,12 +74,10 @@ def table(tmp_path: Path) -> Path:
     [
         rotated("label"),
         lambda rows: rows[5:],
-        lambda rows: [*rows[2:4], *rows[:2], *rows[4:]],
-        lambda rows: [{**row, "label": row["label"].replace("red", "pink")} for row in rows],
         lambda rows: [{**row, "split": "train" if row["split"] == "val" and row["image"] > "40.png" else row["split"]}
                        for row in rows],
     ],
-    ids=["labels rotated", "rows deleted", "rows moved", "a word renamed", "splits changed"],
+    ids=["labels rotated", "rows deleted", "splits changed"],
 )  # fmt: skip
 def test_a_changed_table_is_refused(tmp_path: Path, table: Path, change: Callable[[Rows], Rows]) -> None:
     out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
@@ -117,18 +115,3 @@ def test_another_glyph_pool_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(DataError, match="glyphs"):
             go_on(out)
     assert go_on(out) == "finished"
-
-
-def test_a_changed_photograph_behind_the_digits_is_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "photographs"
-    folder.mkdir()
-    for number in range(12):
-        pixels = np.random.default_rng(number).integers(0, 256, (160, 200, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(folder / f"{number}.bmp")
-    out = tmp_path / "r"
-    train_tiny(out, f"data.backgrounds={folder}", data="mbg", max_minutes=1e-9)
-    pixels = np.random.default_rng(99).integers(0, 256, (160, 200, 3), dtype=np.uint8)
-    for number in range(12):
-        Image.fromarray(pixels).save(folder / f"{number}.bmp")
-    with pytest.raises(DataError, match="backgrounds"):
-        go_on(out)

@@ -15,7 +15,8 @@ from typer.testing import Result
 
 import saccade
 from saccade.commands import door, verb
-from saccade.commands.verb import Command, Number, check_call
+from saccade.commands.verb import Command, check_call
+from saccade.config import Within
 from saccade.errors import ConfigError, DataError
 from typed import typed
 
@@ -24,8 +25,8 @@ def stretch(
     model: str | Path,
     *,
     out: Path | str,
-    factor: Annotated[float, Number(0, 9)] = 1.5,
-    many: Annotated[int | None, Number(1)] = None,
+    factor: Annotated[float, Within(0, 9)] = 1.5,
+    many: Annotated[int | None, Within(1)] = None,
     parts: Sequence[str] = (),
     weights: Sequence[str] | None = None,
     kind: Literal["soft", "hard"] = "soft",

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from saccade.adapters import onnx as onnx_export
 from saccade.adapters.onnx import AnswerAndLooks, check, example_inputs, onnx_bytes
-from saccade.commands import export as verb
 from saccade.commands.export import export
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
@@ -176,27 +175,10 @@ def test_an_export_answers_as_torch(context: SimpleNamespace) -> None:
     assert_same_as_torch(context.model, context.out)
 
 
-def test_no_place_of_this_machine_is_in_the_file(context: SimpleNamespace) -> None:
-    data = (context.out / "model.onnx").read_bytes()
-    assert str(Path(verb.__file__).parents[1]).encode() not in data
-    assert b"site-packages" not in data
-
-
 def test_another_model_is_found_out(context: SimpleNamespace) -> None:
     other = AnswerAndLooks(tiny_model("hattnet-ctx", 1))
     with pytest.raises(CheckpointError, match=r"onnxruntime and torch differ by .* in .*; nothing was written"):
         check((context.out / "model.onnx").read_bytes(), other, partial(example_inputs, load(context.model, "cpu")))
-
-
-def test_nothing_is_left_where_the_check_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> None:
-        raise CheckpointError("they differ")
-
-    monkeypatch.setattr(onnx_export, "check", failing)
-    monkeypatch.setattr(onnx_export, "onnx_bytes", lambda *_: b"graph")
-    with pytest.raises(CheckpointError, match="they differ"):
-        export(save_tiny(tmp_path / "model"), tmp_path / "out")
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_an_earlier_export_is_replaced_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,23 +241,6 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(
     assert (tmp_path / "out" / "step.onnx").stat().st_size > 3
 
 
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        (SimpleNamespace(answers_in_one_pass=False), "it searches for its answer"),
-        (SimpleNamespace(**dict.fromkeys(("init_state", "next_word", "scene", "memory")), answers_in_one_pass=False,
-                         config=SimpleNamespace(pick="drawn")), "samples the cells that it looks at"),
-    ],
-)  # fmt: skip
-def test_a_search_that_no_graph_can_hold_is_refused(
-    model: Any, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    facts = tiny_facts(architecture="sat-soft")
-    monkeypatch.setattr(onnx_export, "load", lambda *_: SimpleNamespace(model=model, facts=facts, name="teller"))
-    with pytest.raises(CheckpointError, match=f"'teller' .*{said}"):
-        export("teller", tmp_path / "out")
-
-
 class Undecided(OneHotModel):
     """Answers by a branch on what the picture shows, which no graph can hold."""
 
@@ -286,8 +251,3 @@ class Undecided(OneHotModel):
 def test_a_model_that_no_graph_can_hold_says_so() -> None:
     with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
         onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)}, {})
-
-
-def test_a_model_of_pictures_of_no_known_size_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="no preprocessing"):
-        export(save_tiny(tmp_path / "m", preprocessing=None), tmp_path / "out")

@@ -30,14 +30,6 @@ def test_list_everything_or_one_catalog() -> None:
     assert sum(line.startswith("  hattnet-ctx-sparse-mref ") for line in short) == 1
 
 
-@pytest.mark.parametrize("kind", [None, "models", "backbones", "recipes", "data", "examples"])
-def test_lists_are_short_and_fit_80_columns(kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    lines = typed(*filter(None, ["list", kind])).stdout.splitlines()
-    assert len(lines) < 50
-    assert max(map(len, lines)) <= 80
-
-
 def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
     short, full = typed("list", "recipes").stdout, typed("list", "recipes", "soft*").stdout
     found = json.loads(typed("list", "recipes", "soft*", "--json").stdout)["recipes"]

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-import saccade
 from saccade.commands.look_files import kept_looks
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.predict import Predictor, load
 from saccade.record import read_record
 from saccade.sighting import Sighting
@@ -58,15 +57,6 @@ def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_pa
         assert written == {f"{name}-ask-1.{suffix}" for suffix in ("png", "json", "safetensors")}
 
 
-def test_mistakes_are_said_before_a_picture_is_read_or_a_folder_made(tmp_path: Path) -> None:
-    model, unread = save_tiny(tmp_path / "tiny"), [tmp_path / "nothing reads this.png"]
-    with pytest.raises(DataError, match="question"):
-        saccade.look(unread, model=model, out=tmp_path / "out")
-    with pytest.raises(ConfigError, match="cells"):
-        saccade.look(unread, 1, model=model, out=tmp_path / "out", cells=True)
-    assert not (tmp_path / "out").exists()
-
-
 def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'tables'")
     paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b,\nor so.png"))]
@@ -93,23 +83,6 @@ def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tm
         )
         assert (int(row["x"]), int(row["y"])) == each.peak
         assert (tmp_path / "out" / f"{row['files']}.json").is_file()
-
-
-def test_rows_of_the_table_are_written_as_they_come(predictor: Predictor, tmp_path: Path) -> None:
-    """After a while they are on the disk, not in memory; the table of the run before stays until the end."""
-    paths = [picture(tmp_path / "one.png", 1)] * 180
-    out = tmp_path / "out"
-    out.mkdir()
-    (out / "looks.csv").write_text("of the run before")
-    stream = kept(predictor, paths, 1, out, 4, filmstrip=False)
-    for _ in range(170):
-        next(stream)
-    (draft,) = out.glob(".looks.csv*part")
-    assert draft.read_text("utf-8").count("one.png") > 40  # but for what a buffer of the file holds
-    assert (out / "looks.csv").read_text() == "of the run before"
-    stream.close()
-    assert (out / "looks.csv").read_text("utf-8").count("one.png") == 170
-    assert not draft.exists()
 
 
 def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:

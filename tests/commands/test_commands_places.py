@@ -101,23 +101,6 @@ def test_a_folder_that_is_not_ones_own(public: Path, closed: Path, verb: str) ->
     assert list(closed.iterdir()) == []
 
 
-def test_downloads_into_a_cache_of_somebody_else(public: Path, closed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SACCADE_HOME", str(closed))
-    words = ("data", "get", "mnist", "--quiet")
-    closed.chmod(0o555)
-    line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / "get"))
-    assert f"cannot write {closed / 'mnist'}: permission denied" in line
-    closed.chmod(0o755)
-    (closed / "mnist").mkdir()
-    for mode in (0o555, 0):
-        (closed / "mnist").chmod(mode)
-        line = _one_line(run_as(drop_privileges, *words, folder=closed, note=public / "notes" / "get"))
-        assert f"cannot write {closed / 'mnist'}" in line
-        assert "permission denied" in line
-    (closed / "mnist").chmod(0o755)
-    assert [path.name for path in closed.rglob("*")] == ["mnist"]
-
-
 @pytest.mark.parametrize("kind", ["limit", "disk"])
 @pytest.mark.parametrize("verb", ["train", "look", "export"])
 def test_a_disk_without_room(public: Path, verb: str, kind: str) -> None:

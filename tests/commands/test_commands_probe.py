@@ -87,15 +87,6 @@ def test_the_whole_command(tmp_path: Path) -> None:
     assert len(seen.trace.looks) == (4 if result["kept"]["head"] == "queries" else 1)
 
 
-def test_a_second_run_replaces_the_first_and_says_the_same(tmp_path: Path) -> None:
-    photos, out = write_pictures(tmp_path / "photos", 18), tmp_path / "out"
-    words = ("--data", f"folder:{photos}", "--out", out, "--heads", "cross", "--keep", "linear", "--json", *QUICK)
-    first, second = (json.loads(run(*words).stdout) for _ in range(2))
-    first.pop("seconds"), second.pop("seconds")
-    assert first == second
-    assert first["kept"]["head"] == "linear"
-
-
 def test_maps_of_a_folder_take_the_place_of_a_network(tmp_path: Path) -> None:
     """The cell that each map marks is the class; the head finds it without any weights of ours."""
     photos, maps = write_pictures(tmp_path / "photos", 33), tmp_path / "maps"
@@ -278,15 +269,6 @@ def test_the_model_of_questions_is_asked_like_any_other(asked: tuple[Path, Path,
     assert "no difference from guessing detected" in scored["verdict"] or "guessing by" in scored["verdict"]
 
 
-def test_one_question_of_several(tmp_path: Path) -> None:
-    table = write_table(tmp_path / "asked", evidence="")
-    result = results_of(tmp_path / "out", "--data", table, "--ask", "Upper", "--heads", "cross")
-    assert result["examples"] == 54
-    assert [*result["questions"]] == ["upper"]
-    assert "prior" not in result["rivals"]  # the commonest class says the same
-    assert saccade.load(tmp_path / "out").look(table.parent / "01.png").answer  # there is nothing else to ask
-
-
 def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_path: Path) -> None:
     table = write_table(tmp_path / "asked")
     assert "'upper'" in run("--data", table, "--out", tmp_path / "out", "--ask", "uper", *QUICK).stderr
@@ -299,12 +281,3 @@ def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_pat
     result = results_of(tmp_path / "out", "--data", table, "--heads", "soft")
     assert [*result["questions"]] == ["lower", "upper"]
     assert "1 question left out with fewer than 3 different pictures: rare" in result["remarks"]
-
-
-def test_the_length_is_epochs_or_steps(tmp_path: Path) -> None:
-    photos = write_pictures(tmp_path / "photos", 18)
-    quick = [*QUICK[:-2], "--epochs", "2", "--batch-size", "5", "--heads", "soft", "--json"]
-    result = json.loads(run("--data", photos, "--out", tmp_path / "out", *quick).stdout)
-    assert result["plan"]["steps"] == 2 * 2  # six pictures to learn from, five in a batch
-    assert result["plan"]["batch_size"] == 5
-    assert run("--out", tmp_path / "none").exit_code == 2

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -30,23 +29,6 @@ def test_a_run_shows_where_its_model_looks(run: Path) -> None:
         assert caption.startswith(f"{example.question}: ")
         assert caption.endswith(f"% sure; true: {example.truth}")
     assert TITLE in page.html()
-
-
-def test_without_mnist_the_shipped_digits_take_its_place(
-    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "empty"))
-    trained = tmp_path / "trained"
-    shutil.copytree(run, trained, ignore=shutil.ignore_patterns("checkpoints"))
-    config = trained / "model" / "config.json"
-    values = json.loads(config.read_text(encoding="utf-8"))
-    values["data"]["glyphs"] = "disjoint"
-    config.write_text(json.dumps(values), encoding="utf-8")
-    shown, as_trained = run_looks(trained, 1, "cpu"), run_looks(run, 1, "cpu")
-    assert shown is not None
-    assert as_trained is not None
-    assert shown.blocks[0].caption.startswith("The first of the validation split, made of shipped digits")
-    assert as_trained.blocks[0].caption.startswith("The first of the validation split; the evidence is outlined")
 
 
 def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

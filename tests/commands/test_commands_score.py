@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import torch
 from PIL import Image
 
 import saccade
-from saccade.errors import ConfigError, DataError, MissingExtraError
+from saccade.errors import ConfigError, DataError
 from saccade.models.vit import VitConfig, VitModel
 from saccade.predict import Predictor
 from typed import typed
@@ -136,14 +135,6 @@ def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:
     assert found.scores[STRENGTH].mean > found.baselines["uniform"][STRENGTH]
 
 
-def test_questions_that_a_model_does_not_know_are_counted_as_missing(scenes, soft, tmp_path) -> None:
-    first = json.loads((scenes / "scenes.jsonl").read_text().splitlines()[0])
-    rows = [{"image": first["file"], "label": label, "box": first["objects"][0]["box"]} for label in ("zebra", "3")]
-    (tmp_path / "boxes.json").write_text(json.dumps(rows))
-    found = saccade.score(scenes, tmp_path / "boxes.json", method="own", model=soft)
-    assert (found.counts["scored"], found.counts["missing"]) == (1, 1)
-
-
 WRONG = {
     "'soft-mref'": {"method": "rollout"},
     "'gradcam'": {"method": "gradcom"},
@@ -156,9 +147,3 @@ WRONG = {
 def test_a_method_that_cannot_be_is_named(named: str, scenes: Path, soft: saccade.Predictor) -> None:
     with pytest.raises((ConfigError, DataError), match=named):
         saccade.score(scenes, scenes, **{"model": soft, **WRONG[named]})
-
-
-def test_methods_of_captum_name_their_extra(scenes: Path, soft: saccade.Predictor, monkeypatch) -> None:
-    monkeypatch.setitem(sys.modules, "captum", None)
-    with pytest.raises(MissingExtraError, match=r"saccade-attention\[attribution\]"):
-        saccade.score(scenes, scenes, method="gradcam", model=soft)

@@ -1,8 +1,7 @@
-"""Checkpoints: whole or not there, verified, and never unpickled."""
+"""Checkpoints: whole or not there, verified, and never unpickled; those of strangers are refused by name."""
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import os
@@ -10,13 +9,15 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
-from saccade import files
-from saccade.engine.checkpoint import CheckpointStore
-from saccade.errors import CheckpointError, OutputError
+from saccade.engine.checkpoint import Checkpoint, CheckpointStore, Position, capture_rng, pack
+from saccade.engine.step import Learner, WeightAverage
+from saccade.errors import CheckpointError
 
 
 def tensors(value: float) -> dict[str, torch.Tensor]:
@@ -75,18 +76,12 @@ def damage(path: Path, how: str) -> None:
         path.write_bytes(content)
     elif how == "truncate":
         path.write_bytes(content[: len(content) // 2])
-    elif how == "empty":
-        path.write_bytes(b"")
-    elif how == "holes":
-        os.truncate(path, 2**26)
-    elif how == "deep":
-        path.write_bytes(b"[" * 100_000)
     else:
         path.unlink()
 
 
 @pytest.mark.parametrize("file", ["state.safetensors", "state.json"])
-@pytest.mark.parametrize("how", ["flip", "truncate", "empty", "holes", "deep", "remove"])
+@pytest.mark.parametrize("how", ["flip", "truncate", "remove"])
 def test_damage_falls_back_to_the_one_before_and_is_named(tmp_path, file, how):
     store = filled(tmp_path, 1, 2)
     damage(tmp_path / "step-00000002" / file, how)
@@ -104,26 +99,6 @@ class Bomb:
 
     def __reduce__(self):
         return (Path.touch, (self.path,))
-
-
-def test_full_disk_leaves_the_old_state_and_no_rubbish(tmp_path, monkeypatch):
-    store = filled(tmp_path, 1)
-
-    def full(descriptor):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(files.os, "fsync", full)
-    with pytest.raises(OutputError, match="disk is full"):
-        store.save(2, tensors(2), {})
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
-    assert store.load_newest()[0].step == 1
-
-
-def test_leftovers_of_a_killed_process_are_ignored_and_swept(tmp_path):
-    (tmp_path / ".step-00000009.k2j1.saccade-part").mkdir()
-    store = filled(tmp_path, 2)
-    assert [path.name for path in tmp_path.iterdir()] == ["step-00000002"]
-    assert store.load_newest()[0].step == 2
 
 
 SAVER = """
@@ -194,3 +169,77 @@ def test_pickle_is_refused_and_not_run(tmp_path, digest):
     with pytest.raises(CheckpointError, match=r"state\.json"):
         store.load_newest()
     assert not proof.exists()
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(3, 2)
+
+    def forward_raw(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+        return {"logits": self.inner(x)}
+
+
+@pytest.fixture
+def parts() -> tuple[Learner, torch.optim.Optimizer, dict[str, nn.Parameter]]:
+    torch.manual_seed(0)
+    learner = Learner(Model())
+    parameters = dict(learner.model.named_parameters())
+    optimizer = torch.optim.AdamW(parameters.values())
+    learner(x=torch.ones(4, 3))["logits"].sum().backward()
+    optimizer.step()
+    return learner, optimizer, parameters
+
+
+def packed(
+    parts: tuple[Learner, torch.optim.Optimizer, dict[str, nn.Parameter]], ema: WeightAverage | None = None
+) -> Checkpoint:
+    learner, optimizer, parameters = parts
+    rng = [capture_rng(torch.device("cpu"))]
+    tensors, facts = pack(Position(step=1), learner, optimizer, parameters, ema, rng)
+    return Checkpoint(Path("step-00000001"), 1, tensors, json.loads(json.dumps(facts)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"step": -1}, {"phase": 1}, {"phase_step": 2**63}, {"seconds": -1.0}, {"best": []}, {"validation": {"a": "b"}}],
+)
+def test_a_position_that_no_run_has(parts: Any, change: dict) -> None:
+    checkpoint = packed(parts)
+    assert checkpoint.position(1) == Position(step=1)
+    checkpoint.facts["position"].update(change)
+    with pytest.raises(CheckpointError, match="position"):
+        checkpoint.position(1)
+
+
+WRONG = {
+    "model/inner.weight": torch.ones(5),
+    "ema/inner.weight": torch.ones(5),
+    "ema_updates": torch.ones(2),
+    "optimizer/inner.weight/exp_avg": torch.ones(5),
+    "rng/0/torch": torch.zeros(3, dtype=torch.uint8),
+    "rng/0/python": torch.ones(4, dtype=torch.int64),
+    "rng/0/numpy": torch.full((626,), -1),
+    "scalars": [1],
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_state_of_another_make_is_refused(parts: Any, name: str) -> None:
+    learner, optimizer, parameters = parts
+    ema = WeightAverage(dict(learner.model.state_dict()), 0.9)
+
+    def restore(checkpoint: Checkpoint) -> None:
+        checkpoint.restore_model(learner, ema)
+        checkpoint.restore_optimizer(optimizer, parameters)
+        assert not checkpoint.restore_rng(1, torch.device("cpu"))
+        assert checkpoint.restore_rng(0, torch.device("cpu"))
+
+    restore(packed(parts, ema))
+    broken = packed(parts, ema)
+    if name == "scalars":
+        broken.facts["optimizer_scalars"] = {"inner.weight": WRONG[name]}
+    else:
+        broken.tensors[name] = WRONG[name]
+    with pytest.raises(CheckpointError, match="fit"):
+        restore(broken)

@@ -40,35 +40,9 @@ if __name__ == "__main__":
 """
 
 
-UNTAUGHT = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-from engine_fakes import TinyTask, tiny_recipe
-from saccade.engine import fit
-from saccade.errors import ConfigError
-
-class HeadlessTask(TinyTask):
-    def new_model(self, seed):
-        model = super().new_model(seed)
-        model.forward_raw = lambda features: {"logits": model.stem(features)[:, :3]}  # the head learns nothing
-        return model
-
-if __name__ == "__main__":
-    options = {"device": "cpu", "devices": 2, "progress": "quiet"}
-    try:
-        result = fit(HeadlessTask(norm=False), tiny_recipe({"steps": 3}), sys.argv[2], strategy=sys.argv[3], **options)
-        said = f"stopped {result.stopped} {result.step}"
-    except ConfigError as error:
-        said = str(error)
-    os.write(1, f"{said}\\n".encode())
-"""
-
-
-def two_processes(
-    tmp_path: Path, out: Path, strategy: str, signal_at: str = "-", resume: str = "-", text: str = SCRIPT
-) -> str:
+def two_processes(tmp_path: Path, out: Path, strategy: str, signal_at: str = "-", resume: str = "-") -> str:
     script = tmp_path / "train_ddp.py"
-    script.write_text(text)
+    script.write_text(SCRIPT)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "MASTER_ADDR": "127.0.0.1", "GLOO_SOCKET_IFNAME": "lo"}
     here = str(Path(__file__).parent)
     done = subprocess.run(
@@ -113,12 +87,3 @@ def test_two_processes_stop_together_and_resume(tmp_path, accumulated):
     assert said.count("stopped signal 16") == 2  # they look at each other's wishes every sixteen steps
     two_processes(tmp_path, tmp_path / "run", "ddp", resume="resume")
     assert_equal_state(tmp_path / "run", accumulated)
-
-
-@pytest.mark.long
-def test_weights_that_a_loss_does_not_reach_ask_for_another_strategy(tmp_path):
-    said = two_processes(tmp_path, tmp_path / "run", "ddp", text=UNTAUGHT)
-    assert said.count("phase 'main': its loss gives some weights no gradient") == 2
-    named = "ddp_find_unused_parameters_true"
-    assert said.count(f"use `strategy={named}`") == 2
-    assert two_processes(tmp_path, tmp_path / "again", named, text=UNTAUGHT).count("stopped finished 3") == 2

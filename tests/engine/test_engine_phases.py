@@ -127,23 +127,6 @@ def test_what_was_validated_goes_on_into_the_next_phase(tmp_path):
     assert int(newest["ema_updates"]) == 12  # the head's average forgets how it was before this phase
 
 
-def test_a_resumed_run_asks_for_the_batches_of_the_phase_it_stands_in(tmp_path):
-    phases = [{"name": "a", "steps": 3}, {"name": "b", "data": "others", "features": "fresh", "steps": 4}]
-    task, again = TinyTask(), TinyTask()
-    task.signal_at = 4  # while the second batch of the second phase is made
-    run(tmp_path, task, *phases)
-    fit(again, tiny_recipe(*phases), tmp_path / "run", resume=True, device="cpu", progress="quiet")
-    asked_for = [("default", "auto", 0), ("others", "fresh", 3), ("others", "fresh", 5)]
-    assert task.asked_for + again.asked_for == asked_for
-
-
-def test_learning_rate_follows_the_schedule(tmp_path):
-    phase = {"steps": 4, "optimizer": {"lr": 0.8}, "schedule": {"name": "step", "start": 2, "factor": 2}}
-    result = run(tmp_path, TinyTask(), phase, log_every=1)
-    rates = [entry["values"]["lr"] for entry in read_metrics(result.out) if entry["kind"] == "train"]
-    assert rates == pytest.approx([0.8, 0.8, 0.4, 0.2])
-
-
 @pytest.mark.parametrize(
     ("mistake", "named"),
     [

@@ -6,9 +6,9 @@ import pytest
 import torch
 from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
-from saccade.engine import fit, loop
+from saccade.engine import fit
 from saccade.engine.run_folder import RunFolder
-from saccade.errors import ConfigError, DataError, MissingExtraError
+from saccade.errors import ConfigError, DataError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
 
@@ -34,12 +34,6 @@ def test_logged_loss_is_the_mean_of_the_interval(tmp_path):
     single = [entry["values"]["loss"] for entry in read_metrics(one.out) if entry["kind"] == "train"]
     means = [entry["values"]["loss"] for entry in read_metrics(four.out) if entry["kind"] == "train"]
     assert means == pytest.approx([sum(single[i : i + 4]) / 4 for i in (0, 4, 8)], rel=1e-5)
-
-
-def test_it_learns(tmp_path):
-    phase = {"steps": 300, "optimizer": {"name": "adamw", "lr": 0.02}, "schedule": {"name": "cosine"}}
-    result = fit(TinyTask(), tiny_recipe(phase, batch_size=16), tmp_path / "run", **QUIET)
-    assert result.validation["accuracy"] > 0.9
 
 
 def test_moving_average_is_what_is_validated_and_saved(tmp_path):
@@ -81,12 +75,6 @@ def test_bad_options(tmp_path, options, words):
     with pytest.raises(ConfigError, match=words):
         fit(TinyTask(), recipe, tmp_path / "run", **{**QUIET, **options})
     assert not (tmp_path / "run").exists()
-
-
-def test_tensorboard_missing_names_the_extra(tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "find_spec", lambda name: None)
-    with pytest.raises(MissingExtraError, match=r"saccade-attention\[tensorboard\]"):
-        fit(TinyTask(), tiny_recipe(tensorboard=True), tmp_path / "run", **QUIET)
 
 
 def test_what_a_run_left_that_died_before_its_first_step_makes_room(tmp_path):

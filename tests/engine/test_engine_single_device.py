@@ -10,7 +10,6 @@ import pytest
 import torch
 from engine_fakes import DeviceTask, TinyTask, tiny_recipe
 
-from saccade.commands import verb
 from saccade.engine import loop
 from saccade.engine.loop import fit
 from saccade.errors import MissingExtraError
@@ -64,27 +63,3 @@ def test_one_device_does_not_import_fabric(tmp_path):
     here = Path(__file__).parent
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here)
     assert found.stdout.strip() == ""
-
-
-class Driver:
-    """The calls of CUDA's driver that make a context."""
-
-    def __init__(self, result: int = 0) -> None:
-        self.called: list[str] = []
-        self._result = result
-
-    def __getattr__(self, name: str):
-        return lambda *_: (self.called.append(name), self._result)[1]
-
-
-def test_the_context_is_made_by_the_driver_in_the_background(monkeypatch):
-    monkeypatch.setattr(verb.ctypes, "CDLL", lambda name: driver)
-    driver = Driver()
-    thread = verb.wake_cuda("cuda:1")
-    assert thread is not None
-    thread.join()
-    assert driver.called == ["cuInit", "cuDeviceGet", "cuDevicePrimaryCtxRetain"]
-    driver = Driver(result=100)  # no device
-    verb.wake_cuda().join()
-    assert driver.called == ["cuInit"]
-    assert verb.wake_cuda("cpu") is verb.wake_cuda("cuda:x") is None

@@ -1,17 +1,19 @@
-"""Static buffers of a captured step, and the captured step itself where there is a GPU."""
+"""One step: clipped by parameter and replica, captured on a GPU, stopped by numbers that are not finite."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 import torch
-from engine_fakes import DeviceTask, read_metrics, tiny_recipe, weights
-from torch import Tensor
+from engine_fakes import DeviceTask, TinyTask, read_metrics, tiny_recipe, weights
+from torch import Tensor, nn
 
 from saccade.engine import TrainingStopped, fit
+from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.cuda_graph import clone_tensors, copy_tensors
+from saccade.engine.step import GradientWatch, origin
 from saccade.errors import DataError
 
 
@@ -109,3 +111,142 @@ def test_resume_of_a_captured_run(tmp_path):
     fit(second, recipe, tmp_path / "parts", resume=True, device="cuda", progress="quiet")
     for name, value in weights(whole).items():
         assert torch.allclose(value.float(), weights(second)[name].float(), atol=1e-5), name
+
+
+class Slopes(nn.Module):
+    """Its output is times · (3 a₁ + 4 a₂ + ½ b): the gradient of a has norm 5 · times, that of b ½ · times."""
+
+    def __init__(self, times: float) -> None:
+        super().__init__()
+        self.a, self.b = nn.Parameter(torch.zeros(2)), nn.Parameter(torch.zeros(1))
+        self.register_buffer("times", torch.tensor(times))
+
+    def forward_raw(self, features: Tensor, more: float = 0.0) -> dict[str, Tensor]:
+        return {"out": self.times * (self.a @ torch.tensor([3.0, 4.0]) + 0.5 * self.b.sum()) + more}
+
+
+class SlopeTask(TinyTask):
+    """One step down these slopes; the model of seed s is 1 + 3 s times as steep."""
+
+    def new_model(self, seed: int) -> nn.Module:
+        return Slopes(1.0 + 3.0 * seed)
+
+    def loss(self, raw: dict[str, Tensor], batch: Any, loss: Any) -> dict[str, Tensor]:
+        return {"loss": raw["out"]}
+
+    def validate(self, model: nn.Module) -> dict[str, float]:
+        return {"accuracy": 0.0, "loss": 0.0}
+
+
+def after_one_step(tmp_path, replicas: int = 1, **clip: float) -> dict[str, Tensor]:
+    phase = {"steps": 1, "optimizer": {"name": "sgd", "lr": 1.0, "momentum": 0.0}, **clip}
+    fit(SlopeTask(), tiny_recipe(phase, replicas=replicas), tmp_path / "run", device="cpu", progress="quiet")
+    tensors = CheckpointStore(tmp_path / "run" / "checkpoints").load_newest()[0].tensors
+    return {name: -tensors[f"model/{name}"] for name in ("a", "b")}
+
+
+@pytest.mark.parametrize(
+    ("clip", "a", "b"),
+    [
+        ({}, [3.0, 4.0], [0.5]),
+        ({"clip_each": 1.0}, [0.6, 0.8], [0.5]),  # 5 → 1; ½ is below it
+        ({"clip_each": 10.0}, [3.0, 4.0], [0.5]),
+        ({"clip_norm": 1.0}, [3 / 25.25**0.5, 4 / 25.25**0.5], [0.5 / 25.25**0.5]),  # all by one factor
+        ({"clip_each": 1.0, "clip_norm": 2.0}, [0.6, 0.8], [0.5]),
+    ],
+)
+def test_each_parameter_is_clipped_by_its_own_norm(tmp_path, clip: dict[str, float], a: list, b: list) -> None:
+    moved = after_one_step(tmp_path, **clip)
+    torch.testing.assert_close(moved["a"], torch.tensor(a), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(moved["b"], torch.tensor(b), rtol=1e-5, atol=1e-6)
+
+
+def test_each_replica_is_clipped_by_its_own_norms(tmp_path) -> None:
+    """The second is four times as steep, norms 20 and 2: at most 1.5, its b is clipped and that of the first is not."""
+    moved = after_one_step(tmp_path, replicas=2, clip_each=1.5)
+    torch.testing.assert_close(moved["a"], torch.tensor([[0.9, 1.2], [0.9, 1.2]]), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(moved["b"], torch.tensor([[0.5], [1.5]]), rtol=1e-5, atol=1e-6)
+
+
+RECIPE = tiny_recipe(checkpoint_every=3)
+
+
+def test_nan_in_the_data_is_named_with_step_and_input(tmp_path):
+    task = TinyTask(poison_at=8 * 4 + 2)  # the fifth batch of eight
+    with pytest.raises(TrainingStopped, match=r"step 5 \(phase 'main'\).*batch itself.*'features'.*step-00000003"):
+        fit(task, RECIPE, tmp_path / "run", device="cpu", progress="quiet")
+    assert "training stopped at step 5" in (tmp_path / "run" / "log.txt").read_text()
+
+
+def test_what_is_learnt_from_is_said_once_when_a_run_begins(tmp_path, capsys):
+    task = TinyTask(epoch_samples=8)
+    task.told = "t.csv: 8 rows"
+    fit(task, RECIPE, tmp_path / "run", device="cpu", progress="plain")
+    assert capsys.readouterr().err.startswith("t.csv: 8 rows; an epoch is 1 step\n")
+    fit(task, RECIPE, tmp_path / "run", resume=True, device="cpu", progress="plain")
+    assert "t.csv" not in capsys.readouterr().err
+    assert (tmp_path / "run" / "log.txt").read_text().count("t.csv: 8 rows") == 1
+
+
+def test_state_on_disk_is_the_last_good_one(tmp_path):
+    good = TinyTask()
+    fit(good, tiny_recipe({"steps": 3, **_phase()}), tmp_path / "good", device="cpu", progress="quiet")
+    with pytest.raises(TrainingStopped):
+        fit(TinyTask(poison_at=8 * 4), RECIPE, tmp_path / "bad", device="cpu", progress="quiet")
+    checkpoint, problems = CheckpointStore(tmp_path / "bad" / "checkpoints").load_newest()
+    assert (checkpoint.step, problems) == (3, [])
+    for name, value in good.model.state_dict().items():
+        assert torch.equal(checkpoint.tensors[f"model/{name}"], value)
+
+
+def test_faulty_replica_is_named(tmp_path):
+    class OneBad(TinyTask):
+        def new_model(self, seed: int) -> nn.Module:
+            model = super().new_model(seed)
+            if seed == 1:
+                with torch.no_grad():
+                    model.head.weight[0, 0] = float("inf")
+            return model
+
+    with pytest.raises(TrainingStopped, match=r"step 1 .*of replica 1 is not finite.*parameter 'head\.weight'"):
+        fit(OneBad(), tiny_recipe(replicas=2), tmp_path / "run", device="cpu", progress="quiet")
+
+
+def test_watch_keeps_the_first_fault():
+    watch = GradientWatch(torch.device("cpu"))
+    names = ["a", "b", "c"]
+    watch.observe(torch.ones(3, 2), torch.tensor(4))
+    assert watch.fault(names) is None
+    bad = torch.tensor([[1.0, 1.0], [1.0, float("inf")], [float("nan"), 1.0]])
+    watch.observe(bad, torch.tensor(5))
+    watch.observe(torch.full((3, 2), float("nan")), torch.tensor(6))
+    fault = watch.fault(names)
+    assert fault is not None
+    assert (fault.step, fault.parameter, fault.replica) == (5, "b", 1)
+
+
+class Chain(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.log, self.b = nn.Identity(), Log(), nn.Identity()
+
+    def forward_raw(self, x):
+        return {"y": self.b(self.log(self.a(x)))}
+
+
+class Log(nn.Module):
+    def forward(self, x):
+        return x.log()
+
+
+def test_origin_is_the_first_layer_in_order_of_execution():
+    model = Chain().train()
+    assert origin(model, {"x": torch.tensor([1.0, 2.0])}) is None
+    assert "layer 'log'" in origin(model, {"x": torch.tensor([1.0, -2.0])})
+    assert "batch itself" in origin(model, {"x": torch.tensor([float("nan")])})
+    assert model.training
+    assert not model.a._forward_hooks
+
+
+def _phase():
+    return {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}, "clip_norm": 1.0}

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from saccade.commands.list import data
-from saccade.commands.verb import Command, Number, Remark, check_call, print_table
+from saccade.commands.verb import Command, Remark, check_call, print_table
+from saccade.config import Within
 from saccade.errors import ConfigError
 
 Split = Literal["train", "val", "test"]
@@ -20,13 +21,13 @@ def make(
     out: Path,
     *,
     split: Split = "test",
-    count: Annotated[int, Number(1)] = 100,
-    start: Annotated[int, Number(0)] = 0,
+    count: Annotated[int, Within(1)] = 100,
+    start: Annotated[int, Within(0)] = 0,
     glyphs: Glyphs | None = None,
     drawing: Drawing | None = None,
     protocol: str | None = None,
-    seed: Annotated[int, Number(0)] = 0,
-    empty: Annotated[float | None, Number(0, 1)] = None,
+    seed: Annotated[int, Within(0)] = 0,
+    empty: Annotated[float | None, Within(0, 1)] = None,
     scenes: str | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
@@ -67,12 +68,12 @@ def sheet(
     *,
     out: Path = Path("contact-sheet.png"),
     split: Split = "test",
-    count: Annotated[int, Number(1, 1000)] = 24,
+    count: Annotated[int, Within(1, 1000)] = 24,
     glyphs: Glyphs | None = None,
     drawing: Drawing | None = None,
     protocol: str | None = None,
-    seed: Annotated[int, Number(0)] = 0,
-    empty: Annotated[float | None, Number(0, 1)] = None,
+    seed: Annotated[int, Within(0)] = 0,
+    empty: Annotated[float | None, Within(0, 1)] = None,
     option: Sequence[str] = (),
     on_progress: Callable[[int, int | None], None] = lambda done, total: None,
 ) -> dict[str, Any]:

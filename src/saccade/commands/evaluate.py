@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.commands.verb import Command, Number, Remark, check_call, print_table, say, wake_cuda, warn
+from saccade.commands.verb import Command, Remark, check_call, print_table, say, wake_cuda, warn
+from saccade.config import Within
 from saccade.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -25,13 +26,13 @@ def evaluate(
     protocol: str | None = None,
     glyphs: Literal["disjoint", "merged", "pack"] | None = None,
     drawing: Literal["blend", "authors", "both", "mostly-authors"] | None = None,
-    limit: Annotated[int | None, Number(1)] = None,
-    sweeps: Annotated[int | None, Number(0)] = None,
-    twins: Annotated[int | None, Number(0)] = None,
-    beam: Annotated[int | None, Number(1)] = None,
+    limit: Annotated[int | None, Within(1)] = None,
+    sweeps: Annotated[int | None, Within(0)] = None,
+    twins: Annotated[int | None, Within(0)] = None,
+    beam: Annotated[int | None, Within(1)] = None,
     length_penalty: float | None = None,
     device: str = "auto",
-    seed: Annotated[int, Number(0)] = 0,
+    seed: Annotated[int, Within(0)] = 0,
     allow_pack: bool = True,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Evaluation:

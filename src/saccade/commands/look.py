@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.verb import (
     Command,
-    Number,
     Remark,
     Stream,
     arguments_of,
@@ -21,6 +20,7 @@ from saccade.commands.verb import (
     wake_cuda,
     warn,
 )
+from saccade.config import Within
 from saccade.data.pictures.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
 
@@ -65,18 +65,18 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
     filmstrip: bool | None = None,
     cells: bool = False,
     parquet: bool = False,
-    beam: Annotated[int | None, Number(1)] = None,
-    captions: Annotated[int | None, Number(1)] = None,
+    beam: Annotated[int | None, Within(1)] = None,
+    captions: Annotated[int | None, Within(1)] = None,
     length_penalty: float | None = None,
     layers: str | Sequence[int] | None = None,
     rollout: bool = False,
-    batch_size: Annotated[int, Number(1)] = 32,
+    batch_size: Annotated[int, Within(1)] = 32,
     engine: Literal["local", "ray"] | None = None,
     address: str | None = None,
-    actors: Annotated[int | None, Number(1)] = None,
-    part: Annotated[int, Number(1)] = 1024,
+    actors: Annotated[int | None, Within(1)] = None,
+    part: Annotated[int, Within(1)] = 1024,
     maps: Literal["total", "all", "none"] = "total",
-    side: Annotated[int, Number(1, 1024)] = 64,
+    side: Annotated[int, Within(1, 1024)] = 64,
     resume: bool = False,
     offline: bool = False,
     device: str = "auto",

@@ -7,7 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from saccade.commands.verb import Command, Number, Remark, check_call, print_table, say
+from saccade.commands.verb import Command, Remark, check_call, print_table, say
+from saccade.config import Within
 
 if TYPE_CHECKING:
     from saccade.probing.run import ProbeOutput
@@ -19,15 +20,15 @@ def probe(
     out: Path | str,
     backbone: str = "mobilenetv2",
     through: str | None = None,
-    size: Annotated[int, Number(16, 1024)] = 224,
+    size: Annotated[int, Within(16, 1024)] = 224,
     heads: Sequence[str] | None = None,
     keep: str | None = None,
     ask: Sequence[str] | None = None,
-    splits: Annotated[int, Number(3, 20)] = 5,
-    seeds: Annotated[int, Number(1, 20)] = 3,
-    steps: Annotated[int | None, Number(1)] = None,
-    epochs: Annotated[int | None, Number(1)] = None,
-    batch_size: Annotated[int, Number(1)] = 64,
+    splits: Annotated[int, Within(3, 20)] = 5,
+    seeds: Annotated[int, Within(1, 20)] = 3,
+    steps: Annotated[int | None, Within(1)] = None,
+    epochs: Annotated[int | None, Within(1)] = None,
+    batch_size: Annotated[int, Within(1)] = 64,
     untrained: bool = False,
     evidence_weight: float = 0.0,
     offline: bool = False,

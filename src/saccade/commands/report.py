@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from saccade.commands.verb import Command, Number, Remark, check_call
+from saccade.commands.verb import Command, Remark, check_call
+from saccade.config import Within
 from saccade.data.examples import Example
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError, SaccadeError
@@ -30,7 +31,7 @@ _PANEL = 320  # pixels of a mistake's longer side
 def report(
     sources: Sequence[str | Path] | str | Path,
     *,
-    looks: Annotated[int, Number(0, 100)] = 4,
+    looks: Annotated[int, Within(0, 100)] = 4,
     scores: Path | str | None = None,
     out: Path | str | None = None,
     device: str = "auto",

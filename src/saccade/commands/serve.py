@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from saccade.commands.verb import Command, Number, check_call, remark, say, warn
+from saccade.commands.verb import Command, check_call, remark, say, warn
+from saccade.config import Within
 from saccade.errors import ConfigError, MissingExtraError, OutputError
 
 
@@ -18,7 +19,7 @@ def serve(
     models: Sequence[str | Path] = (),
     *,
     host: str = "127.0.0.1",
-    port: Annotated[int, Number(0, 65535)] = 8765,
+    port: Annotated[int, Within(0, 65535)] = 8765,
     allow_remote: bool = False,
     log: bool | None = None,
     device: str = "auto",

@@ -12,7 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.verb import Command, Number, Remark, check_call, print_table, wake_cuda
+from saccade.commands.verb import Command, Remark, check_call, print_table, wake_cuda
+from saccade.config import Within
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
 from saccade.families import data_entries, family
@@ -54,18 +55,18 @@ def train(  # type: ignore[misc]  # the options are typed here alone
     start: str | Path | None = None,
     phases: Sequence[str] = (),
     overrides: Sequence[str] | Mapping[str, Any] = (),
-    epochs: Annotated[int | None, Number(1)] = None,
-    steps: Annotated[int | None, Number(1)] = None,
-    batch_size: Annotated[int | None, Number(1)] = None,
+    epochs: Annotated[int | None, Within(1)] = None,
+    steps: Annotated[int | None, Within(1)] = None,
+    batch_size: Annotated[int | None, Within(1)] = None,
     lr: float | None = None,
-    seed: Annotated[int | None, Number(0)] = None,
-    seeds: Annotated[int | None, Number(1)] = None,
+    seed: Annotated[int | None, Within(0)] = None,
+    seeds: Annotated[int | None, Within(1)] = None,
     resume: bool = False,
     accept_changed_data: bool = False,
     max_minutes: float | None = None,
     device: str = "auto",
-    devices: Annotated[int, Number(1)] = 1,
-    nodes: Annotated[int, Number(1)] = 1,
+    devices: Annotated[int, Within(1)] = 1,
+    nodes: Annotated[int, Within(1)] = 1,
     strategy: str = "auto",
     precision: Literal["auto", "32-true", "bf16-mixed"] | None = None,
     offline: bool = False,

@@ -3,7 +3,7 @@
 ========================  ==============================================================================================
 in the signature          means
 ========================  ==============================================================================================
-``steps: int = 32``       a whole number; ``Annotated[int, Number(1, 64)]`` one from 1 to 64
+``steps: int = 32``       a whole number; ``Annotated[int, Within(1, 64)]`` one from 1 to 64
 ``Path | str``            of a union the first type that can be typed on a command line counts
 ``Sequence[str] = ()``    may be given several times
 ``Literal["a", "b"]``     one of these
@@ -36,6 +36,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any
 
+from saccade.config import Within
 from saccade.errors import ConfigError, nearest, shown_value
 
 if TYPE_CHECKING:
@@ -48,14 +49,6 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 _BETWEEN_LINES = 10.0  # seconds
 Remark = Callable[[str], None]
 """Prints a line on stderr that is no error, unless the verb was asked to be quiet."""
-
-
-@dataclass(frozen=True)
-class Number:
-    """Bounds of a number, both included."""
-
-    least: float
-    most: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +67,7 @@ class Argument:
     """What is typed on a command line; None: it is for Python alone."""
     many: bool = False
     choices: tuple[Any, ...] = ()
-    bounds: Number | None = None
+    bounds: Within | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +144,7 @@ def _typed_as(annotation: Any) -> dict[str, Any]:
 def check_call(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
     """Refuse numbers out of bounds and words that are no choice in ``given``, by the signature of ``function``."""
     for name, argument in arguments_of(function).items():
-        value, bounds = given.get(name), argument.bounds
+        value = given.get(name)
         if value is None:
             continue
         if argument.choices:
@@ -159,13 +152,11 @@ def check_call(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
                 if word not in argument.choices:
                     raise ConfigError(f"{name}: no '{word}'; {nearest(str(word), argument.choices)}")
         elif argument.kind in (int, float) and not argument.many:
-            is_number = isinstance(value, Integral if argument.kind is int else Real) and not isinstance(value, bool)
-            low, high = (bounds.least, bounds.most) if bounds else (None, None)
-            if not is_number or (low is not None and value < low) or (high is not None and not value <= high):
+            if isinstance(value, bool) or not isinstance(value, Integral if argument.kind is int else Real):
                 wanted = "a whole number" if argument.kind is int else "a number"
-                if bounds:
-                    wanted += f", {low:g} or more" if high is None else f", {low:g} to {high:g}"
                 raise ConfigError(f"{name}: expected {wanted}, found {shown_value(value)}")
+            if argument.bounds:
+                argument.bounds.check(argument.kind(value), name)
 
 
 def wake_cuda(name: str = "auto") -> Thread | None:

@@ -26,9 +26,8 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import Within, check_schema, from_dict
-from saccade.engine.ema import WeightAverage
 from saccade.engine.recipe import Select
-from saccade.engine.step import Learner
+from saccade.engine.step import Learner, WeightAverage
 from saccade.errors import CheckpointError, ConfigError
 from saccade.files import folder_in_place, make_folder, read_json, read_tensors, sweep
 

@@ -29,15 +29,14 @@ import torch
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, seed_all
 from saccade.engine.cuda_graph import GraphedStep
-from saccade.engine.ema import WeightAverage
 from saccade.engine.hardware import agree, explain_lost_rank, gather_rng, on_rank_zero, pick_hardware, shutdown
 from saccade.engine.phases import apply_phase, build_optimizer, make_learner, plan_phases, train_mode
 from saccade.engine.progress import Journal, ProgressMode, StopRequest
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import compare_replicas
 from saccade.engine.run_folder import RunFolder, made_with, versions
-from saccade.engine.step import Fault, TrainStep
-from saccade.errors import ConfigError, DataError, MissingExtraError, SaccadeError, TrainingStopped
+from saccade.engine.step import Fault, TrainStep, WeightAverage
+from saccade.errors import ConfigError, DataError, MissingExtraError, TrainingStopped
 from saccade.files import folder_in_place
 
 if TYPE_CHECKING:
@@ -410,25 +409,17 @@ class Run:
             on_rank_zero(self.fabric, write)
 
     def _complete_model(self, phase: Phase) -> None:
-        """At the end the model folder holds the best weights, or the last ones; of a resumed run it may be damaged."""
+        """At the end the model folder holds the best weights, or the last ones; a run that went on may lack it."""
         if phase.select is None and not self._was_over:
             self.publish(0, self.at.validation)
-        elif self.goes_on and (wrong := on_rank_zero(self.fabric, self._wrong_with_model)):
+        elif self.goes_on and not on_rank_zero(self.fabric, self.folder.model.is_dir):
             best, step = self.at.best, self.at.step
-            self.journal.say(f"warning: {wrong}; the model is written again, from step {best.step if best else step}")
+            self.journal.say(f"the model is written again, from step {best.step if best else step}")
             if best is not None and best.step != step:
                 self.folder.checkpoints.load_step(best.step).restore_model(self.learner, self.ema)
                 self.at.step = best.step  # as its facts have it
             self.publish(best.replica if best else 0, best.metrics if best else self.at.validation)
             self.at.step = step
-
-    def _wrong_with_model(self) -> str | None:
-        """Why the model folder cannot be used, if so."""
-        try:
-            self.task.check_model(self.folder.model)
-        except SaccadeError as error:
-            return str(error)
-        return None
 
     def _check(self) -> None:
         """Stop if the device remembers a non-finite gradient (on the CPU it never gets that far)."""

@@ -31,7 +31,6 @@ from saccade.families import recipes
 from saccade.files import read_regular
 
 SCHEMA_VERSION = 2
-_LONGEST_CHAIN = 16  # recipes that extend each other
 Precision = Literal["auto", "32-true", "bf16-mixed"]
 
 
@@ -100,10 +99,6 @@ class Schedule:
     def __post_init__(self) -> None:
         if self.name == "milestones" and not self.at:
             raise ValueError("a milestones schedule needs 'at', the list of moments")
-
-    def needs_epochs(self) -> bool:
-        """Whether the schedule can only be read where an epoch has a length."""
-        return self.unit == "epoch" and (self.name in ("step", "milestones") or self.warmup > 0)
 
     def scale(self, step: int, *, total: int, steps_per_epoch: int | None) -> float:
         """The multiple of the base rate at ``step`` (from 0) of a phase ``total`` steps long.
@@ -209,7 +204,9 @@ class Phase:
 
     def total_steps(self, steps_per_epoch: int | None) -> int:
         """Length of the phase in optimiser steps; None for ``steps_per_epoch`` means that the data has no end."""
-        if self.steps is not None and not self.schedule.needs_epochs():
+        schedule = self.schedule
+        in_epochs = schedule.unit == "epoch" and (schedule.name in ("step", "milestones") or schedule.warmup > 0)
+        if self.steps is not None and not in_epochs:
             return self.steps
         if steps_per_epoch is None:
             raise ConfigError(f"phase '{self.name}' counts in epochs, but this data has no end; give steps instead")
@@ -318,7 +315,24 @@ def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overri
         protocol: an entry of the recipe's ``protocols``; None takes the one the recipe names, if any.
         overrides: ``a.b=value`` texts, values read as YAML; applied last.
     """
-    return resolve_recipe(read_recipe(name_or_path), protocol=protocol, overrides=overrides)
+    resolved = copy.deepcopy(read_recipe(name_or_path))
+    protocols = _protocols(resolved)
+    resolved.pop("protocols", None)
+    chosen = protocol or resolved.get("protocol")
+    if chosen is not None and (protocols or protocol is not None):
+        if chosen not in list(protocols):
+            raise ConfigError(f"unknown protocol '{str(chosen)[:60]}': {nearest(str(chosen), protocols)}")
+        for changes in protocols[chosen]:
+            _merge(resolved, changes)
+    resolved["protocol"] = chosen
+    for override in overrides:
+        path, sign, value = override.partition("=")
+        is_fixed = path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends")
+        if not sign or not path.strip() or is_fixed:
+            expected = "key=value, e.g. phases.0.optimizer.lr=1e-3"
+            raise ConfigError(f"`overrides={override}`: expected {expected}; a protocol is set by `protocol=NAME`")
+        _set(resolved, path.strip(), parse_yaml(value, f"`overrides={override}`"))
+    return from_dict(Recipe, resolved)
 
 
 def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -330,8 +344,8 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     that extend it, unless they say what else they extend.
     """
     text, where = _recipe_text(name_or_path)
-    if where in _inside or len(_inside) > _LONGEST_CHAIN:
-        raise ConfigError(f"recipes extend each other in a circle or without end: {' → '.join((*_inside, where))}")
+    if where in _inside:
+        raise ConfigError(f"recipes extend each other in a circle: {' → '.join((*_inside, where))}")
     values = parse_yaml(text, where)
     if not isinstance(values, dict):
         raise ConfigError(f"{where}: expected a mapping of settings, found {type(values).__name__}")
@@ -354,30 +368,6 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     values.pop("protocols", None)
     _merge(extended, values)
     return extended | {"protocols": protocols}
-
-
-def resolve_recipe(
-    values: Mapping[str, object], *, protocol: str | None = None, overrides: Sequence[str] = ()
-) -> Recipe:
-    """The recipe of plain ``values`` with a protocol's settings and ``a.b=value`` overrides merged in."""
-    resolved = copy.deepcopy(dict(values))
-    protocols = _protocols(resolved)
-    resolved.pop("protocols", None)
-    chosen = protocol or resolved.get("protocol")
-    if chosen is not None and (protocols or protocol is not None):
-        if chosen not in list(protocols):
-            raise ConfigError(f"unknown protocol '{str(chosen)[:60]}': {nearest(str(chosen), protocols)}")
-        for changes in protocols[chosen]:
-            _merge(resolved, changes)
-    resolved["protocol"] = chosen
-    for override in overrides:
-        path, sign, value = override.partition("=")
-        is_fixed = path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends")
-        if not sign or not path.strip() or is_fixed:
-            expected = "key=value, e.g. phases.0.optimizer.lr=1e-3"
-            raise ConfigError(f"`overrides={override}`: expected {expected}; a protocol is set by `protocol=NAME`")
-        _set(resolved, path.strip(), parse_yaml(value, f"`overrides={override}`"))
-    return from_dict(Recipe, resolved)
 
 
 def _protocols(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:

@@ -1,4 +1,4 @@
-"""The model under training, one optimisation step of it, and where it broke.
+"""The model under training, one optimisation step of it, the moving average of its weights, and where it broke.
 
 Nothing in a step asks the device for a number, so on CUDA the host runs ahead: scalars are summed on the device and
 read by `drain` every so often, and a non-finite gradient is remembered there too. On the CPU, where reading is free,
@@ -7,15 +7,14 @@ the gradient is checked before every update. `saccade.engine.cuda_graph` capture
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from saccade.engine.ema import WeightAverage
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
 
@@ -79,6 +78,49 @@ class Learner(nn.Module):
     def replica(self, index: int) -> nn.Module:
         """A plain model with the weights of replica ``index``."""
         return self.model
+
+
+class WeightAverage:
+    """A moving average of the weights with decay ``min(decay, (1 + n) / (10 + n))``, so that the first steps go fast.
+
+    Running statistics of normalisation layers are averaged too: the current ones do not fit the averaged weights.
+    """
+
+    def __init__(self, state: Mapping[str, Tensor], decay: float) -> None:
+        self.decay = decay
+        self.present = {name: value for name, value in state.items() if value.is_floating_point()}
+        self.shadow = {name: value.detach().clone() for name, value in self.present.items()}
+        self.updates = torch.zeros((), device=next(iter(self.shadow.values())).device)
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Move the average towards the present weights; all on the device, fit for a CUDA graph."""
+        share = torch.clamp(9 / (10 + self.updates), min=1 - self.decay)  # 1 − decay of this update
+        shadow = list(self.shadow.values())
+        change = torch._foreach_sub([value.detach() for value in self.present.values()], shadow)
+        torch._foreach_mul_(change, share)
+        torch._foreach_add_(shadow, change)
+        self.updates += 1
+
+    @contextmanager
+    def applied(self) -> Iterator[None]:
+        """The average in place of the weights, for the length of a block."""
+        kept = {name: value.detach().clone() for name, value in self.present.items()}
+        self._write(self.shadow)
+        try:
+            yield
+        finally:
+            self._write(kept)
+
+    def adopt(self) -> None:
+        """Make the average the present weights, and begin the next one from them."""
+        self._write(self.shadow)
+        self.updates.zero_()
+
+    @torch.no_grad()
+    def _write(self, values: Mapping[str, Tensor]) -> None:
+        for name, value in self.present.items():
+            value.copy_(values[name])
 
 
 @dataclass(eq=False)

@@ -27,7 +27,7 @@ from saccade.families import family, model_spec
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import load_matching, load_model, save_model
+from saccade.models.folder import load_matching, save_model
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.evaluate import Progress, Scoring, evaluate
 
@@ -510,10 +510,6 @@ class Task(ABC):
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
         examples = cls.open(config, split, how=Opening(allow_pack=True))
         return cast(Path, examples.write(range(start, start + count), Path(out), progress))
-
-    def check_model(self, folder: Path) -> None:
-        """Load the model in ``folder``; a CheckpointError says what is wrong with it."""
-        load_model(folder)
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""

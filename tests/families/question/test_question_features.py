@@ -11,9 +11,10 @@ import pytest
 import torch
 
 from question_tables import SPLITS, write_table
+from saccade.config import from_dict
 from saccade.data import Row, Table
 from saccade.engine.loop import fit
-from saccade.engine.recipe import Phase, Recipe, resolve_recipe
+from saccade.engine.recipe import Phase, Recipe
 from saccade.errors import ConfigError
 from saccade.families.question.readers import COLUMNS
 from saccade.families.question.tables import TableData, TableDataConfig
@@ -162,7 +163,7 @@ def recipe(replicas: int = 1) -> Recipe:
         "optimizer": {"lr": 0.01},
     }  # fmt: skip
     values = {"name": "head", "family": "question", "model": {"name": "soft"}, "phases": [phase], "batch_size": 12}
-    return resolve_recipe({**values, "replicas": replicas, "log_every": 1})
+    return from_dict(Recipe, {**values, "replicas": replicas, "log_every": 1})
 
 
 def course(task: QuestionTask, out: Path, **settings: Any) -> list[dict[str, Any]]:

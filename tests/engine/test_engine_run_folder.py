@@ -1,4 +1,4 @@
-"""Two trainings do not share a folder; a run that was killed while its folder was made can be started either way."""
+"""Two trainings do not share a folder; one that was killed early can be started either way; changed data is refused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.engine import fit
 from saccade.engine.run_folder import LOCK, RunFolder
-from saccade.errors import CheckpointError, OutputError
-from saccade.files import growing
+from saccade.errors import CheckpointError, DataError, OutputError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
 
@@ -81,24 +80,6 @@ def test_a_folder_of_somebody_else_gets_no_lock_and_keeps_what_it_has(tmp_path):
     assert _names(tmp_path) == {"log.txt"}
 
 
-def test_a_model_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
-    out = tmp_path / "run"
-    fit(TinyTask(), tiny_recipe(), out, **QUIET)
-    os.replace(out / "model", out / ".model.abcd.saccade-old")
-    result = fit(TinyTask(), tiny_recipe(), out, resume=True, **QUIET)
-    assert result.model == out / "model"
-    assert _names(out / "model") == {"facts.json", "model.safetensors"}
-
-
-def test_what_another_process_writes_into_the_run_is_not_swept(tmp_path):
-    fit(TinyTask(), tiny_recipe(), tmp_path / "run", **QUIET)
-    with growing(tmp_path / "run" / "scores.json") as draft:
-        draft.write_text("{}")
-        with RunFolder(tmp_path / "run").locked():
-            pass
-    assert (tmp_path / "run" / "scores.json").read_text() == "{}"
-
-
 def test_a_checkpoint_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
     out, task = tmp_path / "run", TinyTask()
     task.signal_at = 5
@@ -118,3 +99,73 @@ def test_a_second_training_into_the_folder_is_refused(tmp_path, resume):
     with RunFolder(out).locked(), pytest.raises(OutputError, match="trains into"):
         fit(TinyTask(), tiny_recipe(), out, resume=resume, **QUIET)
     assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+RECIPE = tiny_recipe({"steps": 8, "validate_every": 4, "select": {"metric": "accuracy"}})
+ROWS = [(f"{number}.png", f"#{number}") for number in range(6)]
+
+
+def task(**changes: list[tuple[str, str]]) -> TinyTask:
+    made = TinyTask()
+    made.parts = {"settings": [("seed", "0")], "rows": ROWS, **changes}
+    made.scripted = [0.1 * number for number in range(1, 9)]  # better each time, so that each is kept
+    return made
+
+
+def begun(out: Path) -> Path:
+    """A run that stopped after two steps."""
+    stopping = task()
+    stopping.signal_at = 1
+    assert fit(stopping, RECIPE, out, device="cpu", progress="quiet").step == 2
+    return out
+
+
+def go_on(out: Path, again: TinyTask, **options: bool) -> TinyTask:
+    assert fit(again, RECIPE, out, resume=True, device="cpu", progress="quiet", **options).stopped == "finished"
+    return again
+
+
+def log(out: Path) -> str:
+    return (out / "log.txt").read_text(encoding="utf-8")
+
+
+def accepted(out: Path) -> list[str]:
+    return json.loads((out / "data.json").read_text(encoding="utf-8"))["accepted"]
+
+
+@pytest.mark.parametrize("new", [ROWS[1:], [*ROWS, ("x.png", "#7")], [("0.png", "#9"), *ROWS[1:]], ROWS[::-1], []])
+def test_changed_data_is_refused_and_nothing_of_the_run_is_touched(tmp_path: Path, new: list) -> None:
+    """Removed, added, changed, in another order, gone."""
+    out = begun(tmp_path / "r")
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    with pytest.raises(DataError, match=r"rows.*accept_changed_data"):
+        go_on(out, task(rows=new))
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+    noted = (out / "data.json").read_bytes()
+    go_on(out, task())  # put back, it goes on
+    assert (out / "data.json").read_bytes() == noted
+    assert "data_changes" not in json.loads((out / "model" / "facts.json").read_text())
+
+
+def test_an_accepted_change_is_said_noted_and_kept_with_the_model(tmp_path: Path) -> None:
+    out = begun(tmp_path / "r")
+    go_on(out, task(rows=ROWS[2:]), accept_changed_data=True)
+    assert "the data changed, which was accepted: rows" in log(out)
+    (first,) = accepted(out)
+    assert first.startswith("from step 2 on: rows")
+    assert json.loads((out / "model" / "facts.json").read_text())["data_changes"] == [first]
+    with pytest.raises(DataError, match="rows"):  # the new data is what it learns from now
+        go_on(out, task())
+    go_on(out, task(), accept_changed_data=True)
+    assert accepted(out)[0] == first
+    assert accepted(out)[1].startswith("from step 8 on: rows")
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"schema_version": 9, "parts": {}, "accepted": []}', "[" * 99999])
+def test_a_note_that_cannot_be_read_is_an_error_unless_changes_are_accepted(tmp_path: Path, content: str) -> None:
+    out = begun(tmp_path / "r")
+    (out / "data.json").unlink() if content is None else (out / "data.json").write_text(content)
+    with pytest.raises(CheckpointError, match=r"data\.json.*`accept_changed_data=True`"):
+        go_on(out, task())
+    go_on(out, task(), accept_changed_data=True)
+    assert len(accepted(out)) == 1
