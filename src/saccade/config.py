@@ -18,6 +18,7 @@ import types
 import typing
 from collections.abc import Mapping, Sequence
 from functools import cache
+from numbers import Real
 from typing import Annotated, Any, TypeVar
 
 import yaml
@@ -71,7 +72,7 @@ class Within:
     def check(self, value: object, where: str) -> None:
         """Raise a ConfigError that names ``where`` and the bound if a number of ``value`` is out of bounds."""
         for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, (int, float)) and not self._holds(number):
+            if isinstance(number, Real) and not self._holds(float(number)):
                 raise ConfigError(f"{where}: must be {self}, found {shown_value(value)}")
 
     def _holds(self, number: float) -> bool:

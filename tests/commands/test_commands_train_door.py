@@ -104,9 +104,6 @@ def test_it_ends_with_a_command_that_can_be_pasted(given: dict[str, Any], monkey
     told = run("attributes", "--out", "my runs/1", "--data", "csv:my pictures/t.csv").stderr
     assert "saccade evaluate 'my runs/1' --data 'csv:my pictures/t.csv'" in " ".join(told.split())
     assert "--data" not in run("soft-mref", "--out", "runs/1", "--data", "mdist").stderr
-    monkeypatch.setattr(verb, "data_of", lambda out: "csv:/of/the/run.csv")
-    again = run("--resume", "--out", "my runs/1").stderr  # the run knows what it was told the first time
-    assert "saccade evaluate 'my runs/1' --data csv:/of/the/run.csv" in " ".join(again.split())
     given["result"] = replace(DONE, stopped="signal", model=None)
     stopped = run("soft-mref", "--out", "runs/1")
     assert stopped.exit_code == 130  # `train && evaluate` must not go on

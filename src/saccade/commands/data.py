@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from saccade.commands.list import data
-from saccade.commands.verb import Command, Remark, check_call, print_table
+from saccade.commands.verb import Command, Remark, checked, print_table
 from saccade.config import Within
 from saccade.errors import ConfigError
 
@@ -16,6 +16,7 @@ Glyphs = Literal["disjoint", "merged", "pack"]
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
 
 
+@checked
 def make(
     name: str,
     out: Path,
@@ -51,7 +52,6 @@ def make(
         on_progress: called with how many are written, and how many there will be.
     """
     given = dict(locals())
-    check_call(make, given)
     from saccade.families import family_of_data
 
     family = family_of_data(name)
@@ -63,6 +63,7 @@ def make(
     }
 
 
+@checked
 def sheet(
     name: str,
     *,
@@ -93,7 +94,6 @@ def sheet(
         on_progress: called with how many pictures are decoded, and how many there are.
     """
     given = dict(locals())
-    check_call(sheet, given)
     from saccade.data.tables.readers import with_reader
     from saccade.families import data_entries, family_of_data
     from saccade.files import write_bytes

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.commands.verb import Command, Remark, check_call, print_table, say, wake_cuda, warn
+from saccade.commands.verb import Command, Remark, checked, print_table, say, warn
 from saccade.config import Within
 from saccade.errors import ConfigError
 
@@ -18,6 +18,7 @@ COLUMNS = 5
 """Scores side by side in one table: more do not fit a terminal of 80 characters."""
 
 
+@checked
 def evaluate(
     model: str | Path,
     *,
@@ -70,17 +71,10 @@ def evaluate(
         ``caution`` says it where the model may have learned from what it is scored on. ``interventions`` has the scores
         of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.twins`.
 
-    Raises:
-        CheckpointError: there is no such model, or it is damaged.
-        ConfigError: an argument does not fit the model.
-        DataError: the data cannot be read.
-
     Example:
         >>> scores = saccade.evaluate("soft-mref", limit=500)                        # doctest: +SKIP
         >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
-    check_call(evaluate, locals())
-    wake_cuda(device)  # before torch is imported, which takes a second
     from saccade.data.scenes.glyphs import meets_training_glyphs
     from saccade.data.tables.readers import with_reader
     from saccade.families import data_entries, family

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from saccade.commands.verb import Command, Remark, check_call, print_table
+from saccade.commands.verb import Command, Remark, checked, print_table
 
 
+@checked
 def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") -> dict[str, Any]:
     """Write a model as ONNX, with the answer and every look as outputs.
 
@@ -25,16 +26,10 @@ def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") 
         The sidecar: names, types and shapes of inputs and outputs, what each look is, and how far the numbers of
         onnxruntime are from torch's.
 
-    Raises:
-        MissingExtraError: the extra ``export`` is not installed.
-        CheckpointError: the model cannot be exported, or its export does not give its numbers.
-        OutputError: ``out`` holds something else.
-
     Example:
         >>> sidecar = saccade.export("soft-mref", "exported")  # doctest: +SKIP
         >>> sidecar["outputs"]                                 # doctest: +SKIP
     """
-    check_call(export, locals())
     from saccade.adapters.onnx import export_onnx
 
     return export_onnx(model, out)

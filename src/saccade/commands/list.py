@@ -10,7 +10,7 @@ from dataclasses import asdict
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from saccade.commands.verb import Command, Remark, check_call, print_table, say
+from saccade.commands.verb import Command, Remark, checked, print_table, say
 from saccade.errors import CheckpointError, ConfigError, nearest
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ Line = tuple[str, str, str]
 """Heading, name and text of a line; lines of one heading stand together."""
 
 
+@checked
 def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything: bool = False) -> dict[str, Entries]:
     """List the shipped models, or models, backbones, recipes, data, examples.
 
@@ -38,7 +39,6 @@ def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything
         pattern: print these names in full; * stands for anything. None: a line each.
         everything: print every catalog in full.
     """
-    check_call(catalogs, locals())
     makers = dict(zip(get_args(Kind), (models, backbones, recipes, data, examples, zoo)))
     if what is None:
         return {kind: maker() for kind, maker in makers.items()}

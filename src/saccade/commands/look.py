@@ -15,9 +15,9 @@ from saccade.commands.verb import (
     Stream,
     arguments_of,
     check_call,
+    checked,
     plain,
     print_table,
-    wake_cuda,
     warn,
 )
 from saccade.config import Within
@@ -56,7 +56,8 @@ def look(
 ) -> list[Any]: ...
 
 
-def look(  # type: ignore[misc]  # the others name only what decides about the result
+@checked  # type: ignore[misc]  # the others name only what decides about the result
+def look(
     sources: str | Path | Any,
     ask: str | int | None = None,
     *,
@@ -125,12 +126,6 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
         Of one picture what was seen; of a list a list, in order. Of several models, in the place of each sighting a
         list of theirs. With ``engine``, counts of rows, errors and parts.
 
-    Raises:
-        CheckpointError: there is no such model.
-        DataError: a source cannot be read, or the model does not know the question.
-        ConfigError: an option is not for this model.
-        OutputError: ``out`` cannot be written.
-
     Example:
         >>> seen = saccade.look("scene.png", ask=7)                               # doctest: +SKIP
         >>> seen.answer, seen.confidence, seen.looked_at                          # doctest: +SKIP
@@ -138,7 +133,6 @@ def look(  # type: ignore[misc]  # the others name only what decides about the r
         >>> soft, hard = saccade.look("scene.png", 7, model=["soft-mref", "hard-mref"])  # doctest: +SKIP
     """
     given = dict(locals())
-    check_call(look, given)
     _check_together(given)
     if engine is not None:
         return _rows(given)
@@ -269,7 +263,6 @@ def typed(
         if rows.errors == rows.rows:
             raise DataError(f"none of the {rows.rows} pictures could be read; the rows in {rows.out} say why")
         return rows
-    wake_cuda(given["device"])  # before torch is imported, which takes a second
     return Looks(given)
 
 

@@ -7,13 +7,14 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from saccade.commands.verb import Command, Remark, check_call, print_table, say
+from saccade.commands.verb import Command, Remark, checked, print_table, say
 from saccade.config import Within
 
 if TYPE_CHECKING:
     from saccade.probing.run import ProbeOutput
 
 
+@checked
 def probe(
     data: str | Path,
     *,
@@ -63,16 +64,10 @@ def probe(
         The verdict, the scores of every head (``results``), and the folder. ``saccade.load(result.folder)`` is the
         model.
 
-    Raises:
-        ConfigError: there is no such head, backbone or question.
-        DataError: the pictures cannot be read, or are too few.
-        OutputError: ``out`` holds something else, or another probe.
-
     Example:
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
     """
     given = dict(locals())
-    check_call(probe, given)
     from saccade.probing.run import probe_pictures
     from saccade.probing.trials import Plan
 

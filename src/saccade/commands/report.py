@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-from saccade.commands.verb import Command, Remark, check_call
+from saccade.commands.verb import Command, Remark, checked
 from saccade.config import Within
 from saccade.data.examples import Example
 from saccade.engine.run_folder import RunFolder
@@ -28,6 +28,7 @@ MISTAKES = 20
 _PANEL = 320  # pixels of a mistake's longer side
 
 
+@checked
 def report(
     sources: Sequence[str | Path] | str | Path,
     *,
@@ -49,14 +50,9 @@ def report(
     Returns:
         The page; its ``.save("report.html")`` writes it too.
 
-    Raises:
-        DataError: a source is neither a run folder nor a record.
-        ConfigError: ``scores`` was given for records.
-
     Example:
         >>> saccade.report("runs/soft", out="soft.html")  # doctest: +SKIP
     """
-    check_call(report, locals())
     paths = [Path(source) for source in ([sources] if isinstance(sources, (str, Path)) else sources)]
     if len(paths) == 1 and (paths[0] / "config.yaml").is_file():
         scored = ([], "") if scores is None else _score_sections(Path(scores), paths[0], device)

@@ -23,9 +23,6 @@ def reproduce(table: str) -> Reproduction:
     Returns:
         The tables, every cell as plain values, and the commands that draw the paper's figures.
 
-    Raises:
-        ConfigError: there is no such table.
-
     Example:
         >>> saccade.reproduce("racnn-table").tables  # doctest: +SKIP
     """

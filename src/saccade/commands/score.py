@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from saccade.commands.verb import Command, Remark, check_call, print_table
+from saccade.commands.verb import Command, Remark, checked, print_table
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from saccade.scoring.sources import Maps
 
 
+@checked
 def score(
     maps: str | Path | Any,
     truth: str | Path | Any,
@@ -74,17 +75,9 @@ def score(
         ``scores`` by metric with their intervals, the same of baselines and bounds, and what was left out.
         ``.table()`` gives columns and rows, ``.save(folder)`` writes scores.json, maps.csv and report.html.
 
-    Raises:
-        DataError: maps or truth cannot be read, or do not fit together.
-        ConfigError: there is no such choice, or a method lacks its model.
-
     Example:
-        >>> import torch, saccade
-        >>> mask = torch.zeros(4, 8, 8, dtype=torch.bool); mask[:, 2:4, 2:4] = True
-        >>> saccade.score(mask.float(), mask).scores["true_positive_strength"].mean
-        1.0
+        >>> saccade.score("maps/", "masks/").scores["true_positive_strength"].mean  # doctest: +SKIP
     """
-    check_call(score, locals())
     from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.sources import open_maps, open_truth

@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
-from saccade.commands.verb import Command, check_call, remark, say, warn
+from saccade.commands.verb import Command, checked, remark, say, warn
 from saccade.config import Within
 from saccade.errors import ConfigError, MissingExtraError, OutputError
 
 
+@checked
 def serve(
     models: Sequence[str | Path] = (),
     *,
@@ -40,15 +41,9 @@ def serve(
         quiet: no remarks.
         announce: called with the page's address, token included, once requests are let in. None: it is printed.
 
-    Raises:
-        MissingExtraError: the extra ``web`` is not installed.
-        ConfigError: other machines can reach ``host``, and ``allow_remote`` is not set.
-        OutputError: the port is taken.
-
     Example:
         >>> saccade.serve(["soft-mref"], announce=print)  # doctest: +SKIP
     """
-    check_call(serve, locals())
     try:
         import uvicorn
 
@@ -83,7 +78,11 @@ def serve(
         if announce is not None:
             announce(page)
         else:
-            _announce(page, is_remote, quiet)
+            if is_remote:
+                warn("warning: who has this address and its token can use these models; traffic is not encrypted")
+            say(page)
+            if not quiet:
+                remark("open it in a browser; Ctrl-C ends it")
         uvicorn.Server(server_config(create_app(service, names, token), service.limits)).run(sockets=[open_socket])
 
 
@@ -108,15 +107,6 @@ def _listening(host: str, port: int) -> socket.socket:
         opened.close()
         raise OutputError(f"cannot listen on {host} port {port} ({error.strerror}); choose another port") from error
     return opened
-
-
-def _announce(page: str, is_remote: bool, quiet: bool) -> None:
-    """Print the address, and what to know about it."""
-    if is_remote:
-        warn("warning: anyone who has this address and its token can use these models; traffic is not encrypted")
-    say(page)
-    if not quiet:
-        remark("open it in a browser; Ctrl-C ends it")
 
 
 COMMAND = Command(

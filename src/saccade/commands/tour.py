@@ -80,10 +80,6 @@ def tour(
     Returns:
         Where the page is (``report``), its table of scores and how many seconds it took.
 
-    Raises:
-        CheckpointError: this copy of saccade ships no models.
-        OutputError: ``out`` cannot be written.
-
     Example:
         >>> saccade.tour(quick=True).report  # doctest: +SKIP
     """

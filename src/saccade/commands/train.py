@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.verb import Command, Remark, check_call, print_table, wake_cuda
+from saccade.commands.verb import Command, Remark, checked, print_table
 from saccade.config import Within
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
@@ -45,7 +45,8 @@ def train(recipe: str | Path | None = None, *, out: Path | str, seeds: None = No
 def train(recipe: str | Path, *, out: Path | str, seeds: int, **options: Any) -> list[RunResult]: ...
 
 
-def train(  # type: ignore[misc]  # the options are typed here alone
+@checked  # type: ignore[misc]  # the options are typed here alone
+def train(
     recipe: str | Path | None = None,
     *,
     out: Path | str,
@@ -115,20 +116,11 @@ def train(  # type: ignore[misc]  # the options are typed here alone
         How the run ended: its folder, step, best validation, and the folder of its model. With ``seeds``, a list of
         these; it is shorter when training was stopped.
 
-    Raises:
-        ConfigError: the recipe or an argument cannot be used.
-        DataError: the data cannot be read, or cannot be trained on.
-        OutputError: ``out`` is not empty, or cannot be written.
-
     Example:
         >>> done = saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
         >>> saccade.load(done.out).look("new.jpg").answer                                       # doctest: +SKIP
     """
     given = dict(locals())
-    check_call(train, given)
-    one_device = devices == nodes == 1
-    if one_device:
-        wake_cuda(device)
     if offline:
         from saccade.backbones.hub import work_offline
 
@@ -182,7 +174,7 @@ def train(  # type: ignore[misc]  # the options are typed here alone
         if results[-1].stopped in ("time", "signal"):
             break
         kept = results[-1].model
-        if one_device and kept is not None and read_facts(kept).inputs is None:
+        if devices == nodes == 1 and kept is not None and read_facts(kept).inputs is None:
             RunFolder(folder).log(describe_trained(task, kept))
     return results if seeds is not None else results[0]
 
@@ -251,13 +243,6 @@ def build_task(recipe: Recipe) -> Task:
     )
 
 
-def data_of(run: Path | str) -> str:
-    """What a run learns from, as ``--data`` names it; of files READER:PATH, which its model does not remember."""
-    from saccade.engine.run_folder import RunFolder
-
-    return str(RunFolder(Path(run)).recorded().data.get("name", ""))
-
-
 def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
     """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
     from saccade.engine.phases import check_patterns, fits
@@ -275,7 +260,9 @@ def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
 
 def scored_by(out: Path, data: str | None = None) -> str:
     """The command that scores the run in ``out``; it names files, because a model does not remember where they were."""
-    named = data or data_of(out)
+    from saccade.engine.run_folder import RunFolder
+
+    named = data or str(RunFolder(out).recorded().data.get("name", ""))
     return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
 
 

@@ -20,7 +20,6 @@ that move a terminal's cursor or write its clipboard: all that is printed goes t
 from __future__ import annotations
 
 import collections.abc
-import ctypes
 import dataclasses
 import inspect
 import json
@@ -30,11 +29,10 @@ import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, wraps
 from numbers import Integral, Real
 from pathlib import Path
-from threading import Thread
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from saccade.config import Within
 from saccade.errors import ConfigError, nearest, shown_value
@@ -117,7 +115,7 @@ def arguments_of(function: Callable[..., Any]) -> Mapping[str, Argument]:
             continue
         text, annotation = texts.get(each.name, ""), each.annotation
         if isinstance(annotation, str):  # those of the arguments alone: others may stand under TYPE_CHECKING
-            annotation = eval(annotation, function.__globals__)  # noqa: S307  # our own source
+            annotation = eval(annotation, inspect.unwrap(function).__globals__)  # noqa: S307  # our own source
         without = _WITHOUT.search(text)
         help_ = re.split(r"(?<=[.?!]) (?=[A-Z`'0-9])", _WITHOUT.sub("", text))[0].rstrip(".")
         if help_.partition(" ")[0].strip(",;:").isalpha():  # else it begins with a name
@@ -156,32 +154,22 @@ def check_call(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
                 wanted = "a whole number" if argument.kind is int else "a number"
                 raise ConfigError(f"{name}: expected {wanted}, found {shown_value(value)}")
             if argument.bounds:
-                argument.bounds.check(argument.kind(value), name)
+                argument.bounds.check(value, name)
 
 
-def wake_cuda(name: str = "auto") -> Thread | None:
-    """Make the context of the CUDA device ``name`` in the background, while the caller imports torch.
+F = TypeVar("F", bound=Callable[..., Any])
 
-    The driver is called directly, which needs neither torch nor Python's lock. Torch then finds the context there.
-    Nothing happens where there is no driver, or another kind of device is named.
-    """
-    kind, _, index = str(name).partition(":")
-    if kind not in ("auto", "cuda") or not (index or "0").isdigit():
-        return None
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError:
-        return None
 
-    def make_context() -> None:
-        device, context = ctypes.c_int(), ctypes.c_void_p()
-        if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), int(index or 0)) == 0:
-            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)  # the one that torch uses
+def checked(function: F) -> F:
+    """A verb that refuses wrong arguments before it begins."""
+    signature = inspect.signature(function)
 
-    # Not a daemon: a process that ended in the middle of this could crash on its way out.
-    thread = Thread(target=make_context, name="saccade-cuda")
-    thread.start()
-    return thread
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        check_call(function, signature.bind(*args, **options).arguments)
+        return function(*args, **options)
+
+    return cast(F, call)
 
 
 def plain(text: str) -> str:

@@ -220,7 +220,7 @@ class Run:
         if self.is_over:
             self._complete_model(phase)
             for replica in range(self.learner.replicas if self.learner.replicas > 1 else 0):
-                self.publish(replica, self.at.validation, self.folder.replica(replica))
+                self.publish(replica, self.at.validation, self.folder.path / "replicas" / str(replica))
             self.journal.say(f"{stopped} after step {self.at.step} in {self.seconds():.1f} s")
         elif interrupted is not None:
             stopped = interrupted

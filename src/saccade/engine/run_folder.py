@@ -62,10 +62,6 @@ class RunFolder:
         """Where the task writes the model folder."""
         return self.path / "model"
 
-    def replica(self, number: int) -> Path:
-        """Where the model folder of restart ``number`` goes, at the end of a run with several."""
-        return self.path / "replicas" / str(number)
-
     def open(self, stack: ExitStack, recipe: Recipe, facts: Mapping[str, object], *, resume: bool) -> bool:
         """Lock the folder until ``stack`` closes, and make it ready; says whether there is a run to go on with."""
         with writing(self.path):  # it may not even be allowed to look into it
