@@ -1,4 +1,4 @@
-"""Training captions: batches of one length, losses by phase, kept features, validation, settings that do not fit."""
+"""Training captioners: batches, every loss, own words and their rewards, kept features, and every verb."""
 
 from __future__ import annotations
 
@@ -7,17 +7,34 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
+from torch import Tensor
 
 from caption_stubs import SENTENCES, captioned_files, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
 from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
-from saccade.families.caption.task import CaptionTask, Hard, HardCode, HardToGo, Loss, Soft
+from saccade.families.caption.task import (
+    DRAWS,
+    OWN_WORDS,
+    CaptionTask,
+    Hard,
+    HardCode,
+    HardToGo,
+    Loss,
+    SelfCritical,
+    Soft,
+)
+from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,
     hard_attention_loss,
 )
+from saccade.losses.policy import self_critical_loss
+from saccade.metrics.text.ngrams import cider_each
+from saccade.metrics.text.tokens import ptb_tokens
+from saccade.trace import CaptionOutput
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 SCENES = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
@@ -36,11 +53,11 @@ def on_scenes(model: str = "sat-soft", seed: int = 0, **config: object) -> Capti
 
 def on_files(folder: Path, model: str = "sat-soft", seed: int = 0, **data: object) -> CaptionTask:
     settings = {"name": f"csv:{captioned_files(folder, 16)}", "size": (40, 48), "at_least": 1, **data}
-    return CaptionTask(model=model, model_config=SMALL, data=settings, seed=seed)
+    return CaptionTask(model=model, model_config={**SMALL, "longest": 6}, data=settings, seed=seed)
 
 
-def first_batches(task: CaptionTask, count: int, features: str = "auto", start: int = 0, size: int = 4) -> list[dict]:
-    return list(islice(task.train_batches(start, batch_size=size, features=features), count))
+def first_batches(task: CaptionTask, count: int, start: int = 0, size: int = 4, **options: str) -> list[dict]:
+    return list(islice(task.train_batches(start, batch_size=size, **options), count))
 
 
 def test_the_data_decide_words_and_sizes(tmp_path: Path) -> None:
@@ -127,7 +144,7 @@ def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
     """What is kept is what the encoder says in eval mode, to half precision, and it is read back, not made again."""
     task = on_files(tmp_path / "files")
     task.model.train()
-    batches = first_batches(task, 3, "kept")
+    batches = first_batches(task, 3, features="kept")
     assert task.model.backbone.training  # as it was
     plain = first_batches(task, 3)
     task.model.eval()
@@ -140,7 +157,7 @@ def test_the_decoder_learns_from_kept_features(tmp_path: Path) -> None:
     assert shards
     written = [shard.stat().st_mtime_ns for shard in shards]
     again = on_files(tmp_path / "files")
-    assert torch.equal(first_batches(again, 1, "kept")[0]["features"], batches[0]["features"])
+    assert torch.equal(first_batches(again, 1, features="kept")[0]["features"], batches[0]["features"])
     assert [shard.stat().st_mtime_ns for shard in shards] == written
 
 
@@ -172,3 +189,98 @@ def test_the_log_likelihood_is_that_of_a_word(tmp_path: Path) -> None:
         if word >= 0
     ]
     assert task.validate(model)["log_likelihood"] == pytest.approx(sum(each) / len(each), rel=1e-5)
+
+
+def judged_loss(task: CaptionTask, loss: SelfCritical | None = None) -> tuple[dict[str, Tensor], CaptionOutput, dict]:
+    torch.manual_seed(0)
+    (batch,) = first_batches(task, 1, data=OWN_WORDS)
+    raw = task.model.train().forward_raw(**task.inputs(batch))
+    return task.loss(raw, batch, loss or SelfCritical()), raw, batch
+
+
+def test_the_truth_earns_what_the_score_of_sentences_says(tmp_path: Path) -> None:
+    """Sentences with "end" as their last word, by all training captions; said is the first caption of each."""
+    task = on_files(tmp_path / "files")
+    data = task.split("train")
+    judged = task.training_split(OWN_WORDS)
+    numbers = torch.arange(data.picture_count)
+    references = judged.references(numbers)  # (P,R,T)
+    found = judged.rewards(references[:, :1], references, SelfCritical())[:, 0]
+
+    def closed(caption: str) -> str:
+        return " ".join([*ptb_tokens(caption), "end"])
+
+    texts = [tuple(map(closed, data.references(number))) for number in numbers.tolist()]
+    expected = cider_each([each[0] for each in texts], texts)
+    torch.testing.assert_close(10 * found.double(), expected, atol=1e-4, rtol=1e-5)
+    assert float(found.min()) > 0.3
+
+
+def test_a_batch_holds_pictures_and_all_that_was_said_of_them(tmp_path: Path) -> None:
+    task = on_files(tmp_path / "files")
+    data = task.split("train")
+    (batch,) = first_batches(task, 1, data=OWN_WORDS)
+    assert set(batch) == {"images", "references"}
+    assert set(task.inputs(batch)) == {"images", "words", "draws"}
+    assert task.inputs(batch)["words"] is None
+    every = data.of_pictures(torch.arange(data.picture_count))
+    for image, references in zip(batch["images"], batch["references"]):
+        (number,) = [row for row, other in enumerate(every.images) if torch.equal(image, other)]
+        said = [data.vocabulary.decode(row) for row in references.tolist()]
+        assert said == [" ".join(ptb_tokens(caption)) for caption in data.references(number)]
+
+
+def test_references_are_the_words_that_scores_compare(tmp_path: Path) -> None:
+    """Pictures 0 and 1 train; "#" and "mr." are scored words that no model says, and so the unknown word."""
+    captions = {0: ["Mr. Fox's # 7.", "A fox"], 1: ["A cannot-do fox", "a fox , a fox", "fox"], 2: ["A fox"]}
+    rows = [("image", "caption", "split")]
+    for number, said in captions.items():
+        Image.new("RGB", (20, 24), (40 * number, 0, 0)).save(tmp_path / f"{number}.png")
+        rows += [(f"{number}.png", f'"{caption}"', "val" if number == 2 else "train") for caption in said]
+    (tmp_path / "t.csv").write_text("\n".join(",".join(row) for row in rows))
+    task = on_files(tmp_path / "files", name=f"csv:{tmp_path / 't.csv'}")
+    judged = task.training_split(OWN_WORDS)
+    number = task.vocabulary.number
+    a, fox = number("a"), number("fox")
+    assert "mr" in task.vocabulary
+    first = [[UNKNOWN, fox, number("'s"), UNKNOWN, number("7"), END], [a, fox, END, -1, -1, -1]]
+    assert judged.references(torch.tensor([0])).tolist() == [first]
+    nothing = [-1] * 6
+    second = [[a, number("cannot-do"), fox, END, -1, -1], [a, fox, a, fox, END, -1], [fox, END, -1, -1, -1, -1]]
+    assert judged.references(torch.tensor([1, 0])).tolist() == [second, [*first, nothing]]
+    assert judged.references(torch.tensor([1])).shape == (1, 3, 5)  # no larger than it needs to be
+
+
+@pytest.mark.parametrize("loss", ["self_critical", "default"])
+def test_drawn_captions_are_judged_beside_others_of_their_picture(tmp_path: Path, loss: str) -> None:
+    task = on_files(tmp_path / "files")
+    found, raw, batch = judged_loss(task, task.phase_loss(Phase(steps=1, data=OWN_WORDS, loss=loss)))
+    judged = task.training_split(OWN_WORDS)
+    words, log_prob = (drawn.view(4, DRAWS, -1) for drawn in (raw.acts["word"].emits, raw.log_prob))
+    drawn = judged.rewards(words, batch["references"], SelfCritical())  # (B,K)
+    torch.testing.assert_close(found["loss"], self_critical_loss(log_prob, drawn))
+    assert float(found["reward"]) == pytest.approx(float(drawn.mean()))
+    assert float(found["best_reward"]) == pytest.approx(float(drawn.max(1).values.mean()))
+    assert float(found["words"]) == pytest.approx(float((words > 0).sum()) / (4 * DRAWS))
+    found["loss"].backward()
+    learns = {name.split(".")[0] for name, p in task.model.named_parameters() if p.grad is not None and p.grad.any()}
+    assert learns == {"backbone", "decoder"}  # soft attention is differentiable all the way
+
+
+def test_of_hard_attention_cells_are_judged_where_they_were_drawn_and_said_something(tmp_path: Path) -> None:
+    task = on_files(tmp_path / "files", "sat-hard")
+    found, raw, batch = judged_loss(task)
+    judged = task.training_split(OWN_WORDS)
+    drawn = judged.rewards(raw.acts["word"].emits.view(4, DRAWS, -1), batch["references"], SelfCritical())  # (B,K)
+    others = (drawn.sum(1, keepdim=True) - drawn) / (DRAWS - 1)
+    advantage = (drawn - others).flatten()
+    expected = 0.0
+    for row in range(4 * DRAWS):
+        log_prob = 0.0
+        for step, word in enumerate(raw.acts["word"].emits[row].tolist()):
+            if word >= 0:
+                log_prob += float(raw.log_prob[row, step].detach())
+                log_prob += 0 if raw.expected[row] else float(raw.acts["word"].log_prob[row, step].detach())
+        expected -= float(advantage[row]) * log_prob / (4 * DRAWS)
+    assert float(found["loss"].detach()) == pytest.approx(expected, rel=1e-4)
+    assert 0 < int(raw.expected.sum()) < 4 * DRAWS

@@ -65,13 +65,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> str:
     return f"csv:{captioned_files(tmp_path_factory.mktemp('files'), 16)}"
 
 
-@pytest.mark.parametrize("recipe", ["sat-soft-scenes", "sat-hard-scenes"])
-def test_resuming_is_exact(recipe: str, tmp_path: Path, monkeypatch) -> None:
+def test_resuming_is_exact(tmp_path: Path, monkeypatch) -> None:
     """Of hard attention the draws and the moving average too."""
-    whole = train(tmp_path / "whole", recipe=recipe).out
+    whole = train(tmp_path / "whole", recipe="sat-hard-scenes").out
     steps = iter(range(1, 100))
     monkeypatch.setattr(StopRequest, "reason", lambda self: "time" if next(steps) >= 3 else None)
-    assert train(tmp_path / "parts", recipe=recipe).step == 3
+    assert train(tmp_path / "parts", recipe="sat-hard-scenes").step == 3
     monkeypatch.undo()
     with short_splits():
         again = saccade.train(out=tmp_path / "parts", resume=True, device="cpu", quiet=True)
@@ -79,7 +78,7 @@ def test_resuming_is_exact(recipe: str, tmp_path: Path, monkeypatch) -> None:
     one, other = (load_file(folder / "model" / "model.safetensors") for folder in (whole, tmp_path / "parts"))
     assert one.keys() == other.keys()
     assert all(torch.equal(one[name], other[name]) for name in one)
-    assert ("baseline" in one) == ("hard" in recipe)
+    assert "baseline" in one
 
 
 @pytest.mark.parametrize("recipe", ["sat-soft", "sat-hard"])

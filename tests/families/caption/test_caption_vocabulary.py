@@ -1,15 +1,22 @@
-"""Vocabularies: which words, in which order, and every way to and from numbers."""
+"""Words, vocabularies, batches of like length, and captions that a predictor finds."""
 
+from __future__ import annotations
+
+import math
 from itertools import pairwise
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
-from saccade.errors import CheckpointError, DataError
+import saccade
+from caption_stubs import WORDS, save_tiny_captioner
+from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families.caption.data import bucketed_order
 from saccade.families.caption.vocabulary import END, UNKNOWN, Vocabulary, tokenise
+from saccade.predict import Predictor
 
 CAPTIONS = ("A dog.", "a cat and a dog", "the Dog")  # dog 3, a 3, and 1, cat 1, the 1
 
@@ -84,15 +91,6 @@ def test_words(text, words):
     assert tokenise(text) == words.split()
 
 
-@given(st.text())
-def test_words_of_words_are_the_same(text):
-    words = tokenise(text)
-    assert tokenise(" ".join(words)) == words
-    for word in words:
-        assert word
-        assert word.split() == [word]
-
-
 @given(st.lists(st.integers(1, 9), min_size=1, max_size=60), st.integers(1, 9), st.integers(0, 99), st.integers(0, 9))
 def test_every_caption_comes_once_and_full_batches_are_neighbours_in_length(lengths, batch_size, seed, epoch):
     given_lengths = torch.tensor(lengths)
@@ -106,10 +104,51 @@ def test_every_caption_comes_once_and_full_batches_are_neighbours_in_length(leng
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
 
 
-def test_padding_is_small_on_captions_of_many_lengths():
-    lengths = torch.randint(5, 25, (3000,))
-    batches = lengths[bucketed_order(lengths, 64, 0, 0)].split(64)
-    padded = sum(int(batch.max()) * len(batch) for batch in batches)
-    assert padded / int(lengths.sum()) < 1.05
-    at_random = sum(int(batch.max()) * len(batch) for batch in lengths.split(64))
-    assert at_random / int(lengths.sum()) > 1.5
+PICTURE = Image.new("RGB", (68, 62), (200, 40, 40))  # laid into 31 × 34 at half its size
+
+
+@pytest.fixture(scope="module", params=["soft", "hard"])
+def teller(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Predictor:
+    folder = save_tiny_captioner(tmp_path_factory.mktemp("models") / request.param, hard=request.param == "hard")
+    return saccade.load(folder, "cpu")
+
+
+def test_a_caption_is_its_words(teller: Predictor) -> None:
+    seen = teller.look(PICTURE)
+    assert seen.labels
+    assert seen.answer == " ".join(word for word, _ in seen.labels)
+    assert all(word in WORDS[2:] for word, _ in seen.labels)  # neither an end nor an unknown word is ever told
+    assert (seen.question, seen.others, seen.alternatives, seen.is_caption) == (None, (), (), True)
+
+
+def test_several_captions_differ_and_each_has_its_own_trace(teller: Predictor) -> None:
+    seen = teller.look(PICTURE, beam=5, captions=3)
+    every = [seen, *seen.others]
+    assert len({each.answer for each in every}) == 3
+    assert [each.log_probability for each in every] == sorted((each.log_probability for each in every), reverse=True)
+    assert seen.alternatives == tuple((each.answer, each.confidence) for each in seen.others)
+    assert seen.answer == teller.look(PICTURE, beam=5).answer
+    for each in every:
+        said = each.trace.answer[0, : len(each.labels)].tolist()
+        assert [WORDS[word] for word in said] == [word for word, _ in each.labels]
+
+
+@pytest.mark.parametrize(("beam", "captions"), [(2, 3), (0, 1), (1, 0)])
+def test_more_captions_than_the_beam_follows_are_refused(teller: Predictor, beam: int, captions: int) -> None:
+    with pytest.raises(DataError, match="no more than the beam follows"):
+        teller.look("no-such-picture.png", beam=beam, captions=captions)
+
+
+def test_the_length_penalty_ranks_what_a_beam_has_found(teller: Predictor) -> None:
+    """By 0 by their log p; by 1 by the mean over their words and the end, as their confidence says it."""
+    plain, by_mean = (teller.look(PICTURE, captions=5, length_penalty=penalty) for penalty in (0.0, 1.0))
+    likely = [each.log_probability for each in (plain, *plain.others)]
+    sure = [each.confidence for each in (by_mean, *by_mean.others)]
+    assert likely == sorted(likely, reverse=True)
+    assert sure == sorted(sure, reverse=True)
+    assert {plain.answer, *(each.answer for each in plain.others)} == {
+        by_mean.answer,
+        *(each.answer for each in by_mean.others),
+    }
+    with pytest.raises(ConfigError, match="length_penalty: a number, found nan"):
+        teller.look(PICTURE, length_penalty=math.nan)
