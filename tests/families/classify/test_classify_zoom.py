@@ -1,37 +1,42 @@
-"""A model that zooms in the family of classifiers: its losses and phases, its scores, and what is shown of it."""
+"""A model that zooms: its losses and phases, its scores, crops aimed elsewhere, and what is shown of it."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import replace
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+import torch.nn.functional as F
 from PIL import Image
+from torch import Tensor
 from typer.testing import CliRunner
 
 import saccade
+from saccade import geometry
+from saccade.attention.spatial_transformer import given_window
 from saccade.attention.zoom import SMALLEST
 from saccade.commands.door import app
 from saccade.commands.train import train
 from saccade.data.pictures import labelled
 from saccade.data.pictures.augment import Augmentation
+from saccade.data.pictures.labelled import LabelledBatch
 from saccade.engine.phases import plan_phases
 from saccade.engine.recipe import Phase, Select, load_recipe
 from saccade.engine.step import Learner
 from saccade.errors import ConfigError, DataError
 from saccade.families.classify.data import LabelDataConfig, varied
 from saccade.families.classify.task import ClassifyTask, Proposals, Rank, Scales, taught_regions, zoom_loss
-from saccade.families.classify.zoom_scores import ClassifyScoring, causal_values, crops_round, drawn_again
-from saccade.metrics.maps.edits import crop_boxes
-from saccade.models.racnn import SCALES, RacnnConfig, RacnnModel
+from saccade.families.classify.zoom_scores import ClassifyScoring, causal_values, crops_round, drawn_again, zoom_edits
+from saccade.metrics.maps.edits import covers_evidence, crop_boxes
+from saccade.models.base import Given
+from saccade.models.racnn import CROPS, RacnnConfig, RacnnModel
 from saccade.tasks.evaluate import evaluate
-from saccade.trace import LabelOutput
+from saccade.trace import Act, LabelOutput
 from saccade.web.views import view_of
-from tiny_models import tiny_model
+from tiny_models import tiny_config
 
 TINY = {"through": "layer1", "hidden": 4, "coarse": [32, 32], "crop": [24, 24]}
 DETAILS = {"name": "details", "size": [224, 224]}
@@ -60,16 +65,11 @@ def test_losses_by_hand() -> None:
 
 def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> None:
     """A response in the corner asks for the region that just fits; each scale may be taught by itself."""
-    raw = LabelOutput(
-        **{
-            "scale_logits": torch.zeros(1, 2, 3),
-            "strongest": torch.tensor([[[0.0, 0.5], [0.6, 1.0]]]),
-            "boxes": torch.tensor([[[0.5, 0.5, 0.25], [0.6, 0.75, 0.25]]]),
-        }
-    )
-    assert taught_regions(raw, Proposals(), SMALLEST).tolist() == [
-        [[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]
-    ]
+    strongest = torch.tensor([[[0.0, 0.5], [0.6, 1.0]]])
+    boxes = torch.tensor([[[0.5, 0.5, 0.25], [0.6, 0.75, 0.25]]])
+    raw = LabelOutput(scale_logits=torch.zeros(1, 2, 3), strongest=strongest, boxes=boxes)
+    taught = [[[0.25, 0.5, 0.25], [pytest.approx(0.6), 0.75, 0.25]]]
+    assert taught_regions(raw, Proposals(), SMALLEST).tolist() == taught
     label = torch.tensor([0])
     assert float(zoom_loss(raw, label, Proposals("scale3"), SMALLEST)["loss"]) == pytest.approx(0.0, abs=1e-9)
     assert float(zoom_loss(raw, label, Proposals("scale2"), SMALLEST)["loss"]) == pytest.approx(0.25 - 0.05)
@@ -77,13 +77,9 @@ def test_proposals_are_taught_legal_regions_round_the_strongest_response() -> No
 
 def test_proposals_may_be_taught_the_square_of_responses() -> None:
     """Grown as the loss says, then legal: a side of 0.2 becomes a third, one of 0.8 lies inside the picture."""
-    raw = LabelOutput(
-        **{
-            "responses": torch.tensor([[[0.5, 0.4, 0.05], [0.3, 0.5, 0.2]]]),
-            "boxes": torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.3]]]),
-            "scale_logits": torch.zeros(1, 2, 3),
-        }
-    )
+    responses = torch.tensor([[[0.5, 0.4, 0.05], [0.3, 0.5, 0.2]]])
+    boxes = torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.3]]])
+    raw = LabelOutput(responses=responses, boxes=boxes, scale_logits=torch.zeros(1, 2, 3))
     loss = Proposals(target="responses", grow=2.0)
     wanted = torch.tensor([[[0.5, 0.4, 1 / 6], [0.4, 0.5, 0.4]]])
     torch.testing.assert_close(taught_regions(raw, loss, SMALLEST), wanted)
@@ -137,10 +133,8 @@ def test_phases_look_no_further_than_their_loss() -> None:
     told = task()
     found = [told.forward_options(loss).get("last", "scale3") for loss in losses]
     assert found == ["scale1", "scale1", "scale2", "scale2", "scale3", "scale3"]
-    assert [told.forward_options(Proposals(target=target))["responses"] for target in ("strongest", "responses")] == [
-        False,
-        True,
-    ]
+    responses = [told.forward_options(Proposals(target=target))["responses"] for target in ("strongest", "responses")]
+    assert responses == [False, True]
 
 
 def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
@@ -227,9 +221,8 @@ def test_the_control_of_boxes_needs_boxes(tmp_path: Path) -> None:
     assert torch.isfinite(zoom_loss(raw, batch["label"], Scales(), SMALLEST)["loss"])
     told = control.validate(control.model.eval())
     assert told["scale3_covers_evidence"] == pytest.approx(1.0)
-    shifted = ClassifyTask(
-        model="racnn", model_config={**TINY, "crops": "given"}, data={**DETAILS, "shift": {"pixels": 2}}, seed=0
-    )
+    data = {**DETAILS, "shift": {"pixels": 2}}
+    shifted = ClassifyTask(model="racnn", model_config={**TINY, "crops": "given"}, data=data, seed=0)
     with pytest.raises(DataError, match="round the evidence"):
         next(shifted.train_batches(0, batch_size=2))
 
@@ -252,13 +245,11 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
     assert [look["kind"] for look in told["looks"]] == ["crop", "crop"]
     x0, y0, x1, y1 = crop_boxes(seen.trace.looks[-1].frame, seen.trace.looks[-1].grid)[0].tolist()
     assert seen.peak == (int((x0 + x1) / 2), int((y0 + y1) / 2))
-    shown = seen.overlay()
-    assert shown.size == seen.overlay("scale2").size
     view = view_of(seen)  # the page draws frames, and says what each scale says
     assert view["total"] is None
     assert [entry[0] for entry in view["on_the_way"]] == ["scale1", "scale2", "scale3"]
     strip = seen.filmstrip()
-    assert strip.width > shown.width
+    assert strip.width > seen.overlay().width
     saved = next(path for path in seen.save(tmp_path / "out") if path.suffix == ".png")
     assert Image.open(saved).size == strip.size  # every scale with its crop, not the frames alone
     printed = CliRunner().invoke(app, ["look", str(saved), "--model", str(tmp_path / "run")], env={"COLUMNS": "200"})
@@ -266,16 +257,79 @@ def test_recipe_trains_and_a_picture_shows_its_crops(tmp_path: Path) -> None:
     assert all(name in heading for name in ("scale2", "scale3", "all together"))
 
 
-@pytest.mark.parametrize("name", ["racnn", "racnn-details"])
-def test_a_network_that_taught_proposals_read_is_trained_no_more(name: str) -> None:
-    """Its features would move, and the crops with them."""
-    model = tiny_model(RacnnModel)
-    parts = [key for key, _ in model.named_parameters()]
-    taught: set[str] = set()
-    for phase in load_recipe(name).phases:
-        chosen = [part for part in parts if any(fnmatch(part, pattern) for pattern in phase.train)]
-        moved = {part.split(".")[1] for part in chosen if part.startswith("nets.")}
-        read = {SCALES[SCALES.index(scale) - 1] for scale in taught}
-        assert not moved & read, phase.name
-        taught |= {part.split(".")[1] for part in chosen if part.startswith("proposals.")}
-    assert taught == {"scale2", "scale3"}
+SIDE = (31, 34)
+
+
+def pictures(count: int = 8) -> LabelledBatch:
+    """A lit mark of 4 × 4 pixels in each picture, on a chequered ground."""
+    generator = torch.Generator().manual_seed(0)
+    images = torch.rand(count, 3, *SIDE, generator=generator) * 0.1
+    evidence = torch.zeros(count, *SIDE, dtype=torch.bool)
+    for row in range(count):
+        x, y = 3 + 3 * row % 24, 4 + 5 * row % 20
+        evidence[row, y : y + 4, x : x + 4] = True
+        images[row, :, evidence[row]] = 1.0
+    return LabelledBatch(images, torch.arange(count) % 3, evidence)
+
+
+class Near(RacnnModel):
+    """Right where the second crop covers a lit mark, and one class further where it does not."""
+
+    def __init__(self, batch: LabelledBatch) -> None:
+        super().__init__(tiny_config(RacnnModel))
+        self.batch = batch
+        self.own = {name: self._round(half) for name, half in zip(CROPS, (8.0, 5.0))}
+
+    def _round(self, half: float) -> Tensor:
+        found = []
+        for mask in self.batch.evidence:
+            y, x = (each.float().mean() for each in mask.nonzero().T)
+            found.append([max(0.0, x - half), max(0.0, y - half), min(34.0, x + half), min(31.0, y + half)])
+        return geometry.crop_frame(torch.tensor(found, dtype=torch.float64), self.config.crop)
+
+    def answer(
+        self, encoding: Tensor, *, attention: Given | None = None, last: str = "scale3", responses: bool = False
+    ) -> LabelOutput:
+        rows = (encoding.flatten(1)[:, None] - self.batch.images.flatten(1)).abs().sum(2).argmin(1)  # (n,)
+        frames = {name: self.own[name][rows] for name in CROPS} | dict(attention or {})
+        lit = (encoding[:, 0] > 0.9) & self.batch.evidence[rows]  # (n,H,W)
+        boxes = crop_boxes(frames[CROPS[-1]], self.config.crop)
+        right = self.sees(covers_evidence(boxes, lit).nan_to_num() > 0.5)
+        said = torch.where(right, self.batch.label[rows], (self.batch.label[rows] + 1) % 3)
+        logits = 5.0 * F.one_hot(said, 3)
+        acts = {name: Act(theta=given_window(frame, self.config.crop, encoding)) for name, frame in frames.items()}
+        return LabelOutput(logits, acts, scale_logits=logits[:, None].expand(-1, 3, -1))
+
+    def sees(self, covered: Tensor) -> Tensor:
+        return covered
+
+
+class Careless(Near):
+    """Says the same wherever its crops are."""
+
+    def sees(self, covered: Tensor) -> Tensor:
+        return torch.ones_like(covered)
+
+
+def edits(model: Near) -> dict[str, Any]:
+    raw = model.eval().answer(model.batch.images)
+    found = zoom_edits(model, raw, model.batch, torch.arange(len(model.batch.images)))
+    return found.interventions()["model"]
+
+
+def test_an_answer_that_needs_its_crop_goes_with_it() -> None:
+    found = edits(Near(pictures()))
+    changed, right = found["edits"]["changed"]["all"], found["edits"]["right"]["all"]
+    assert changed["zero_target"] == changed["target_removed"] == 1
+    assert changed["keep_target"] == 0
+    assert right["keep_target"] == 1
+    assert found["scores"] == {"edit_necessity": pytest.approx(1)}  # there is no ceiling for sufficiency
+    assert found["edits"]["changed"]["scale2, later frozen"]["zero_target"] == 0  # the finest crop stays where it was
+    assert found["edits"]["changed"]["scale3"]["zero_target"] == 1
+
+
+def test_an_answer_that_does_not_look_stays() -> None:
+    changed = edits(Careless(pictures()))["edits"]["changed"]
+    shares = [share for by in changed.values() for share in by.values() if share == share]
+    assert shares
+    assert set(shares) == {0.0}
