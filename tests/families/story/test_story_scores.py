@@ -50,7 +50,7 @@ WORDS = toy_words(ASKED)
 
 
 def summary(model, asked=ASKED, causal=0):
-    return evaluate(StoryScoring(model, asked, WORDS, causal=causal))
+    return evaluate(StoryScoring(model, asked, WORDS, None, causal))
 
 
 def test_the_truth_scores_one_and_a_constant_as_the_uniform_baseline():

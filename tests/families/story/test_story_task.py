@@ -231,6 +231,7 @@ def test_gates_are_not_taught_without_supporting_facts(tmp_path: Path) -> None:
         task.checked_loss(GatedLoss(), "default")
 
 
+CPU = torch.device("cpu")
 UNUSUAL = [
     StoryExample((), "Where is Mary?", "garden", (), "qa1"),
     StoryExample(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
@@ -244,7 +245,7 @@ def test_unusual_questions_are_answered_by_every_model(model: str) -> None:
     """With finite numbers, and looks that hold."""
     from saccade.families import model_spec
 
-    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(memory=4, longest=5, answer_words=1))
+    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(4, longest=5, answer_words=1), CPU, by_word=False)
     taken = tensors.take(torch.arange(3))
     sizes = {"words": len(WORDS), "memory": 4, "longest": 5, "times": 4}
     spec = model_spec(model)
@@ -263,9 +264,9 @@ def test_unusual_questions_are_answered_by_every_model(model: str) -> None:
 NAMES = ("", "garden", "in", "is", "john", "kitchen", "living", "mary", "room", "where")
 
 
-def tensors(*asked: StoryExample, memory: int = 3, by_word: bool = False) -> StoryTensors:
+def tensors(*asked: StoryExample, memory: int = 3) -> StoryTensors:
     sizes = sizes_of(asked, memory)
-    return StoryTensors(asked, NAMES, Sizes(memory, 8, sizes.answer_words), by_word=by_word)
+    return StoryTensors(asked, NAMES, Sizes(memory, 8, sizes.answer_words), CPU, by_word=False)
 
 
 @pytest.mark.parametrize("memory", [1, 2, 3, 5])

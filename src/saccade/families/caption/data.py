@@ -194,14 +194,9 @@ def examples(data: Any, count: int) -> list[Example]:
 
 
 class CaptionScenes(SplitStream[SceneLayout]):
-    """Generated scenes of one split by number.
+    """Generated scenes of one split by number, in the words of a ``vocabulary`` or in their own.
 
-    Args:
-        config: which scenes.
-        split: train, val or test.
-        device: where scenes are made and kept.
-        vocabulary: that of a trained model; if not given, that of the scenes.
-        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
+    The other arguments are those of :class:`SplitStream`.
     """
 
     spec: CaptionSpec
@@ -213,11 +208,10 @@ class CaptionScenes(SplitStream[SceneLayout]):
         split: Split,
         device: torch.device | str = "cpu",
         vocabulary: Vocabulary | None = None,
-        *,
-        allow_pack: bool = False,
+        **how: bool,
     ) -> None:
         spec = scene_spec(config.size[0], config.empty)
-        super().__init__(config, split, spec, _STREAM, _SIZES[split], device, allow_pack=allow_pack)
+        super().__init__(config, split, spec, _STREAM, _SIZES[split], device, **how)
         self.picture_count = self.size
         self.vocabulary = vocabulary or scene_vocabulary(empty=config.empty > 0)
         check_words(self.vocabulary, empty=config.empty > 0)

@@ -117,14 +117,15 @@ def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(beside, along, across) * is_there, torch.where(beside, across, along) * is_there
 
 
-_NONE = -1
-_PHRASE = (_NONE, 0, 0, 0)  # a small red seven
-_NAMES = (
-    (_NONE,) * 11,
-    (*_PHRASE, *[_NONE] * 7),
-    (*_PHRASE, _NONE, _NONE, 1, 1, 1, _NONE, _NONE),
-    (*_PHRASE, _NONE, _NONE, _NONE, 1, 1, 1, _NONE),
-)  # of "nothing", of sentences about one digit, of those with "above", of those with "left of"
+_PLACES = (
+    (8, 12, *[13] * 9),
+    (0, 1, 2, 3, 12, *[13] * 6),
+    (0, 1, 2, 3, 9, 4, 5, 6, 7, 12, 13),
+    (0, 1, 2, 3, 10, 11, 4, 5, 6, 7, 12),
+)
+"""Which words stand where in "nothing", a sentence about one digit, one with "above" and one with "left of": 0 to 3 are
+"a small red seven" of the first digit, 4 to 7 of the second; then come nothing, above, left, of, the end, no word."""
+_NAMED = (-1, 0, 0, 0, -1, 1, 1, 1, *[-1] * 6)  # the digit that each of them names
 
 
 def check_words(vocabulary: Vocabulary, *, empty: bool) -> None:
@@ -162,21 +163,10 @@ def describe(layout: SceneLayout, vocabulary: Vocabulary = SCENE_VOCABULARY) -> 
         ],
         dim=-1,
     )  # (B, 2, 4)
-    first, second = phrase.unbind(1)  # (B, 4)
-    column = phrase.new_zeros(len(layout), 1)
-    nothing, above, left, of = numbers(NOTHING, "above", "left", "of")
-    end, no_word = column + END, column + NO_WORD
-    forms = torch.stack(
-        [
-            torch.cat([column + nothing, end, no_word.expand(-1, 9)], dim=1),
-            torch.cat([first, end, no_word.expand(-1, 6)], dim=1),
-            torch.cat([first, column + above, second, end, no_word], dim=1),
-            torch.cat([first, column + left, column + of, second, end], dim=1),
-        ],
-        dim=1,
-    )  # (B, 4, 11)
+    others = torch.cat([numbers(NOTHING, "above", "left", "of"), phrase.new_tensor([END, NO_WORD])])  # (6,)
+    words = torch.cat([phrase.flatten(1), others.expand(len(layout), -1)], dim=1)  # (B, 14)
     # 0 and 1 for as many digits, 2 where the second is below the first, 3 where it is to the right: (B,)
     across, down = ((2 * edge + layout.side).diff(dim=1).squeeze(1).abs() for edge in (layout.x, layout.y))
     form = torch.where(layout.count < 2, layout.count, torch.where(down > across, 2, 3))
-    row = torch.arange(len(layout), device=layout.device)
-    return forms[row, form], torch.tensor(_NAMES, device=layout.device)[form]
+    places = torch.tensor(_PLACES, device=layout.device)[form]  # (B, 11)
+    return words.gather(1, places), torch.tensor(_NAMED, device=layout.device)[places]

@@ -97,10 +97,9 @@ class CaptionScoring(Scoring):
         self,
         model: SatModel,
         data: CaptionSplit,
-        *,
+        limit: int | None = None,
         beam: int = BEAM,
         length_penalty: float = 0.0,
-        limit: int | None = None,
         sweeps: int | None = None,
     ) -> None:
         self.model, self.data, self.beam, self.length_penalty = model, data, beam, length_penalty

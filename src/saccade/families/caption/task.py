@@ -43,13 +43,7 @@ from saccade.families.caption.published import CAPTION_READERS
 from saccade.families.caption.scenes import scene_vocabulary
 from saccade.families.caption.scores import CaptionScoring, captions_of, sentences
 from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabulary
-from saccade.losses.captions import (
-    ENTROPY_WEIGHT,
-    caption_cross_entropy,
-    doubly_stochastic,
-    hard_attention_loss,
-    word_log_likelihood,
-)
+from saccade.losses import captions as caption_losses
 from saccade.losses.policy import self_critical_loss
 from saccade.metrics.maps.words import same_caption
 from saccade.metrics.result import Evaluation
@@ -82,7 +76,7 @@ class Soft:
 class Hard:
     """Eq. (10-12): cross-entropy, REINFORCE on the cells that were drawn, and an entropy bonus."""
 
-    entropy: Weight = ENTROPY_WEIGHT
+    entropy: Weight = caption_losses.ENTROPY_WEIGHT
     """λ_e, the weight of the bonus; by default that of the released code."""
     judged: ClassVar[dict[str, Any]] = {}
     """How a draw is judged: options of :func:`~saccade.losses.captions.hard_attention_loss`."""
@@ -311,12 +305,14 @@ class CaptionTask(PictureTask):
             return self._self_critical(output, batch["references"], loss)
         words = batch["words"]
         if isinstance(loss, Soft):
-            likelihood = caption_cross_entropy(output.logits, words)
-            penalty = doubly_stochastic(output.acts["word"].weights, words)
+            likelihood = caption_losses.caption_cross_entropy(output.logits, words)
+            penalty = caption_losses.doubly_stochastic(output.acts["word"].weights, words)
             found = {"loss": likelihood + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
             found["log_likelihood"] = -likelihood * len(words) / _steps(words)
         else:
-            found = hard_attention_loss(output, words, output.baseline, entropy_weight=loss.entropy, **loss.judged)
+            found = caption_losses.hard_attention_loss(
+                output, words, output.baseline, entropy_weight=loss.entropy, **loss.judged
+            )
         return {**found, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
@@ -353,7 +349,7 @@ class CaptionTask(PictureTask):
             batch: CaptionBatch = data.of_pictures(numbers)
             features = encoded(captioner.encode, batch.images)  # (B,L,D)
             logits = captioner.teacher_force(features, batch.words).logits  # (B,T,V)
-            likelihood += float(word_log_likelihood(logits, batch.words).sum())
+            likelihood += float(caption_losses.word_log_likelihood(logits, batch.words).sum())
             steps += int(batch.lengths.sum())
             words = captions_of(captioner, features)  # (B,T)
             said += sentences(words, self.vocabulary)

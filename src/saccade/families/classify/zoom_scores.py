@@ -78,10 +78,14 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
 
 def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> LabelOutput:
     """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
-    if not needs_evidence(model):
-        return cast(LabelOutput, in_parts(model, images, threads=thread_count(images.device)))
-    crops = crops_round(model, evidence)
-    parts = [slice(at, at + at_once(images)) for at in range(0, len(images), at_once(images))]
+    if needs_evidence(model):
+        return cropped(model, images, crops_round(model, evidence), at_once(images))
+    return cast(LabelOutput, in_parts(model, images, threads=thread_count(images.device)))
+
+
+def cropped(model: RacnnModel, images: Tensor, crops: Mapping[str, Tensor], together: int) -> LabelOutput:
+    """What the model makes of pictures (B,3,H,W) with these frames (B,2,3) of its crops, so many ``together``."""
+    parts = [slice(at, at + together) for at in range(0, len(images), together)]
     return joined(model.forward_raw(images[part], attention={n: f[part] for n, f in crops.items()}) for part in parts)
 
 
@@ -184,12 +188,7 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
 
     def answered(boxes: dict[str, Tensor]) -> Tensor:
         frames = {name: looks[name].aim(box).as_given()[name] for name, box in boxes.items()}
-        parts = [slice(at, at + 50) for at in range(0, len(images), 50)]
-        outputs = [
-            model.forward_raw(images[part], attention={name: frame[part] for name, frame in frames.items()})
-            for part in parts
-        ]
-        return torch.cat([output.logits for output in outputs]).argmax(-1)  # (n,)
+        return cropped(model, images, frames, 50).logits.argmax(-1)  # (n,)
 
     found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in places.items()}}
     for way, look, kept in edits.one_by_one(own):

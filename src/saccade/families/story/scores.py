@@ -166,13 +166,7 @@ class StoryScoring(Scoring):
     """What must be known of the scores."""
 
     def __init__(
-        self,
-        model: StoryModel,
-        asked: Sequence[StoryExample],
-        words: Sequence[str],
-        *,
-        limit: int | None = None,
-        causal: int = CAUSAL,
+        self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], limit: int | None, causal: int
     ) -> None:
         self.asked = asked if limit is None else sample_questions(asked, limit)
         self.model, self.words, self.causal = model, words, causal

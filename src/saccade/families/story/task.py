@@ -110,7 +110,7 @@ class StoryTask(Task):
     def make_split(self, name: str, /, **changes: Any) -> StoryTensors:
         """One split of the questions, on the device."""
         questions = self.source.questions(name)
-        return StoryTensors(questions, self.answers, self.sizes, device=self.device, by_word=self.by_word)
+        return StoryTensors(questions, self.answers, self.sizes, self.device, by_word=self.by_word)
 
     def checked_loss(self, loss: object, data: str) -> object:
         """``loss``, if the model can be taught by it."""

@@ -64,16 +64,9 @@ class StoryTensors:
     """
 
     def __init__(
-        self,
-        asked: Sequence[StoryExample],
-        words: Sequence[str],
-        sizes: Sizes,
-        *,
-        device: torch.device | str = "cpu",
-        by_word: bool = False,
+        self, asked: Sequence[StoryExample], words: Sequence[str], sizes: Sizes, device: torch.device, *, by_word: bool
     ) -> None:
-        self.asked, self.sizes, self.device = asked, sizes, torch.device(device)
-        self.size = len(asked)
+        self.device, self.size = device, len(asked)
         numbers = {word: number for number, word in enumerate(words)}
         ids: list[list[int]] = [[]]
         number_of: dict[str, int] = {}
@@ -243,7 +236,7 @@ def as_tensors(model: StoryModel, asked: Sequence[StoryExample], words: Sequence
     """Questions on the device of the model, in its words."""
     device = next(model.parameters()).device
     sizes = sizes_of(asked, int(model.config.memory))
-    return StoryTensors(asked, words, sizes, device=device, by_word=model.answers_word_by_word)
+    return StoryTensors(asked, words, sizes, device, by_word=model.answers_word_by_word)
 
 
 def batch_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> dict[str, Tensor]:
