@@ -143,10 +143,9 @@ class CaptionBatch:
         return self.layout.masks()[row, self.names.clamp(min=0)] & self.has_mask[..., None, None]
 
     def recolour(self, which: int) -> CaptionBatch:
-        """The same scenes with one digit in another colour: rendered again, and put into words again.
+        """The same scenes with digit ``which`` in another colour, rendered again and put into words again.
 
-        All other words stay: the sentence is a function of the scene, and only that colour, drawn from the number of
-        the scene, has changed. ``which``: the digit, 0 for the one named first.
+        All other words stay: only that colour, drawn from the number of the scene, has changed.
         """
         scenes = cast(SceneLayout, self.layout)  # files are never recoloured
         slot = torch.full_like(self.picture, which)  # (B,)
@@ -161,16 +160,10 @@ _TIES, _SHORT, _BATCHES = range(3)  # streams of draws within an epoch
 
 
 def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> Tensor:
-    """(N,) the numbers 0 … N − 1 in an order to be cut into batches of ``batch_size``; a function of its arguments.
+    """(N,) the numbers 0 … N − 1, to be cut into batches of neighbours in length; a function of its arguments.
 
-    What does not fill a batch is a batch of its own at the end, cut from anywhere among the lengths: whoever leaves it
-    out does not leave out the longest captions every time.
-
-    Args:
-        lengths: (N,) of the captions.
-        batch_size: of all batches but the last.
-        seed: of the shuffles.
-        epoch: which shuffle.
+    What does not fill a batch is the last one, cut from anywhere among the ``lengths`` (N,): who leaves it out does not
+    leave out the longest captions every time.
     """
     count = len(lengths)
     full, rest = divmod(count, batch_size)
@@ -255,10 +248,9 @@ def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:
 
 
 class CaptionFiles(ImageSplit):
-    """The captions and the pictures of one split of a table by number; arguments as of :class:`ImageSplit`.
+    """The captions and pictures of one split of a table by number; arguments as of :class:`ImageSplit`.
 
-    Captions of which the ``vocabulary`` knows no word are not among the pairs. References stay as they were written:
-    such a caption is still one of the ``references`` for scoring.
+    Captions of which the ``vocabulary`` knows no word are left out, but stay ``references``.
     """
 
     features: RowFeatures | None = None  # what stands in the place of pictures

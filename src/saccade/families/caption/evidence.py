@@ -1,31 +1,20 @@
 """What words rest on: of photographs by altering pixels, of generated scenes by editing the weights of one word.
 
 **Photographs.** The pixels that a map marks are blurred, or replaced by those of another photograph whose caption
-shares no content word (:mod:`saccade.metrics.maps.words`). Of each caption every content and function word is scored:
+shares no content word (:mod:`saccade.metrics.maps.words`). FILL is ``blur`` or ``patch``:
 
-============================  ====================================================================================
-``word_evidence_FILL_raw``    of content words: Eq. (2) there, in nats; above 0 where maps mark what their word needs
-``word_drop_FILL_raw``        of content words: what altering their own map takes, before others' are subtracted
-``function_evidence_FILL_raw``  of function words ("a", "on"), which name nothing to be seen: the negative control
-``word_map_distance``         of content words: total variation between their map and those of the others, 0 .. 1
-============================  ====================================================================================
+================================  ================================================================================
+``word_evidence_FILL_raw``        of content words: Eq. (2) there, in nats; above 0 where maps mark what is needed
+``word_drop_FILL_raw``            what altering their own map takes, before others' are subtracted
+``function_evidence_FILL_raw``    of function words ("a", "on"), which name nothing to be seen: the negative control
+``word_map_distance``             total variation between the map of a content word and those of the others, 0 .. 1
+================================  ================================================================================
 
-FILL is ``blur`` or ``patch``. The rival ``noise`` has the first score of maps of noise on the same cells: 0 on average.
+The rival ``noise`` has the first score of maps of noise on the same cells: 0 on average.
 
-**Scenes.** The true sentence is given word by word, and of each scene one content word is edited, drawn by the scene's
-number. The answer is the word that the model finds likeliest in its place.
-
-==================  ====================================================================================
-``zero_target``     for this word, no weight on the digit that it is about
-``zero_random``     no weight on as many cells elsewhere, drawn at random
-``zero_heaviest``   no weight on as many cells elsewhere, the heaviest ones
-``keep_target``     weight on the digit alone
-``keep_random``     weight on as many cells elsewhere alone
-``even``            the mean weight everywhere
-``permuted``        cells change places at random
-``target_removed``  no edit: the digit is taken out of the picture
-``target_alone``    no edit: everything but the digit is taken out of the picture
-==================  ====================================================================================
+**Scenes.** The true sentence is given word by word, and the weights of one content word, drawn by the scene's number,
+are edited (:mod:`saccade.metrics.maps.edits`). The target is the digit that it is about, the answer the word that the
+model finds likeliest in its place.
 
 Axes: B scenes, T words, h and w cells.
 """
@@ -64,17 +53,11 @@ CONTENT, FUNCTION = "word", "function"
 def add_words(
     kept: Kept, model: SatModel, images: Tensor, words: Tensor, rows: Tensor, vocabulary: Vocabulary, *, first: int = 0
 ) -> None:
-    """Score some of the captions (B,T) that ``model`` said of the pictures (B,3,H,W).
+    """Score the captions ``rows`` (A,) of those (B,T) that ``model`` said of the pictures (B,3,H,W).
 
-    Args:
-        kept: has word by word the scores as ``acts``, NaN where one is of the other kind of words, those of maps of
-            noise as a rival, and in the column ``altered`` every picture once.
-        model: in eval mode.
-        images: all of the batch; each may lend a patch to another.
-        words: the captions.
-        rows: (A,) which of them are scored.
-        vocabulary: the model's.
-        first: how many pictures were scored before.
+    ``kept`` gets every score word by word as ``acts``, NaN where it is one of the other kind of words, those of maps of
+    noise as a rival, and each picture once in the column ``altered``. Any picture may lend a patch to another.
+    ``first`` is how many pictures were scored before.
     """
     lender = donors(torch.arange(len(words)), _content_words(words, vocabulary))  # (B,): -1 where all share a word
     size = (images.shape[-2], images.shape[-1])
@@ -114,7 +97,7 @@ def _drops(
 ) -> Tensor:
     """D[u,t] (N,N) between the words at ``places`` (N,), whose maps (T,H,W) say what is replaced by ``fill``.
 
-    ``before`` (T,) has log p of each word of the caption ``said`` (1,T) of the ``image`` (1,3,H,W) as it is.
+    ``before`` (T,) has log p of each word ``said`` (1,T) of the ``image`` (1,3,H,W) as it is.
     """
     after = []
     for part in torch.split(marked(maps[places]), AT_ONCE):
@@ -157,13 +140,7 @@ _DRAW = 301  # of the word, on top of those that make a scene
 
 @torch.no_grad()
 def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditScores:
-    """What becomes of one content word of each scene.
-
-    Args:
-        model: in eval mode.
-        features: (B,L,D) of the pictures.
-        batch: scenes with their true sentences; those without a digit do not count.
-    """
+    """What becomes of one content word of each scene, from features (B,L,D); scenes without a digit do not count."""
     scores = EditScores()
     chosen = batch.has_mask.any(1).nonzero().squeeze(1)
     if not len(chosen) or model.config.attention_kind == "none":

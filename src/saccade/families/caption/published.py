@@ -1,15 +1,15 @@
 """Readers of caption data: the layouts of COCO, Flickr and Karpathy's splits, and your own tables.
 
-Karpathy's splits of Flickr8k, Flickr30k and COCO are one JSON file each (arXiv:1412.2306): an object with ``images``, a
-list of ``{filename, filepath, split, sentences: [{raw, tokens}]}``.
+Karpathy's splits (arXiv:1412.2306) are one JSON file for each set: an object with ``images``, a list of ``{filename,
+filepath, split, sentences: [{raw, tokens}]}``.
 
 COCO captions (Chen et al., arXiv:1504.00325). In the folder, or in ``annotations`` below it:
 
 * ``dataset_coco.json`` of Karpathy, the splits of the published numbers: 82,783 train, 5,000 val and 5,000 test, and
   30,504 ``restval``, which train only if the option asks;
-* else ``captions_train2014.json`` and ``captions_val2014.json`` (or 2017). Captions of the official test pictures are
-  not public, so of the val pictures 5,000 are val and 5,000 test (at most half of them each), by a hash of their names;
-  the rest are ``restval``. Not comparable with published numbers.
+* else ``captions_train2014.json`` and ``captions_val2014.json`` (or 2017). Of the val pictures 5,000 are val and 5,000
+  test (at most half of them each), by a hash of their names; the rest are ``restval``. Not comparable with published
+  numbers.
 
 Pictures are in ``train2014`` and ``val2014``, in the folder or in ``images`` below it.
 
@@ -17,12 +17,12 @@ Flickr8k and Flickr30k (Hodosh et al., JAIR 2013; Young et al., TACL 2014). Belo
 
 * captions: ``Flickr8k.token.txt``, ``results_20130124.token``: lines ``PICTURE#NUMBER ⇥ CAPTION``;
 * splits: ``Flickr_8k.trainImages.txt``, dev and test alike; Flickr30k has none of its own: ``train.txt``, ``val.txt``
-  and ``test.txt`` with a picture, or its number, in each line; a picture that no list names is skipped;
+  and ``test.txt`` with a picture, or its number, in each line;
 * or both in Karpathy's ``dataset_flickr8k.json`` (``dataset_flickr30k.json``), which counts where it is there;
 * the pictures, in the folder that their archive unpacks to, or in ``Images``.
 
-A table of one's own has ``image, caption``; a picture with several captions has as many rows, all in one split. In JSON
-lines ``captions`` may be a list.
+Your own table has ``image, caption``; a picture with several captions has as many rows, all in one split. In JSON lines
+``captions`` may be a list.
 """
 
 from __future__ import annotations

@@ -95,9 +95,8 @@ def sample_captioned(spec: CaptionSpec, glyphs: GlyphSet, seed: int, indices: Te
 def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
     """(B, 2) left and top edges of boxes of ``side`` (B, 2); a second side of 0 is a digit that is not there.
 
-    Along the main axis: what the sides leave over is parted at random into the room before, between and behind. Across
-    it the first digit goes anywhere, the second as near as ``MARGIN`` asks for; as the margin is less than the smallest
-    side, some place is always left.
+    Along the main axis what the sides leave over is parted at random into the room before, between and behind. Across
+    it the first digit goes anywhere, the second as near as ``MARGIN`` asks for, which always leaves some place.
     """
     bits = hash_more(scene, _PLACE, torch.arange(4, device=side.device))  # (B, 4)
     first, second = side.unbind(1)  # (B,)

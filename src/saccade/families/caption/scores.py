@@ -1,11 +1,11 @@
 """Scores of a captioning model: its sentences against human ones, and where it looked for each word.
 
 Of any pictures: BLEU with and without the brevity penalty, ROUGE-L, CIDEr-D, METEOR-lite, and METEOR 1.5 where its
-program is there. Of generated scenes, whose every object is known, also:
+program is there. Of generated scenes also:
 
 ==========================  ========================================================================================
 ``exact_match``             the sentence is the one that is true of the scene, word for word
-``exact_match_empty``       the same of the scenes without a digit alone, where there are any: "nothing" is said
+``exact_match_empty``       the same of the scenes without a digit alone, of which "nothing" is said
 ``true_positive_strength``  share of a word's attention that lies on the digit whose size, colour or name it is
 ``selectivity``             attention on that digit ÷ attention on all digits
 ``pointing``                the maximum of the word's map lies on that digit
@@ -15,8 +15,7 @@ program is there. Of generated scenes, whose every object is known, also:
 ==========================  ========================================================================================
 
 Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.evidence`. Maps of scenes are those
-of the true sentence, given word by word, so that every content word has one. "nothing" is none, and in an empty scene
-there is nothing to recolour: empty scenes count in scores of sentences alone.
+of the true sentence, given word by word. Empty scenes count in scores of sentences alone.
 """
 
 from __future__ import annotations
@@ -64,9 +63,9 @@ class Sentences(list[tuple[str, tuple[str, ...]]]):
 class CaptionKept(Kept):
     """What was measured of captions.
 
-    ``answers`` are exact matches, ``maps`` those of content words of scenes, one each, and ``causal`` has one value for
-    every digit that was recoloured. ``columns`` are ``recoloured``, the scene of each of these; and for each kind of
-    word, which maps are of its words.
+    ``answers`` are exact matches, ``maps`` those of content words of scenes, ``causal`` has a value for every digit
+    that was recoloured. ``columns`` are ``recoloured``, the scene of each of these, and which maps are of each kind of
+    word.
     """
 
     maps: MapScorer = field(
@@ -83,11 +82,10 @@ class CaptionScoring(Scoring):
     Args:
         model: in eval mode, on the device of ``data``.
         data: the split, in the words of the model.
-        beam: captions followed side by side; 1 is greedy.
-        length_penalty: of a beam, as ``decode`` has it.
         limit: at most this many pictures: of generated scenes the first, of files a sample.
-        sweeps: photographs of a sample whose words are asked for again while parts of them are altered; generated
-            scenes are rendered again instead.
+        beam: captions followed side by side; 1 is greedy.
+        length_penalty: of a beam.
+        sweeps: photographs of a sample whose words are asked for again while parts of them are altered.
     """
 
     together = 100  # a batch of maps is eleven words of each

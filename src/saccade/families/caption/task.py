@@ -1,18 +1,16 @@
 """Captions: a picture in, a sentence out, with a look at the picture for every word.
 
-This is training; scoring is in :mod:`saccade.families.caption.scores`. A phase learns from pictures and their captions.
-With ``features: kept`` it learns from what the frozen encoder makes of picture files, which is computed once and kept
-on disk: a step then costs only the decoder; Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder
-either. Batches have captions of (nearly) one length, as in Section 4.3.
+With ``features: kept`` a phase learns from what the frozen encoder makes of picture files, computed once and kept on
+disk; Xu et al. (2015, arXiv:1502.03044, Section 4.3) do not train the encoder either. Batches have captions of (nearly)
+one length, as there.
 
 With ``data: own_words`` it learns from the model's own captions (Rennie et al. 2017, arXiv:1612.00563): the reward of a
-caption is CIDEr-D by the training captions of its picture, with the document frequencies of all training captions;
-beside it BLEU-4 and METEOR, as much of each as is asked for. References are cut into words as the scores cut them, so
-that a reward is what the score of the same words would be; a word outside the vocabulary is the unknown word.
+caption is CIDEr-D by the training captions of its picture, with the document frequencies of all training captions, and
+as much of BLEU-4 and METEOR as is asked for. References are cut into words as the scores cut them; a word outside the
+vocabulary is the unknown word.
 
-A model is chosen by its greedy captions: by BLEU-4 on pictures, by exact match on generated scenes, each of which has
-one true sentence; the log-likelihood is logged beside. Deviation: BLEU for choosing is that with the brevity penalty,
-as without it the shortest captions would win.
+A model is chosen by its greedy captions: by exact match on generated scenes, by BLEU-4 on files. Deviation: BLEU for
+choosing is that with the brevity penalty, as without it the shortest captions would win.
 """
 
 from __future__ import annotations
@@ -122,11 +120,7 @@ LOSSES: dict[str, type] = {
 
 
 class JudgedPictures:
-    """The pictures of one split by the numbers of their captions, so that an epoch is as long as any other.
-
-    Args:
-        data: the captions, of files.
-    """
+    """The pictures of one split by the numbers of their captions, so that an epoch is as long as any other."""
 
     lengths = None  # the captions of a batch are not said side by side, so they need not be of one length
 
@@ -185,15 +179,7 @@ VALIDATION_BATCH, VALIDATION_PICTURES = 100, 1000
 
 
 class CaptionTask(PictureTask):
-    """Trains one model that says captions.
-
-    Args:
-        model: name of the model, as its family declares it.
-        model_config: settings of the model; ``vocabulary`` and ``input_size`` come from the data.
-        data: settings of :class:`CaptionDataConfig`.
-        protocol: the recipe's name for its splits; kept with the model.
-        seed: of the weights, of the order of training captions, and of fresh training scenes.
-    """
+    """Trains one model that says captions; vocabulary and size of the input come from the data."""
 
     name = "caption"
     data_settings = CaptionDataConfig

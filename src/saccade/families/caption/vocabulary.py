@@ -86,12 +86,7 @@ class Vocabulary:
 
     @classmethod
     def build(cls, captions: Iterable[str], *, at_least: int = 5, most: int = 10_000) -> Vocabulary:
-        """The words of ``captions``, the most frequent first, equally frequent ones by the alphabet.
-
-        Args:
-            captions: texts; they are read once.
-            at_least: how often a word must be there.
-            most: words kept at most.
+        """The ``most`` frequent words of ``captions``, each there ``at_least`` times; ties go by the alphabet.
 
         Raises:
             DataError: no word is frequent enough.

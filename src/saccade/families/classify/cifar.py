@@ -51,15 +51,7 @@ LEARNS_VAL = f"{NAME}: val is a part of the 50,000 pictures that are learned fro
 
 
 class CifarPictures:
-    """One split by number.
-
-    Args:
-        name: ``cifar10`` (in the cache) or ``cifar10:FOLDER``.
-        split: train, val or test.
-        size: of the network input; the pictures have one size and are not resized.
-        device: where they are kept.
-        hold_out: whether val is left out of train.
-    """
+    """One split of ``cifar10`` (in the cache) or ``cifar10:FOLDER``; with ``hold_out`` val is left out of train."""
 
     answers: tuple[str, ...] = CLASSES
 

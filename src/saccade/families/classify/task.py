@@ -259,7 +259,7 @@ class ClassifyTask(LabelTask):
         """What teaches the proposals of each scale, of those that are taught the region round the strongest response.
 
         Of these validation tells ``scale2_proposal_error``: how far a region is from the one that is taught, in shares
-        of its parent's sides, summed over centre and half side.
+        of its parent's sides.
         """
         losses = {name: self.taught.get(name, Proposals()) for name in model.proposals}
         return {name: loss for name, loss in losses.items() if loss.target == "strongest"}

@@ -1,31 +1,28 @@
 """Scores of where a model zooms: the regions themselves, moved regions, and pictures drawn again.
 
-``scale1_accuracy`` … are those of each scale by itself; ``accuracy`` is that of all together. Of each crop there are
-``scale2_covers_evidence``, ``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.edits`), where
-the data knows the evidence, and ``scale2_side``, its side as a share of the picture's. Beside them stand a centred crop
-and one anywhere, both of the same side.
+``scale1_accuracy`` … are those of each scale by itself; ``accuracy`` is that of all together. Each crop has
+``scale2_side``, its side as a share of the picture's, and where the evidence is known ``scale2_covers_evidence``,
+``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.edits`), beside those of a centred crop
+and of one anywhere, of the same side.
 
-Edits move nested crops elsewhere, with the sides of the model's own, and the model answers again. The evidence is the
-target.
+Edits move both nested crops, with the sides of the model's own, and the model answers again:
 
 ==================  ====================================================================================
-``zero_target``     both windows lie where nothing of the evidence is in them
-``zero_random``     both windows lie elsewhere, and all of the evidence is still in them
-``keep_target``     both windows have the evidence in their middle
-``keep_random``     the same as ``zero_target``, drawn again
-``exchanged``       the windows of another picture
+``zero_target``     nothing of the evidence is in them; ``keep_random`` is the same, drawn again
+``zero_random``     they lie elsewhere, and all of the evidence is still in them
+``keep_target``     they have the evidence in their middle
+``exchanged``       the crops of another picture
 ``target_removed``  no edit: the evidence is blurred in the picture
 ==================  ====================================================================================
 
-"all" edits both crops. The first one alone is edited in two ways: the second is proposed again ("recomputed") or stays
-where it was ("frozen"). Scale 1 sees the whole picture in any case, so an answer need not change; it is the share
-beside the random row that counts. There is no ``edit_sufficiency``: the answer is colour and stripes, and with all but
-the evidence blurred the colour is gone, so that no ceiling is known. Axes: B pictures.
+The first crop alone is edited in two ways: the second is proposed again ("recomputed") or stays ("frozen"). Scale 1
+sees the whole picture, so an answer need not change: compare with the random row. There is no ``edit_sufficiency``, as
+the colour, which is half of the answer, is gone when all but the evidence is blurred. Axes: B pictures.
 
 Causal scores, on pictures of ``details`` that are drawn again with one thing changed:
 
 =========================  ===================================================================================
-``moved_follow``           the bearer is elsewhere: share of pictures whose finest crop now covers it (half or more)
+``moved_follow``           the bearer is elsewhere: the finest crop now covers it (half or more)
 ``moved_hold``             … and the answer is the same
 ``rewoven_follow``         the mark has other stripes: the answer is now their class
 ``rewoven_hold``           … and the finest crop lies where it was (overlap of half or more)
@@ -146,14 +143,7 @@ ONE_LOOK = ("zero_target", "zero_random", "keep_target")
 
 @torch.no_grad()
 def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictures: Tensor) -> edits.EditScores:
-    """What becomes of the answers; nothing where no evidence is known or crops are not proposed.
-
-    Args:
-        model: in eval mode.
-        raw: of the unedited pass.
-        batch: pictures as the model takes them, labels and evidence.
-        pictures: (B,) ids.
-    """
+    """What becomes of the answers (``raw`` is the unedited pass); nothing without evidence or proposed crops."""
     scores = edits.EditScores()
     if batch.evidence is None or model.config.crops != "proposed":
         return scores

@@ -1,25 +1,22 @@
 """Readers of pictures with a set of labels: your own tables, and SVHN.
 
-Of a table of one's own, ``labels`` are ``3; 3; 7`` or a JSON list, in any order; an empty cell is the empty multiset. A
-column ``boxes`` has one ``x1 y1 x2 y2`` for each label, in its order, with semicolons between, or a JSON list of lists;
-an empty one where a label has none. What ``labels`` means is the option ``kind``: a ``multiset`` (labels may repeat,
-their order means nothing), a ``set`` (a label that repeats is an error) or a ``list`` (the order is part of the
-answer).
+In your own table, ``labels`` are ``3; 3; 7`` or a JSON list; an empty cell is the empty multiset. A column ``boxes``
+has one ``x1 y1 x2 y2`` for each label, with semicolons between, or a JSON list of lists. The option ``kind`` says what
+labels mean: a ``multiset`` (they may repeat, their order means nothing), a ``set`` (a repeat is an error) or a ``list``
+(the order is part of the answer).
 
-SVHN, full numbers: pictures of house numbers, the digits on each, and a box for every digit. Netzer, Wang, Coates,
-Bissacco, Wu and Ng, "Reading Digits in Natural Images with Unsupervised Feature Learning" (2011), in either of two
-layouts below one folder:
+SVHN, full numbers: house numbers, with a box for every digit. Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading
+Digits in Natural Images with Unsupervised Feature Learning" (2011), in either of two layouts below one folder:
 
-* the official format 1, as its archives unpack: ``train/digitStruct.mat`` (HDF5, read with the extra ``svhn``) beside
-  ``train/1.png`` …, and the same in ``test/``. A picture is cut to the union of its digits' boxes, enlarged by 15 % of
-  its width and height on each side, as far as the picture goes;
+* the official format 1: ``train/digitStruct.mat`` (HDF5, read with the extra ``svhn``) beside ``train/1.png`` …, and
+  the same in ``test/``. A picture is cut to the union of its digits' boxes, enlarged by 15 % of its width and height on
+  each side;
 * a reduced copy that is cut already: ``train.csv`` (image, digits from left to right, one box x1,y1,x2,y2 for each)
   beside ``train/1.jpg`` …, and perhaps the same for test.
 
-Splits: val is 5 % of the training pictures, by a hash of their numbers, hence the same in both layouts. Test is the
-official one where it is there, and a trained model is scored on it without train/. Else it is another 10 % of the
-training pictures, which a score must then say: of 33,402 that makes 28,463 train, 1,638 val and 3,301 test. With
-``hold_out_test: false`` these 3,301 are trained on too.
+Val is 5 % of the training pictures, by a hash of their numbers, so the same in both layouts. Test is the official one
+where it is there, even without train/. Else it is another 10 % of the training pictures, which scores then say: of
+33,402 that makes 28,463 train, 1,638 val and 3,301 test.
 """
 
 from __future__ import annotations
@@ -97,8 +94,7 @@ def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
 def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] | None:
     """The most frequent multiset of the training pictures, as numbers of ``answers``: the baseline that never looks.
 
-    It may be empty. Of equally frequent ones the first in the table is taken. None if no training picture has only
-    labels of ``answers``.
+    It may be empty. Ties go to the first in the table. None if no training picture has only labels of ``answers``.
     """
     number_of = {label: number for number, label in enumerate(answers)}
     held: Counter[tuple[int, ...]] = Counter()
@@ -135,9 +131,8 @@ def read_digit_struct(path: Path) -> list[HouseNumber]:
 def _follow(path: Path) -> list[tuple[str, list[str], list[rows.Box]]]:
     """Names, digits and boxes, by following every reference of the HDF5 file (MATLAB 7.3).
 
-    ``digitStruct/name`` and ``digitStruct/bbox`` hold one reference for each picture, to its name as character codes
-    and to a group of five columns. A column of several numbers is references again, one of a single number is that
-    number.
+    ``digitStruct/name`` and ``digitStruct/bbox`` refer to the name of each picture as character codes and to a group of
+    five columns. A column of several numbers is references again.
     """
     try:
         import h5py

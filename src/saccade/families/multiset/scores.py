@@ -1,29 +1,16 @@
 """Scores of a model that reads multisets: what it said, and where it glimpsed and attended while it did.
 
 A glimpse is right if the centre of its cell lies in the box of an object (``glimpse_in_evidence``), and right for what
-was then said if that object has the label said (``glimpse_on_label``). Beside it stand glimpses at random (their
-expectation, nothing is drawn) and at the most salient cell of the same step. ``attn_saliency`` is the saliency at the
-glimpses, between 0 and 1; ``attn_saliency_raw`` is the same in the units of the activations, as the paper has it, and
-the one score that is no fraction. The total map is scored against the pixels of all objects. Beside the answers stands
-the one that most training pictures would be right with (``training_prior``), where there is a table of them.
+was then said if that object has the label said (``glimpse_on_label``). Its rivals are random glimpses (their
+expectation, nothing is drawn) and the most salient cell of the same step. ``attn_saliency`` is the saliency at the
+glimpses, between 0 and 1; ``attn_saliency_raw`` is in the units of the activations, as in the paper, and no fraction.
+The total map is scored against the pixels of all objects. ``training_prior`` is the commonest multiset of a table. What
+no picture has boxes for is left out, and so are glimpses of a model without any.
 
-A model without glimpses (the counting control) has answers and a map only. What no picture has boxes for is left out.
-
-Edits of the attention to one label: of each scene one is taken that is there once and is read once. At the step that
-read it, the covert mask and the glimpses are edited. Cells are those on the label's digit.
-
-==================  ====================================================================================
-``zero_target``     the mask is 0 on the digit, and the glimpses go to cells that are not on it
-``zero_random``     the mask is 0 on as many cells elsewhere, and the glimpses go to other cells on the digit
-``zero_heaviest``   the mask is 0 on as many cells elsewhere, the heaviest ones; glimpses as they were
-``keep_target``     the mask is 0 but on the digit, and the glimpses go to cells on it
-``keep_random``     the mask is 0 but on as many cells elsewhere, and the glimpses go there
-``target_removed``  no edit: the digit is taken out of the picture
-``target_alone``    no edit: everything but the digit is taken out of the picture
-==================  ====================================================================================
-
-"all": the label is read at no step, with later steps computed again. So the model may come back to the digit.
-``label at its step`` asks what is read at the edited step alone. The mask is a gate and is not scaled.
+Edits (:mod:`saccade.metrics.maps.edits`) are about one label of each scene that is there once and is read once: at the
+step that read it, the covert mask is edited, and glimpses go where it leaves weight. With ``zero_heaviest`` they stay.
+"all": the label is read at no step, with later steps computed again. ``label at its step`` asks what is read at the
+edited step alone. The mask is a gate and is not scaled.
 
 Axes: B scenes, T steps, k glimpses of a step, h and w cells.
 """

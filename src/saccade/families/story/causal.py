@@ -1,48 +1,32 @@
 """Causal tests of models of stories: a story, or the weights of its hops, are changed and the model is asked again.
 
-**The story is changed.** Answer and weights are read before and after. The rules of
-:mod:`saccade.families.story.world` compute the answer of a changed story from its sentences; they are trusted for a
-question only if they also find its answer before the change.
+**The story is changed.** The rules of :mod:`saccade.families.story.world` say the answer of a changed story; they are
+trusted for a question only if they also find its answer before the change.
 
 =====================  =========================================================================================
 a supporting fact is removed
 ``causal_change``      the answer changes, among questions whose answer is then another one by the rules
 ``causal_follow``      it becomes that other one
 ``change_rate``        the answer changes, among all questions
-``weight_follow``      the share of the gained weight that lies on the facts which the new answer follows from; 0 where
-                       no weight was gained
-``weight_to_nothing``  the share of the gained weight that lies on no sentence: on empty slots or the end fact
+``weight_follow``      the share of the gained weight that lies on the facts of the new answer; 0 where none was gained
+``weight_to_nothing``  the share of the gained weight that lies on empty slots or the end fact
 another sentence is removed
 ``causal_hold``        the answer stays, right or wrong
 ``weights_hold``       1 − total variation of the weights over the sentences that stayed, mean over the looks
 two names are exchanged in story, question and answer
-``swap_follow``        among questions whose answer is one of the two: the answer was one of them, and becomes the other
-``swap_hold``          among the others: the answer stays
+``swap_follow``        the answer was one of the two and becomes the other, among questions whose answer is one of them
+``swap_hold``          the answer stays, among the other questions
 ``swap_weights_hold``  1 − total variation of the weights, mean over the looks
 =====================  =========================================================================================
 
-``weight_follow``, ``weights_hold`` and ``swap_weights_hold`` have rivals: maps that need no model, made for the story
-before and after the same change. Weights that hold say nothing by themselves, as those of a constant map hold too.
+``weight_follow``, ``weights_hold`` and ``swap_weights_hold`` have rivals, maps that need no model: a constant map holds
+too.
 
-**The weights are edited**, those of hops or passes on sentences: does the answer depend on the supporting facts?
-
-==================  ====================================================================================
-``zero_target``     no weight on the supporting facts
-``zero_random``     no weight on as many other sentences, drawn at random
-``zero_heaviest``   no weight on as many other sentences, the heaviest ones of each look
-``keep_target``     weight on the supporting facts alone
-``keep_random``     weight on as many other sentences alone
-``even``            the mean weight on every sentence
-``permuted``        sentences change places at random
-``target_removed``  no edit: the supporting facts are taken out of the story
-``target_alone``    no edit: everything but the supporting facts is taken out of the story
-==================  ====================================================================================
-
-"all" edits every look. A look alone is edited in two ways: those after it are computed again ("recomputed"), or keep
-the weights of the unedited pass ("frozen"). A softmax keeps its sum, gates are not scaled
-(:meth:`saccade.looks.Look.edit`). Weight on no sentence is left alone: a model that ends when the end-of-passes fact is
-the heaviest may end sooner after an edit. A question without a supporting fact in memory, or with fewer other sentences
-than facts, does not count.
+**The weights are edited** (:mod:`saccade.metrics.maps.edits`), those of hops or passes on sentences; the target are the
+supporting facts. "all" edits every look. A look alone is edited in two ways: those after it are computed again
+("recomputed"), or keep the weights of the unedited pass ("frozen"). Weight on no sentence is left alone: a model that
+ends when the end-of-passes fact is the heaviest may end sooner after an edit. A question without a supporting fact in
+memory, or with fewer other sentences than facts, does not count.
 
 Axes: N questions, B changed ones, S slots, S' slots of the look, A words of an answer.
 """
@@ -169,13 +153,7 @@ class Asking(NamedTuple):
 
 
 class CausalTests:
-    """Causal tests of one model on a sample of questions.
-
-    Args:
-        model: what is tested.
-        asked: the sample.
-        words: the vocabulary of the model.
-    """
+    """Causal tests of one model with these ``words`` on a sample of questions."""
 
     def __init__(self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> None:
         self.model, self.asked, self.words = model, asked, words
@@ -329,11 +307,7 @@ ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")
 def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> EditScores:
     """What becomes of the answers to ``asked``; none where the model has no looks, or no fact is known.
 
-    Args:
-        model: in eval mode.
-        asked: the questions.
-        words: the vocabulary of the model.
-        stories: (N,) id of each question's story.
+    ``words`` is the vocabulary of the model; ``stories`` (N,) are the ids of the questions' stories.
     """
     scores = EditScores()
     batch = tensors.batch_of(model, asked, words)

@@ -190,12 +190,9 @@ def babi_questions(root: Path, config: StoryDataConfig, part: str) -> list[Story
 def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
     """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by the numbers of the tasks.
 
-    A file that is not there has no entry. Published copies lack some: the 10k training file of task 3 is one.
-
-    Args:
-        root: the unpacked folder, the folder that it is in, or a folder that holds the files themselves (such as
-            ``en`` or ``hn-10k``).
-        size: training questions of a task; it chooses between ``en`` and ``en-10k``.
+    A file that is not there has no entry. Published copies lack some: the 10k training file of task 3 is one. ``root``
+    is the unpacked folder, the folder that it is in, or one that holds the files themselves (such as ``en`` or
+    ``hn-10k``).
     """
     files: dict[int, dict[str, Path]] = {}
     for rank, folder in enumerate(_folders(root, size)):
@@ -223,12 +220,7 @@ def _folders(root: Path, size: Size) -> list[Path]:
 
 
 def read_babi(path: Path, task: str) -> list[StoryExample]:
-    """All questions of one file, in its order.
-
-    Args:
-        path: a file of the official form.
-        task: its name, for example ``qa1``; each question carries it.
-    """
+    """All questions of one file, in its order; each carries the name of its ``task``, such as ``qa1``."""
     questions: list[StoryExample] = []
     sentences: list[str] = []
     places: dict[int, int] = {}  # line number of the story → index of its sentence

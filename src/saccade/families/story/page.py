@@ -67,11 +67,7 @@ def panel_facts(facts: ModelFacts) -> dict[str, object]:
 
 
 def page_model(predictor: Predictor) -> dict[str, object]:
-    """The facts and weights of ``predictor``'s model as plain values, which ``network`` of the runtime takes.
-
-    Raises:
-        ConfigError: for a model that the runtime cannot compute.
-    """
+    """The facts and weights of ``predictor``'s model as plain values, which ``network`` of the runtime takes."""
     model = predictor.model
     if not isinstance(model, MemN2NModel):
         raise ConfigError(

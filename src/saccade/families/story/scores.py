@@ -38,13 +38,7 @@ RECURRENT = "facts carry the sentences before them, so a look is not about one s
 
 
 def unknown_words(asked: Sequence[StoryExample], words: Sequence[str], *, by_word: bool = False) -> str:
-    """Which words of the questions, stories and answers the model does not know; nothing where it knows all.
-
-    Args:
-        asked: the questions with their stories.
-        words: the vocabulary of the model.
-        by_word: whether it says answers word by word; otherwise an answer is one entry of the vocabulary.
-    """
+    """Which words of questions, stories and answers a model with these ``words`` does not know; "" for none."""
     known = frozenset(words)
     texts = {text for each in asked for text in (*each.sentences, each.question)}
     unknown = sorted({word for text in texts for word in words_of(text)} - known)
@@ -151,14 +145,10 @@ class StoryKept(Kept):
 
 
 class StoryScoring(Scoring):
-    """Measures a model on questions about stories.
+    """Measures a model, in eval mode and with these ``words``, on questions about stories.
 
-    Args:
-        model: in eval mode.
-        asked: the questions.
-        words: the vocabulary of the model.
-        limit: at most so many questions: whole stories, drawn by a hash, with the share of each task kept.
-        causal: questions of the causal tests, drawn from those that are scored.
+    ``limit`` takes at most so many questions, as :func:`sample_questions` does; of these ``causal`` are drawn for the
+    causal tests.
     """
 
     together, kept = BATCH, StoryKept

@@ -60,14 +60,9 @@ for one batch as for several."""
 
 
 class StoryTask(Task):
-    """Trains one model that answers questions about stories.
+    """Trains one model that answers questions about stories; ``seed`` also decides the random noise.
 
-    Args:
-        model: name of the model, a ``StoryModel``.
-        model_config: settings of the model; what depends on the data (words, memory, …) comes from there.
-        data: settings of :class:`StoryDataConfig`.
-        protocol: the recipe's name for its splits; kept with the model.
-        seed: of the weights, of the order of training questions and of random noise.
+    Settings of the model that depend on the data (words, memory, …) come from there.
     """
 
     name = "story"
@@ -137,8 +132,8 @@ class StoryTask(Task):
     def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
         """The batches ``numbers``, made as one and cut apart.
 
-        On a CPU they come without the slots that all their stories leave empty, for a model that does not see them. On
-        a GPU every batch has the same shapes, so that the step can be captured as a graph.
+        On a CPU they leave out the slots that all their stories leave empty, for a model that does not see them. On a
+        GPU every batch has the same shapes, for a CUDA graph.
         """
         size = len(members[0])
         rows = (torch.tensor(numbers).unsqueeze(1) * size + torch.arange(size)).flatten()  # (N·size,)

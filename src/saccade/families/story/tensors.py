@@ -54,13 +54,9 @@ def sizes_of(asked: Sequence[StoryExample], memory: int) -> Sizes:
 class StoryTensors:
     """One split on a device.
 
-    Args:
-        asked: the questions.
-        words: the vocabulary; word 0 is the empty one. Unknown words are left out, and so is a sentence of such words
-            alone: it takes no slot.
-        sizes: of the tensors; longer sentences are cut.
-        device: where the tensors lie.
-        by_word: give answers word by word, and 0 after the last; otherwise as one entry of the vocabulary.
+    Unknown words are left out, and so is a sentence of such words alone: it takes no slot. Longer sentences are cut. An
+    answer is ``by_word``, with 0 after the last, or one entry of the vocabulary ``words``, whose word 0 is the empty
+    one.
     """
 
     def __init__(
@@ -245,10 +241,7 @@ def batch_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[s
 
 
 def batch_for(model: Any, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
-    """Questions ``indices`` (B,), their stories with as many slots as the memory of the model has.
-
-    A model that reads bags of words gets them: every sentence is made into one only once.
-    """
+    """Questions ``indices`` (B,) with all slots of the model's memory, and bags of words for a model that reads them."""
     batch = tensors.take(indices)
     empty = int(model.config.memory) - batch["story"].shape[1]
     batch["story"] = F.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
@@ -269,8 +262,7 @@ def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | N
 def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> ModelOutput:
     """The same, stories of like length together and without the slots that they leave empty.
 
-    A model whose facts carry the past reads from sentence to sentence, and empty slots are nothing to it. Stories of
-    task 3 have 4 to 228 sentences, so most of a batch would be empty slots.
+    A model whose facts carry the past does not see empty slots, and stories of task 3 have 4 to 228 sentences.
     """
     story, query = batch["story"], batch["query"]
     size = story.shape[1]

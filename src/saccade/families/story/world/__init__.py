@@ -51,13 +51,9 @@ _OF_FACTS: dict[int, Callable[[Draws], list[StoryExample]]] = {
 
 
 def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> list[StoryExample]:
-    """One story with its questions: a function of the arguments.
+    """One story of a ``task``, 1 to 20, with its questions: a function of the arguments.
 
-    Args:
-        task: 1–20.
-        seed: 0 or more.
-        index: which story, 0 or more.
-        words: ``babi``, the official words; ``wide`` adds those of the founding document to tasks 1–3 and 5–14.
+    ``words`` are the official ones, or with ``wide`` also those of the founding document, in tasks 1–3 and 5–14.
     """
     draws = Draws(seed, task, index)
     asked = generate_people(task, draws, words) if task in PLOTS else _OF_FACTS[task](draws)

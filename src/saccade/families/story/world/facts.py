@@ -203,8 +203,8 @@ def generate_fears(draws: Draws) -> list[StoryExample]:
 def generate_colours(draws: Draws) -> list[StoryExample]:
     """Task 16: five names with kinds, the colours of four of them, and a question about the fifth.
 
-    As in the official files, one other animal is of the same kind in nine of ten stories. In the tenth there are
-    several, and the one that was told last counts.
+    As in the official files, one other animal is of the same kind in nine of ten stories; in the tenth there are
+    several, and the last one told counts.
     """
     names = draws.some(_COLOURED, 5)
     kind = draws.pick(_KINDS)
