@@ -26,7 +26,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.examples import Example, Split, first_numbers, to_device
+from saccade.data.examples import Split, first_numbers, to_device
 from saccade.data.pictures.labelled import LabelledBatch, label_examples
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError
@@ -84,9 +84,7 @@ class CifarPictures:
         """Its name, and what must be known of its val."""
         return {"data": NAME, **({"note": self._note} if self._note else {})}
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` pictures with their labels."""
-        return label_examples(self, count)
+    shown = label_examples
 
 
 def _members(count: int, split: Split, *, hold_out: bool) -> Tensor:

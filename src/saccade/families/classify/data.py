@@ -19,7 +19,7 @@ from torch import Tensor
 from saccade.config import Seed, Within, from_dict
 from saccade.data import details
 from saccade.data.details import SIZE, DetailLayout, render_details, sample_details
-from saccade.data.examples import Example, hashed_share
+from saccade.data.examples import hashed_share
 from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.image_split import ImageSplit, carried
 from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch, label_examples
@@ -111,9 +111,7 @@ class LabelFiles(ImageSplit):
         evidence = self.marks(numbers).evidence() if self.has_evidence else None  # (B,H,W)
         return LabelledBatch(self.images(numbers)[0], self._label[numbers], evidence)
 
-    def shown(self, count: int) -> list[Example]:
-        """The first ``count`` pictures with their labels."""
-        return label_examples(self, count)
+    shown = label_examples
 
 
 @dataclass(frozen=True)

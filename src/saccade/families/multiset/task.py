@@ -249,7 +249,7 @@ class MultisetTask(PictureTask):
 
     def loss(self, output: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and what tells how training goes."""
-        labels, mixed = batch["labels"], batch["shuffled"]  # (B,M)
+        labels, mixed, said = batch["labels"], batch["shuffled"], output.said  # (B,M), (B,M), (B,T)
         match loss:
             case SingleObject():
                 return multiset_losses.single_object_loss(output.single_logits, mixed)
@@ -260,28 +260,21 @@ class MultisetTask(PictureTask):
             case Counts():
                 return {"loss": multiset_losses.count_loss(output.count_logits, labels)}
             case Reinforce():
-                options: dict[str, Any] = {
-                    "rewards": multiset_losses.list_rewards if self.is_list else multiset_losses.multiset_rewards,
-                    "entropy_weight": loss.entropy,
-                }
+                rewards = multiset_losses.list_rewards if self.is_list else multiset_losses.multiset_rewards
+                how: dict[str, Any] = {"rewards": rewards, "entropy_weight": loss.entropy}
                 if loss.elsewhere != 1:
                     boxes = boxes_at_size(batch["boxes"], batch["images"], self.size)  # (B,M,4)
-                    options["looked"] = multiset_losses.looked_rewards(
-                        output.said,
-                        output.location,
-                        labels,
-                        cast(MultisetModel, self.model).cells_in(boxes),  # (B,M,h,w)
-                        classes=output.logits.shape[-1],
-                        elsewhere=loss.elsewhere,
+                    inside = cast(MultisetModel, self.model).cells_in(boxes)  # (B,M,h,w)
+                    reach: Any = {"classes": output.logits.shape[-1], "elsewhere": loss.elsewhere}
+                    how["looked"] = multiset_losses.looked_rewards(
+                        output.said, output.location, labels, inside, **reach
                     )
                 if isinstance(loss, ReinforceExpected):
-                    found = multiset_losses.hsal_expected_loss(
-                        output, labels, log_glimpses=loss.log_glimpses, **options
-                    )
+                    found = multiset_losses.hsal_expected_loss(output, labels, log_glimpses=loss.log_glimpses, **how)
                 else:
-                    found = multiset_losses.hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **options)
+                    found = multiset_losses.hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **how)
             case MultisetLoss():
-                found = {"loss": multiset_losses.multiset_loss(output.logits, output.said, labels)}
+                found = {"loss": multiset_losses.multiset_loss(output.logits, said, labels)}
             case CrossEntropy():
                 found = {"loss": multiset_losses.sequence_cross_entropy(output.logits, mixed)}
             case CrossEntropyOrdered():

@@ -241,7 +241,7 @@ def batch_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[s
 
 
 def batch_for(model: Any, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
-    """Questions ``indices`` (B,) with all slots of the model's memory, and bags of words for a model that reads them."""
+    """Questions ``indices`` (B,) with all slots of the memory of the model, and bags of words if it reads them."""
     batch = tensors.take(indices)
     empty = int(model.config.memory) - batch["story"].shape[1]
     batch["story"] = F.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
