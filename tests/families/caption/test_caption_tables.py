@@ -219,8 +219,6 @@ def test_reporting_on_dev_holds_training_pictures_out(folder, monkeypatch):
     [
         (b"t0.jpg#0\tAgain\n", "duplicate: Flickr8k.token.txt line 21, t0.jpg#0"),
         (b"t0.jpg#5\n", "not PICTURE#NUMBER, tab, caption: Flickr8k.token.txt line 21, 't0.jpg#5'"),
-        (b"t0.jpg#5\t. !\n", "empty caption: Flickr8k.token.txt line 21, '. !' has no word"),
-        (b"t0.jpg A dog\n", "not PICTURE#NUMBER, tab, caption: Flickr8k.token.txt line 21, 't0.jpg A dog'"),
         (b"t0.jpg#5\tcaf\xe9\n", "unreadable caption: Flickr8k.token.txt line 21, 'caf\\udce9'"),
     ],
 )

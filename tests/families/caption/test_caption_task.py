@@ -10,10 +10,10 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from caption_stubs import SENTENCES, captioned_files, short_splits
+from caption_stubs import captioned_files, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.caption.scenes import SCENE_VOCABULARY, scene_vocabulary
+from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.caption.task import (
     DRAWS,
     OWN_WORDS,
@@ -58,15 +58,6 @@ def on_files(folder: Path, model: str = "sat-soft", seed: int = 0, **data: objec
 
 def first_batches(task: CaptionTask, count: int, start: int = 0, size: int = 4, **options: str) -> list[dict]:
     return list(islice(task.train_batches(start, batch_size=size, **options), count))
-
-
-def test_the_data_decide_words_and_sizes(tmp_path: Path) -> None:
-    task = on_scenes()
-    assert (task.model.config.vocabulary, task.model.config.input_size) == (23, (40, 40))
-    assert task.answers == ("<end>", "<unknown>", *scene_vocabulary(empty=False).words)
-    files = on_files(tmp_path / "files")
-    assert set(files.answers[2:]) == {word for sentence in SENTENCES for word in sentence.split()}
-    assert files.portable_settings({"name": f"csv:{tmp_path}/x.csv"})["name"] == "csv"  # no paths
 
 
 def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
@@ -214,20 +205,6 @@ def test_the_truth_earns_what_the_score_of_sentences_says(tmp_path: Path) -> Non
     expected = cider_each([each[0] for each in texts], texts)
     torch.testing.assert_close(10 * found.double(), expected, atol=1e-4, rtol=1e-5)
     assert float(found.min()) > 0.3
-
-
-def test_a_batch_holds_pictures_and_all_that_was_said_of_them(tmp_path: Path) -> None:
-    task = on_files(tmp_path / "files")
-    data = task.split("train")
-    (batch,) = first_batches(task, 1, data=OWN_WORDS)
-    assert set(batch) == {"images", "references"}
-    assert set(task.inputs(batch)) == {"images", "words", "draws"}
-    assert task.inputs(batch)["words"] is None
-    every = data.of_pictures(torch.arange(data.picture_count))
-    for image, references in zip(batch["images"], batch["references"]):
-        (number,) = [row for row, other in enumerate(every.images) if torch.equal(image, other)]
-        said = [data.vocabulary.decode(row) for row in references.tolist()]
-        assert said == [" ".join(ptb_tokens(caption)) for caption in data.references(number)]
 
 
 def test_references_are_the_words_that_scores_compare(tmp_path: Path) -> None:

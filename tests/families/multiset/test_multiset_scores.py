@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,24 +95,6 @@ def test_of_a_list_the_order_counts(batch) -> None:
     swapped = torch.where(several[:, None], said[:, [1, 0, *range(2, T)]], said)
     for is_list, expected in ((False, torch.ones(N)), (True, (~several).float())):
         assert torch.equal(is_right(swapped, batch, STOP, is_list), expected)
-
-
-def test_pictures_without_boxes_have_answers_only(data, batch) -> None:
-    bare = replace(batch, boxes=torch.full_like(batch.boxes, torch.nan), layout=None, slot=None)
-
-    class Data:
-        answers, is_list = tuple("0123456789"), False
-
-        def sampled(self, limit: int | None) -> Tensor:
-            return torch.arange(N)
-
-        def take(self, numbers: Tensor) -> MultisetBatch:
-            return bare
-
-    found = scored(Known(bare, rightly(batch), middles(batch, 5)), Data())
-    assert found["metrics"]["exact_match"] == 1
-    assert set(found["attention"]) == {"attn_saliency", "attn_saliency_raw"}
-    assert set(found["baselines"]) == {"random_glimpse", "most_salient_glimpse"}
 
 
 def test_pictures_are_read_at_the_networks_size_and_maps_lie_on_the_original(batch) -> None:

@@ -24,7 +24,6 @@ from saccade.families.story.scores import (
     sample_questions,
     story_numbers,
     taught_note,
-    unknown_words,
 )
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import as_tensors, batch_for, is_right, respond, sentence_weights
@@ -123,19 +122,8 @@ def test_a_limit_draws_whole_stories_and_every_task_has_its_share(limit):
     assert max(places) - min(places) <= 4, "at most one story of each task is not whole"
     found = sum(each.answer == "yes" for each in drawn) / limit
     assert found == pytest.approx(accuracy, abs=3 * (0.75 * 0.25 / (limit / 5)) ** 0.5)
-    assert limit / 5 <= _stories(drawn) <= limit / 5 + 4
-
-
-def _stories(asked):
-    return len({(each.task, each.sentences[0]) for each in asked})
-
-
-def test_a_task_that_is_asked_alone_has_the_stories_that_it_has_among_others():
-    asked = five_a_story()
-    alone = [each for each in asked if each.task == "qa3"]
-    assert sample_questions(alone, 50) == [each for each in sample_questions(asked, 200) if each.task == "qa3"]
-    assert sample_questions(alone, 5000) == alone
-    assert len(sample_questions(asked, 3)) == 3, "fewer than tasks"
+    stories = len({(each.task, each.sentences[0]) for each in drawn})
+    assert limit / 5 <= stories <= limit / 5 + 4
 
 
 def test_an_answer_is_right_when_all_its_words_are_said_and_no_more():
@@ -226,14 +214,6 @@ def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     assert seen.total[0].tolist() == pytest.approx([0.2, 0.7, 0.1])
     weak = tiny_model(DMNModel, memory=2)
     assert all(sentence_weights(weak, raw, story).active.values()), "gates that are no choice always count"
-
-
-def test_an_answer_of_several_words_is_known_in_the_form_that_the_model_says_it():
-    asked = [StoryExample(("Anna took the milk and the apple.",), "What has Anna?", "milk,apple")]
-    story = ("", "and", "anna", "apple", "has", "milk", "the", "took", "what")
-    assert unknown_words(asked, (*story, "milk,apple"), by_word=False) == ""
-    assert unknown_words(asked, story, by_word=True) == ""
-    assert "a word of 1 answers" in unknown_words(asked, story, by_word=False)
 
 
 GIFTS = toy_gifts(40)

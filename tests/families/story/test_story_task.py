@@ -21,10 +21,8 @@ from saccade.families.story.reading import StoryItem, memory_of
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.task import GatedLoss, LinearStart, StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times, sizes_of
-from saccade.models.dmn import DMNConfig, DMNModel
 from saccade.models.folder import load_model
 from saccade.models.story import StoryModel
-from tiny_models import example_batch
 
 DATA = {"name": "stories", "tasks": [1], "questions": 60, "noise": 0.4}
 SMALL = {"memn2n": {"dim": 6, "hops": 2}, "dmn": {"size": 8, "embedding": 6}, "story-lstm": {"size": 8, "embedding": 6}}
@@ -220,13 +218,7 @@ def test_a_loss_that_a_model_cannot_be_taught_by(model: str, config: dict[str, A
 
 
 def test_gates_are_not_taught_without_supporting_facts(tmp_path: Path) -> None:
-    rows = [
-        {"story": [f"{who} went to the {place}."], "question": f"Where is {who}?", "answer": place, "split": split}
-        for who, split in (("Mary", "train"), ("John", "val"), ("Sandra", "test"))
-        for place in ("garden", "office")
-    ]
-    (tmp_path / "own.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    task = new_task("dmn", config={"gate": "softmax"}, name=f"jsonl:{tmp_path / 'own.jsonl'}", tasks=[])
+    task = new_task("dmn", config={"gate": "softmax"}, name=f"jsonl:{table(tmp_path)}", tasks=[])
     with pytest.raises(ConfigError, match="names no supporting facts; use the recipe dmn-weak"):
         task.checked_loss(GatedLoss(), "default")
 
@@ -291,20 +283,6 @@ def test_facts_that_the_memory_holds_are_taught_in_their_order() -> None:
     assert float(gate_loss(scores, batch["supporting"], batch["count"])) == pytest.approx(0, abs=1e-6)
     wrong = scores[:, [2, 1, 0]]
     assert float(gate_loss(wrong, batch["supporting"], batch["count"])) > 10
-
-
-def test_a_last_pass_that_chooses_a_sentence_is_not_active() -> None:
-    torch.manual_seed(0)
-    model = DMNModel(DMNConfig(words=9, memory=4, size=8, embedding=8, passes=2, gate="softmax", stops=True)).eval()
-    inputs, _ = example_batch(DMNModel, 8, 0)
-    count = (inputs["story"] != 0).any(-1).sum(1)
-    chosen = torch.nn.functional.one_hot(torch.zeros(8, dtype=torch.long), 5).float()
-    ended = torch.nn.functional.one_hot(count, 5).float()
-    for given, is_active in ((chosen, False), (ended, True)):
-        trace = model(**inputs, attention={"pass1": chosen, "pass2": given}).trace
-        assert trace.look("pass1").active.all()
-        assert (trace.look("pass2").active == is_active).all()
-    assert not model(**inputs, attention={"pass1": ended}).trace.look("pass2").active.any()
 
 
 def table(folder: Path, answer: str = "garden") -> Path:
