@@ -14,30 +14,21 @@ from saccade.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from saccade.backbones.stages import Stages
 
-TIMM = "timm:"
-"""What names of timm's models start with."""
-HF = "hf:"
-"""What names of models of the transformers library start with."""
-FEATURES = "features:"
-"""What the folder of feature maps that somebody else computed is named with."""
+TIMM, HF, FEATURES = "timm:", "hf:", "features:"
+"""What names of models of timm and of transformers, and of folders of stored feature maps, start with."""
 
 
 @dataclass(frozen=True)
 class BackboneSpec:
     """What is known of a backbone before it is built."""
 
-    kind: str
-    """Which functions build it and know the names of its published weights, see :func:`_functions`."""
+    kind: str  # chooses the functions that build it and name its published weights, see `_functions`
     summary: str
     paper: str
-    stages: tuple[str, ...]
-    """The stages in order; attention can follow any of them."""
-    arguments: Mapping[str, Any] = field(default_factory=dict)
-    """What the function is called with."""
-    published: str | None = None
-    """The file of ImageNet weights in circulation, with the first digits of its SHA-256; None: there are none."""
-    published_at: str | None = "https://download.pytorch.org/models"
-    """The folder on the web that has that file; None: it comes in a package only."""
+    stages: tuple[str, ...]  # in order; attention can follow any of them
+    arguments: Mapping[str, Any] = field(default_factory=dict)  # of the function that builds it
+    published: str | None = None  # file of ImageNet weights, with the first digits of its SHA-256; None: there are none
+    published_at: str | None = "https://download.pytorch.org/models"  # None: it comes in a package only
 
     def build(self, **arguments: object) -> Stages:
         """The whole backbone with fresh weights."""
@@ -86,8 +77,9 @@ def _inverted_residuals(blocks: int) -> tuple[str, ...]:
     return (*(f"block{number}" for number in range(blocks + 1)), "head")
 
 
-def _lite(version: int, blocks: int, summary: str, published: str) -> BackboneSpec:
+def _lite(version: int, blocks: int, digest: str, summary: str, side: str) -> BackboneSpec:
     paper, stages = "Tan and Le 2019, arXiv:1905.11946", _inverted_residuals(blocks)
+    summary, published = f"{summary}, 1280 channels at 1/32{side}", f"efficientnet-lite{version}-{digest}.pth"
     return BackboneSpec("efficientnet-lite", summary, paper, stages, {"version": version}, published, None)
 
 
@@ -121,24 +113,9 @@ BACKBONES: dict[str, BackboneSpec] = {
         _inverted_residuals(17),
         published="mobilenet_v2-b0353104.pth",
     ),
-    "efficientnet-lite0": _lite(
-        0,
-        16,
-        "16 inverted residuals with filters of 3×3 and 5×5, 1280 channels at 1/32",
-        "efficientnet-lite0-57934424.pth",
-    ),
-    "efficientnet-lite1": _lite(
-        1,
-        21,
-        "21 inverted residuals, 1280 channels at 1/32; for pictures of 240 × 240",
-        "efficientnet-lite1-77cc7160.pth",
-    ),
-    "efficientnet-lite2": _lite(
-        2,
-        21,
-        "21 wider inverted residuals, 1280 channels at 1/32; for pictures of 260 × 260",
-        "efficientnet-lite2-9656183e.pth",
-    ),
+    "efficientnet-lite0": _lite(0, 16, "57934424", "16 inverted residuals with filters of 3×3 and 5×5", ""),
+    "efficientnet-lite1": _lite(1, 21, "77cc7160", "21 inverted residuals", "; for pictures of 240 × 240"),
+    "efficientnet-lite2": _lite(2, 21, "9656183e", "21 wider inverted residuals", "; for pictures of 260 × 260"),
 }
 
 
@@ -160,33 +137,24 @@ def has_imagenet_weights(name: str) -> bool:
 
 
 def check_pretrained(name: str) -> None:
-    """Refuse ``pretrained: true`` with a backbone ``name`` that has no weights: for ``__post_init__`` of a dataclass.
-
-    Raises:
-        ValueError: names the setting and the backbones that have weights.
-        ConfigError: there is no such backbone.
-    """
+    """Refuse ``pretrained: true`` with a backbone ``name`` that has no weights, in ``__post_init__`` of a dataclass."""
     if not has_imagenet_weights(name):
-        known = ", ".join(other for other, spec in BACKBONES.items() if spec.published)
+        others = ", ".join(other for other, spec in BACKBONES.items() if spec.published)
         raise ValueError(
             f"pretrained: '{name}' has no ImageNet weights; set it to false, or choose a backbone that has them: "
-            f"{known}, {TIMM}NAME or {HF}NAME"
+            f"{others}, {TIMM}NAME or {HF}NAME"
         )
 
 
 def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: str | None = None) -> Stages:
-    """The backbone ``name`` with fresh weights. Nothing is downloaded, but for the configuration of an ``hf:`` model.
+    """The backbone ``name`` with fresh weights. Only the configuration of an ``hf:`` model is downloaded.
 
     Args:
-        name: a key of :data:`BACKBONES`, ``timm:NAME`` (extra ``timm``) or ``hf:NAME`` (extra ``transformers``), or
+        name: a key of :data:`BACKBONES`, ``timm:NAME`` (extra ``timm``), ``hf:NAME`` (extra ``transformers``), or
             ``features:FOLDER``, whose maps can be read and not computed.
         channels: of every stage of "small"; the other backbones have their own.
-        depth: stages of "small"; the other backbones have their own.
+        depth: stages of "small".
         through: the last stage to keep; None: all.
-
-    Raises:
-        ConfigError: there is no such backbone or stage; the message names the nearest.
-        MissingExtraError: timm or transformers is asked for and cannot be used.
     """
     rest = name.partition(":")[2]
     if name.startswith(TIMM):

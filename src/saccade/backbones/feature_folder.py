@@ -34,7 +34,7 @@ from safetensors.numpy import load_file
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.backbones.stages import Stages
+from saccade.backbones.stages import Stages, token_row
 from saccade.config import Within, from_dict
 from saccade.errors import ConfigError, DataError
 from saccade.files import parse_json
@@ -56,14 +56,7 @@ class FolderNote:
 
 
 class FeatureFolder:
-    """The maps in a folder, by picture.
-
-    Args:
-        folder: as the module says.
-
-    Raises:
-        DataError: there is no such folder, or no map in it, or its note is wrong.
-    """
+    """The maps in a folder, by picture; a DataError where it has no map or a wrong note."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder).expanduser()
@@ -76,8 +69,7 @@ class FeatureFolder:
         if not self._files:
             raise DataError(f"features:{self.folder}: no map there; expected files such as NAME{SUFFIXES[0]}")
         first, token = self._read(next(iter(self._files.values())))
-        self.shape: tuple[int, int, int] = (first.shape[0], first.shape[1], first.shape[2])
-        """(C,H,W), the same for all maps."""
+        self.shape: tuple[int, int, int] = (first.shape[0], first.shape[1], first.shape[2])  # (C,H,W) of all maps
         self.has_class_token = token is not None
 
     @property
@@ -104,11 +96,7 @@ class FeatureFolder:
                 )
 
     def take(self, pictures: Sequence[Path]) -> Tensor:
-        """The maps (B,C,H,W) of pictures that have one; with class tokens (B,C,H+1,W), a row below for each.
-
-        Raises:
-            DataError: a file is missing, cannot be read, or is not like the others.
-        """
+        """The maps (B,C,H,W) of pictures; with class tokens (B,C,H+1,W), a row below for each."""
         return torch.stack([self._one(picture) for picture in pictures])
 
     def canvas(self, image_size: Tensor) -> Tensor:
@@ -119,33 +107,29 @@ class FeatureFolder:
         file = self.file_of(picture)
         if file is None:
             raise DataError(f"{self.folder}: no map of {picture}; expected {picture.stem}{SUFFIXES[0]}")
-        found, token = self._read(file)
-        if tuple(found.shape) != self.shape or (token is not None) != self.has_class_token:
+        values, token = self._read(file)  # (C,H,W), (C,)
+        if tuple(values.shape) != self.shape or (token is not None) != self.has_class_token:
             raise DataError(
-                f"{file}: a map of {tuple(found.shape)}, class token: {token is not None}; the first file has "
+                f"{file}: a map of {tuple(values.shape)}, class token: {token is not None}; the first file has "
                 f"{self.shape}, class token: {self.has_class_token}; all must be alike"
             )
-        if token is None:
-            return found
-        row = torch.zeros_like(found[:, :1])  # (C,1,W)
-        row[:, 0, 0] = token
-        return torch.cat([found, row], 1)
+        return values if token is None else torch.cat([values, token_row(values, token)], 1)
 
     def _read(self, file: Path) -> tuple[Tensor, Tensor | None]:
         """The map (C,H,W) of a file, and its class token (C,)."""
         arrays = _arrays(file)
         if MAP not in arrays and len(arrays) == 1:
             arrays = {MAP: next(iter(arrays.values()))}
-        found = arrays.get(MAP)
-        if found is None or found.ndim != 3 or 0 in found.shape or found.dtype.kind != "f":
-            told = ", ".join(f"{name} {each.dtype} {each.shape}" for name, each in sorted(arrays.items()))
-            raise DataError(f"{file}: expected a map '{MAP}' with three axes and floating point, found {told}")
+        array = arrays.get(MAP)
+        if array is None or array.ndim != 3 or 0 in array.shape or array.dtype.kind != "f":
+            contents = ", ".join(f"{name} {other.dtype} {other.shape}" for name, other in sorted(arrays.items()))
+            raise DataError(f"{file}: expected a map '{MAP}' with three axes and floating point, found {contents}")
         if self.note.layout == "hwc":
-            found = found.transpose(2, 0, 1)
-        values = torch.from_numpy(np.ascontiguousarray(found, dtype=np.float32))
+            array = array.transpose(2, 0, 1)
+        values = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
         token = arrays.get(TOKEN)
-        if not bool(values.isfinite().all()) or (token is not None and token.shape != (found.shape[0],)):
-            raise DataError(f"{file}: holds NaN or infinity, or its '{TOKEN}' is not {found.shape[0]} numbers")
+        if not bool(values.isfinite().all()) or (token is not None and token.shape != (array.shape[0],)):
+            raise DataError(f"{file}: holds NaN or infinity, or its '{TOKEN}' is not {array.shape[0]} numbers")
         return values, None if token is None else torch.from_numpy(np.array(token, dtype=np.float32))
 
 
@@ -166,19 +150,17 @@ class GivenMaps(nn.Module):
 
 def feature_stages(folder: str) -> Stages:
     """The folder as a backbone with the one stage "features", whose frame and channels are those of the maps."""
-    found = FeatureFolder(folder)
-    stages: OrderedDict[str, nn.Module] = OrderedDict(features=GivenMaps(found))
-    return Stages(stages, {"features": found.shape[0]})
+    maps = FeatureFolder(folder)
+    return Stages(OrderedDict(features=GivenMaps(maps)), {"features": maps.shape[0]})
 
 
 def _note(path: Path) -> FolderNote:
     if not path.is_file():
         return FolderNote()
     try:
-        note: FolderNote = from_dict(FolderNote, parse_json(path.read_text("utf-8")))
+        return from_dict(FolderNote, parse_json(path.read_text("utf-8")))
     except (OSError, ValueError, ConfigError) as error:
         raise DataError(f"{path}: {error}") from error
-    return note
 
 
 def _arrays(file: Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Loads timm and transformers, and checks within a second whether the hub that they download from can be reached.
+"""Loads timm, transformers and huggingface_hub, and checks within a second whether their hub can be reached.
 
-Without a network their client retries for minutes. So the hub is checked first. If it does not answer, or ``--offline``
-was given, the client works offline: it uses its cache, and a missing file is an error.
+Without a network their client retries for minutes. So the hub is checked first. If it does not answer, or with
+``--offline``, the client uses its cache alone, and a missing file is an error.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ def why_no_hub() -> str | None:
     return None if why is None else f"{address.hostname} cannot be reached ({why})"
 
 
-def open_library(name: str, feature: str, part: str = "__name__") -> Any:
-    """The library ``name``, which its own extra brings, with a ``part`` that may load late; ``feature`` needs it."""
+def open_library(name: str, feature: str, part: str = "__name__", extra: str = "") -> Any:
+    """The library ``name``, by default of an extra of that name, with a ``part`` that may load late."""
     try:
         library = importlib.import_module(name)
         getattr(library, part)
@@ -68,15 +68,14 @@ def open_library(name: str, feature: str, part: str = "__name__") -> Any:
         found = "it is not installed" if is_absent else f"{name} does not load ({error})"
         if isinstance(error, RuntimeError):  # "operator torchvision::nms does not exist"
             found += "; where torchvision does not fit torch, install the one that was built for this torch, then"
-        raise MissingExtraError(feature, name, found) from error
+        raise MissingExtraError(feature, extra or name, found) from error
 
 
 @contextmanager
 def from_hub(what: str) -> Iterator[None]:
     """Run the client of the hub, offline where the hub cannot be reached; what it then lacks is a DataError.
 
-    Args:
-        what: what is fetched, as messages call it, such as "the weights of timm:resnet18".
+    ``what`` is fetched, for messages: "the weights of timm:resnet18".
     """
     why = why_no_hub()
     if why is None:

@@ -1,33 +1,25 @@
-"""Networks of inverted residuals: MobileNetV2 and EfficientNet-Lite.
+"""Networks of inverted residuals, each a stage, so that attention can follow any: MobileNetV2 and EfficientNet-Lite.
 
-Networks of inverted residual blocks: the block, the rows of the tables that describe them, and how both make stages.
+**MobileNetV2.** Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", 2018 (arXiv:1801.04381),
+Tables 1 and 2. A block widens its few channels by t, filters each of them alone (depthwise), and projects back without
+an activation; where neither size nor channels change, its input is added. Deviations: none. Layers are numbered as in
+the published weights.
 
-Paper: Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", 2018 (arXiv:1801.04381), Table 1. A
-block widens its few channels by t, filters each of them alone (depthwise), and projects back without an activation;
-where neither size nor channels change, its input is added.
-
-MobileNetV2: inverted residual blocks, each a stage of its own, so that attention can follow any of them.
-
-Paper: Sandler et al., "MobileNetV2: Inverted Residuals and Linear Bottlenecks", 2018 (arXiv:1801.04381), Table 2.
-
-Deviations from the paper: none. Layers are numbered as in the published weights.
-
-EfficientNet-Lite: searched networks of inverted residuals, some with 5×5 filters; each block is a stage.
-
-Paper: Tan and Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", 2019 (arXiv:1905.11946),
-Table 1, in the form for small devices that its authors published in 2020: no squeeze-and-excitation, ReLU6 for Swish.
-Lite1 and Lite2 are Lite0 made deeper and wider, for larger pictures; the first block and the last are never repeated.
-Pictures are centred as for the published weights, (byte − 127) / 128, not by the statistics of ImageNet.
+**EfficientNet-Lite**, some blocks with 5×5 filters. Tan and Le, "EfficientNet: Rethinking Model Scaling for
+Convolutional Neural Networks", 2019 (arXiv:1905.11946), Table 1, in the form for small devices that its authors
+published in 2020: no squeeze-and-excitation, ReLU6 for Swish. Lite1 and Lite2 are deeper and wider, for larger
+pictures; the first block and the last are never repeated. Pictures are centred as for the published weights,
+(byte − 127) / 128, not by the statistics of ImageNet.
 
 TensorFlow, where the weights were trained, pads strided convolutions by what the size of the picture leaves over. Here
-they are padded as for the pictures that the weights were trained on (:data:`SCALES`), whatever the size. So a stage has
-one frame, and no pixel is left out. Where the trained side is even on its way down, less is padded in front than behind
-and an odd side is rounded down; where it is odd (15 in Lite1; 65, 33 and 17 in Lite2), as much is padded in front as
-behind and an odd side is rounded up. Of a picture whose side is odd where the trained one is even, or even where it is
-odd, TensorFlow would see windows one pixel of the finer grid further up and left, or down and right.
+they are padded as for the pictures of training (:data:`SCALES`), whatever the size, so a stage has one frame. Where the
+trained side is even on its way down, less is padded in front than behind and an odd side is rounded down; where it is
+odd (15 in Lite1; 65, 33 and 17 in Lite2), both sides are padded alike and an odd side is rounded up. For a picture
+whose side is odd where the trained one is even, or the reverse, TensorFlow's windows lie one pixel of the finer grid
+further up and left, or down and right.
 
-Deviations from the paper: no stochastic depth; norms forget as in the other backbones, ten times faster than in the 350
-epochs of ImageNet, or their statistics would lag behind the weights in a short training.
+Deviations of EfficientNet-Lite: no stochastic depth; norms forget ten times faster than in the 350 epochs of ImageNet,
+as in the other backbones, or their statistics would lag behind the weights in a short training.
 """
 
 from __future__ import annotations
@@ -49,13 +41,11 @@ class Row(NamedTuple):
     widening: int
     channels: int
     blocks: int
-    stride: int
-    """Stride of the first block; the others keep the grid."""
+    stride: int  # of the first block; the others keep the grid
     kernel: int = 3
 
 
-Convolve = Callable[..., nn.Conv2d]
-"""Makes the convolutions of a network as :func:`centred` does, and so decides how they are padded."""
+Convolve = Callable[..., nn.Conv2d]  # makes convolutions as `centred` does, and decides how they are padded
 
 
 def centred(channels: int, outgoing: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Conv2d:
@@ -67,13 +57,7 @@ class InvertedResidual(nn.Module):
     """Widen, filter each channel, project (Table 1)."""
 
     def __init__(
-        self,
-        channels: int,
-        outgoing: int,
-        stride: int,
-        widening: int,
-        kernel: int = 3,
-        convolve: Convolve = centred,
+        self, channels: int, outgoing: int, stride: int, widening: int, kernel: int = 3, convolve: Convolve = centred
     ) -> None:
         super().__init__()
         wide = channels * widening
@@ -97,23 +81,11 @@ class InvertedResidual(nn.Module):
 
 
 def inverted_residual_stages(
-    table: Sequence[Row],
-    *,
-    stem: int,
-    head: int,
-    width: float,
-    normalise: Normalise,
-    convolve: Convolve = centred,
+    table: Sequence[Row], *, stem: int, head: int, width: float, normalise: Normalise, convolve: Convolve = centred
 ) -> Stages:
-    """Stages "block0" (a plain convolution), "block1" … (the blocks of ``table``) and "head" (a 1×1 convolution).
+    """Stages "block0" (a convolution to ``stem`` channels), "block1" … (of ``table``), "head" (1×1, ``head`` channels).
 
-    Args:
-        table: the rows of blocks, in order.
-        stem: channels of the first convolution.
-        head: channels of the last one.
-        width: multiplies the channels of the table, which stay multiples of eight.
-        normalise: what pictures go through first.
-        convolve: how convolutions are made, and so how they are padded.
+    ``width`` multiplies the channels of the table, which stay multiples of eight.
     """
     first = OrderedDict([("normalise", normalise), *_rectified(convolve(3, stem, 3, 2)).named_children()])
     stages: OrderedDict[str, nn.Module] = OrderedDict(block0=nn.Sequential(first))
@@ -201,8 +173,7 @@ class Scale(NamedTuple):
     side: int
 
 
-SCALES = (Scale(1.0, 1.0, 224), Scale(1.0, 1.1, 240), Scale(1.1, 1.2, 260))
-"""Those of Lite0, Lite1 and Lite2."""
+SCALES = (Scale(1.0, 1.0, 224), Scale(1.0, 1.1, 240), Scale(1.1, 1.2, 260))  # Lite0, Lite1, Lite2
 MEAN, STD = (127 / 255,) * 3, (128 / 255,) * 3
 NORM_EPSILON = 1e-3
 

@@ -1,6 +1,4 @@
-"""ImageNet weights: how files of them are found, checked, read and converted.
-
-ImageNet weights: where they are searched, how they are loaded into a backbone, and the digest that identifies them.
+"""ImageNet weights: how files of them are found, checked, read and converted into the state of our backbones.
 
 They are searched in this order, and never downloaded from here:
 
@@ -8,12 +6,8 @@ They are searched in this order, and never downloaded from here:
 * ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
 * what ``saccade data get NAME-imagenet`` has put into the cache folder.
 
-Converts published weights into the state of our backbones: names, layouts and input statistics.
-
-Reads tensors from files that torch saved. This is the only place that does, and only for files with a known digest.
-
-Such files are pickles. torch reads them with ``weights_only``, and only after the content matched the digest that its
-publisher announced. Other weights must be safetensors.
+Published files are pickles. Only here are such files read, with ``weights_only``, and only after their content matched
+the digest that the publisher announced. Other weights must be safetensors.
 """
 
 from __future__ import annotations
@@ -36,10 +30,7 @@ from saccade.files import WEIGHTS, cache_home, file_digest
 def imagenet_weights(name: str) -> dict[str, Tensor]:
     """The ImageNet weights of the backbone ``name``, with the keys of the state of ``build_backbone(name)``.
 
-    Raises:
-        ConfigError: there is no such backbone, or it has no published weights.
-        DataError: the weights are not here, or they are damaged or another network's; the message says how to get them.
-        MissingExtraError: the weights of a model of timm or transformers are asked for and that cannot be used.
+    A DataError where they are not here, damaged or another network's says how to get them.
     """
     if name.startswith(TIMM):
         from saccade.backbones.timm_adapter import timm_weights
@@ -55,7 +46,11 @@ def imagenet_weights(name: str) -> dict[str, Tensor]:
     folder, fetched = cache_home() / "weights", f"{name}-imagenet"
     mine, published = folder / f"{name}.safetensors", folder / str(spec.published)
     if mine.exists():
-        return from_published_names(_read_safetensors(mine), spec, str(mine))
+        try:
+            raw = load_file(mine)
+        except (OSError, safetensors.SafetensorError) as error:
+            raise DataError(f"{mine}: cannot be read as safetensors ({error}); write it again") from error
+        return from_published_names(raw, spec, str(mine))
     if published.exists():  # NAME-DIGITS.pth, the first digits of its SHA-256
         digits = published.stem.rpartition("-")[2]
         return from_published_names(read_torch_file(published, digits), spec, str(published))
@@ -87,17 +82,9 @@ def weights_digest(name: str) -> str:
     return digest.hexdigest()
 
 
-def _read_safetensors(path: Path) -> Tensors:
-    try:
-        return load_file(path)
-    except (OSError, safetensors.SafetensorError) as error:
-        raise DataError(f"{path}: cannot be read as safetensors ({error}); write it again") from error
-
-
 Tensors = dict[str, Tensor]
 _CLASSIFIERS = ("fc.", "_fc.", "classifier.")
-_COUNTER = "num_batches_tracked"
-"""How many batches a norm has seen; it decides nothing, and older files do not have it."""
+_COUNTER = "num_batches_tracked"  # of a norm; it decides nothing, and older files do not have it
 
 
 def from_published_names(raw: Mapping[str, Tensor], spec: BackboneSpec, where: str) -> Tensors:
@@ -139,13 +126,9 @@ def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: 
 
 
 def expected_state(spec: BackboneSpec) -> Tensors:
-    """Names, shapes and types of the backbone's state; the caller's random numbers stay as they were.
-
-    The numbers are drawn for nothing: on shapes alone torch would first load its compiler, which takes longer.
-    """
-    with torch.random.fork_rng(devices=[]):
-        state: Tensors = spec.build().state_dict()
-    return state
+    """The state of a fresh backbone, for its names, shapes and types; on shapes alone torch would load its compiler."""
+    with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
+        return spec.build().state_dict()
 
 
 def _as_state(found: Tensors, expected: Mapping[str, Tensor], where: str) -> Tensors:
@@ -156,8 +139,10 @@ def _as_state(found: Tensors, expected: Mapping[str, Tensor], where: str) -> Ten
             whole[name] = torch.zeros((), dtype=wanted.dtype)
         elif name not in found or found[name].shape != wanted.shape:
             shape = tuple(found[name].shape) if name in found else "none"
-            told = f"'{name}' should be {tuple(wanted.shape)}, found {shape}"
-            raise DataError(f"{where}: {told}; these are the weights of another backbone")
+            raise DataError(
+                f"{where}: '{name}' should be {tuple(wanted.shape)}, found {shape}; these are the weights of another "
+                "backbone"
+            )
         else:
             whole[name] = found[name].to(wanted.dtype).contiguous()
     return whole

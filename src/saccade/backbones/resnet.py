@@ -1,30 +1,20 @@
 """Networks of residual blocks: ResNet, a compact one, and units with the activation first.
 
-ResNet-18, -34 and -50: a stem and four stages of residual blocks.
-
-Paper: He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), Table 1. A block computes
+**ResNet-18, -34 and -50.** He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), Table 1:
 y = ReLU(F(x) + S(x)), where the shortcut S is the identity, or a 1×1 convolution where size or channels change.
+Deviation: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before it, as in the common published weights
+("v1.5"). Layers have the names of those weights, so they load without a name table.
 
-Deviations from the paper: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before it, as in the common
-published weights ("v1.5"). Layers have the names of those weights, so they load without a name table.
+**Compact**, small enough to ship and to train from scratch in a minute: one such block in each stage and fewer
+channels. A picture of 100×100 pixels ends in 7×7 cells, as one of 224×224 does in the published networks. Deviations:
+widths and depth; no pooling in the stem; the input is centred by its mid-grey, not by the statistics of ImageNet.
+Further blocks are stages of their own and start as the identity: the scale of their last norm is 0. So the weights of
+the network without them load, and compute what they did.
 
-A compact residual network: a stem and four stages, small enough to ship and to train from scratch in a minute.
-
-Paper: the blocks of He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), one in each
-stage and fewer channels. The stem halves the picture and each later stage but the first halves it again, so that a
-picture of 100×100 pixels ends in 7×7 cells, as one of 224×224 does in the published networks.
-
-Deviations from the paper: widths and depth; no pooling in the stem; the input is centred by its mid-grey, not by the
-statistics of ImageNet, which it never sees. Further blocks are stages of their own and start as the identity: the scale
-of their last norm is 0. So the weights of the network without them load, and compute what they did.
-
-Pre-activation residual units, and the stages that residual attention networks and their controls are made of.
-
-Papers: He et al., "Identity Mappings in Deep Residual Networks", 2016 (arXiv:1603.05027); Wang et al., "Residual
-Attention Network for Image Classification", 2017 (arXiv:1704.06904), Table 2, whose units are these.
-
-A unit is x + F(x) with F = BN-ReLU-1×1(C/4)-BN-ReLU-3×3(C/4)-BN-ReLU-1×1(C). Where size or channels change, the
-shortcut is a 1×1 convolution of the first BN-ReLU, and the 3×3 convolution has the stride.
+**Pre-activation units.** He et al., "Identity Mappings in Deep Residual Networks", 2016 (arXiv:1603.05027), as in Wang
+et al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904), Table 2: x + F(x) with
+F = BN-ReLU-1×1(C/4)-BN-ReLU-3×3(C/4)-BN-ReLU-1×1(C). Where size or channels change, the shortcut is a 1×1 convolution
+of the first BN-ReLU, and the 3×3 convolution has the stride.
 """
 
 from __future__ import annotations
@@ -52,10 +42,7 @@ class ResidualBlock(nn.Module, ABC):
         self.relu = nn.ReLU(inplace=True)
         self.downsample: nn.Module = nn.Identity()
         if stride != 1 or channels != out:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(channels, out, 1, stride, bias=False),
-                nn.BatchNorm2d(out),
-            )
+            self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
     @property
     @abstractmethod
@@ -152,8 +139,7 @@ def resnet_key(key: str) -> str:
     return key.removeprefix("stages.").removeprefix("stem.")
 
 
-WIDTHS = (24, 48, 96, 128)
-"""Channels of the four stages."""
+WIDTHS = (24, 48, 96, 128)  # channels of the four stages
 
 
 def compact(*, last_stride: int = 2, last_kernel: int = 3, further: tuple[int, ...] = ()) -> Stages:
@@ -190,8 +176,7 @@ def compact(*, last_stride: int = 2, last_kernel: int = 3, further: tuple[int, .
     return network
 
 
-Stem = Literal["small", "large"]
-"""``small`` is for pictures of about 32 × 32, ``large`` for about 224 × 224."""
+Stem = Literal["small", "large"]  # for pictures of about 32 × 32, of about 224 × 224
 BOTTLENECK = 4
 
 
@@ -225,10 +210,7 @@ class PreActivationUnit(nn.Module):
 
 
 def stem(kind: Stem, channels: int) -> nn.Sequential:
-    """The first layers, ``channels`` out: a 3×3 convolution, or a 7×7 with stride 2 and a pooling.
-
-    Pictures in 0..1 have the mean colour subtracted first.
-    """
+    """The first layers, ``channels`` out: normalise, then a 3×3 convolution, or a 7×7 with stride 2 and a pooling."""
     layers: OrderedDict[str, nn.Module] = OrderedDict(normalise=Normalise())
     if kind == "small":
         layers["conv"] = nn.Conv2d(3, channels, 3, 1, 1, bias=False)

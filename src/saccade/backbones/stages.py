@@ -1,21 +1,16 @@
-"""Named stages of a network, each with the frame that says where its cells lie; and maps of several stages as one.
+"""A backbone is a sequence of named stages, each with the frame that says where its cells lie in the picture.
 
-A backbone is a sequence of named stages; each stage knows where its cells lie in the picture.
+What networks share is here too: the statistics of ImageNet pictures, initial weights, and the small stack of the
+attribute experiments, four times {3×3 convolution, ReLU, 2×2 max pooling}.
 
-What networks share lies here too: the statistics of the input of published ImageNet networks, how their weights start,
-and the small convolutional stack of the attribute experiments, four times {3×3 convolution, ReLU, 2×2 max pooling}.
+Paper of the small stack: Seo et al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors' released code:
+**valid** convolutions, and a pooling that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4²
+cells. The 4×4 map therefore does not tile the picture: its cell centres lie at 23, 39, 55 and 71 pixels. Deviations:
+Glorot-uniform initial weights come from the released code, not from the paper.
 
-Paper: Seo et al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors' released code: **valid** convolutions,
-and a pooling that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4² cells. The 4×4 map therefore
-does not tile the picture: its cell centres lie at 23, 39, 55 and 71 pixels. Same-padding would give another resolution.
-
-Deviations from the paper: Glorot-uniform initial weights come from the released code, not from the paper.
-
-Maps of several stages as one: a finer map is folded onto the cells of the last stage, its cells becoming channels.
-
-A map of C channels that is f times as fine has f² of its cells in each cell of the last one: (B,C,f·h,f·w) becomes
-(B,C·f²,h,w), and back without loss. So the features of several stages are one tensor, which can be cached, batched and
-standardised like any other.
+**Several stages as one map.** A finer map is folded onto the cells of the last stage: f² of its cells lie in each, and
+(B,C,f·h,f·w) becomes (B,C·f²,h,w), and back without loss. So the features of several stages are one tensor, which can
+be cached, batched and standardised like any other.
 """
 
 from __future__ import annotations
@@ -103,21 +98,19 @@ class Stages(nn.Module):
         for layer in before:
             features = layer(features)
         found, token = last.with_class_token(features)  # type: ignore[operator]  # has_class_token says that it has it
-        row = torch.zeros_like(found[:, :, :1])  # (B,C,1,w)
-        row[:, :, 0, 0] = token
-        return torch.cat([found, row], 2)
+        return torch.cat([found, token_row(found, token)], 2)
 
     def grid(self, size: geometry.Size) -> dict[str, geometry.Size]:
         """(h, w) of every stage's output for a picture of ``size``; a DataError when the picture is too small."""
         sizes, cells, channels = {}, size, self.in_channels
         for name, stage in self.stages.items():
-            found = geometry.grid_through(stage, cells) or _by_running(stage, channels, cells)
-            if min(found) < 1:
+            cells = geometry.grid_through(stage, cells) or _by_running(stage, channels, cells)
+            if min(cells) < 1:
                 raise DataError(
                     f"a picture of {size[0]}×{size[1]} pixels is too small for stage '{name}' of this backbone; use a "
                     "larger picture or fewer stages"
                 )
-            sizes[name] = cells = found
+            sizes[name] = cells
             channels = self.channels[name]
         return sizes
 
@@ -125,6 +118,13 @@ class Stages(nn.Module):
     def in_channels(self) -> int:
         """Channels of the picture that the first convolution takes."""
         return next((module.in_channels for module in self.modules() if isinstance(module, nn.Conv2d)), 3)
+
+
+def token_row(features: Tensor, token: Tensor) -> Tensor:
+    """A row (…,C,1,w) to go below features (…,C,h,w): the class token (…,C) in its first cell, then zeros."""
+    row = torch.zeros_like(features[..., :1, :])
+    row[..., 0, 0] = token
+    return row
 
 
 def add_in_place(branch: Tensor, features: Tensor) -> Tensor:
@@ -139,9 +139,8 @@ def add_in_place(branch: Tensor, features: Tensor) -> Tensor:
 def fuse_norms(network: nn.Module) -> None:
     """Put each norm that follows a convolution into that convolution: fewer passes over memory, for inference alone.
 
-    Fused are neighbours in a ``Sequential``, and what a block names in ``norm_of``, convolution → norm. Answers differ
-    in their last bits, as sums are taken in another order. A norm of another library may do more than that, such as
-    rectify, and stays.
+    Fused are neighbours in a ``Sequential``, and the pairs in a block's ``norm_of``. Answers differ in their last bits.
+    A norm of another library may do more, such as rectify, and stays.
     """
     for module in network.modules():
         neighbours = pairwise(module._modules) if isinstance(module, nn.Sequential) else ()
@@ -153,17 +152,17 @@ def fuse_norms(network: nn.Module) -> None:
 
 
 def _by_running(stage: nn.Module, channels: int, size: geometry.Size) -> geometry.Size:
-    """The cells that come out of ``stage``, found by running it on shapes alone; (0, 0) where it refuses.
+    """The grid that comes out of ``stage``, by running it on shapes alone; (0, 0) where it refuses.
 
-    For layers that do not tell (:func:`geometry.grid_through`): torch takes a second or two to get ready for it.
+    For layers that :func:`geometry.grid_through` does not know: torch takes a second or two to get ready for it.
     """
     weight = next(stage.parameters(), torch.empty(0))
     features = torch.empty(1, channels, *size, dtype=weight.dtype, device="meta")
     try:
-        made: Tensor = copy.deepcopy(stage).to("meta").eval()(features)
+        shape = copy.deepcopy(stage).to("meta").eval()(features).shape
     except RuntimeError:
         return 0, 0
-    return made.shape[-2], made.shape[-1]
+    return shape[-2], shape[-1]
 
 
 class Normalise(nn.Module):
@@ -237,32 +236,25 @@ def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> 
     return Stages(stages, dict.fromkeys(stages, channels))
 
 
-FINEST = 32
-"""Cells along a side of the finest map of a pyramid at most."""
+FINEST = 32  # cells along a side of the finest map of a pyramid at most
 
 
 class Level(NamedTuple):
     """One map of several."""
 
-    name: str
-    """Name of its stage."""
+    name: str  # of its stage
     channels: int
-    factor: int
-    """How many times as fine as the last map it is."""
+    factor: int  # how many times as fine as the last map it is
 
 
 def levels_of(stages: Stages, finer: Sequence[str]) -> tuple[Level, ...]:
-    """The maps of the stages ``finer``, the finest first, and of the last stage.
-
-    Raises:
-        ConfigError: there is no such stage, or its cells do not fit into those of the last.
-    """
+    """The maps of the stages ``finer``, the finest first, and of the last stage."""
     last = stages.names[-1]
-    found = [Level(name, stages.channels[stages.check_stage(name)], _factor(stages, name)) for name in finer]
-    factors = [level.factor for level in found] + [1]
+    levels = [Level(name, stages.channels[stages.check_stage(name)], _factor(stages, name)) for name in finer]
+    factors = [level.factor for level in levels] + [1]
     if any(before <= after for before, after in pairwise(factors)):
         raise ConfigError(f"pyramid: {', '.join(finer)}: each stage must be coarser than the one before, '{last}' too")
-    return (*found, Level(last, stages.channels[last], 1))
+    return (*levels, Level(last, stages.channels[last], 1))
 
 
 def finer_stages(stages: Stages, size: Size, most: int = 2) -> tuple[str, ...]:
@@ -295,13 +287,14 @@ def folded(stages: Stages, images: Tensor, levels: Sequence[Level], *, finer_onl
         maps.append(features)
         before = level.name
     grid = tuple(maps[-1].shape[-2:])
-    for level, found in zip(levels, maps):
-        if tuple(found.shape[-2:]) != (level.factor * grid[0], level.factor * grid[1]):
+    parts = []
+    for level, features in zip(levels, maps):
+        if tuple(features.shape[-2:]) != (level.factor * grid[0], level.factor * grid[1]):
             raise DataError(
-                f"pyramid: stage '{level.name}' has {found.shape[-2]}×{found.shape[-1]} cells, and the last stage "
+                f"pyramid: stage '{level.name}' has {features.shape[-2]}×{features.shape[-1]} cells, the last stage "
                 f"{grid[0]}×{grid[1]}; they do not fit at this size of the picture; use 224×224"
             )
-    parts = [F.pixel_unshuffle(found, level.factor) for level, found in zip(levels, maps)]
+        parts.append(F.pixel_unshuffle(features, level.factor))
     return torch.cat(parts[:-1] if finer_only else parts, 1)
 
 

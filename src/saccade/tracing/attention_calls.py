@@ -29,8 +29,7 @@ from torch.overrides import TorchFunctionMode
 
 from saccade.errors import ConfigError
 
-Rows = Tensor | None
-"""(R,) numbers of query rows; None: all of them."""
+Rows = Tensor | None  # (R,) numbers of query rows; None: all of them
 
 _active = threading.local()
 
@@ -39,14 +38,11 @@ _active = threading.local()
 class AttentionCall:
     """One attention call, while it happens."""
 
-    lead: tuple[int, ...]
-    """Axes before queries and keys: (B, h), or (B·h,) of code that has them in one."""
+    lead: tuple[int, ...]  # axes before queries and keys: (B, h), or (B·h,) of code that has them in one
     queries: int
     keys: int
-    source: Tensor
-    """A tensor that came of the keys: tells where they lie on the picture."""
-    weights: Callable[[Rows], Tensor]
-    """Rows → (*lead, R, K): what multiplied the values."""
+    source: Tensor  # computed from the keys: says where they lie on the picture
+    weights: Callable[[Rows], Tensor]  # rows → (*lead, R, K), which multiplied the values
 
     def heads(self, batch: int) -> int | None:
         """How many heads there are, if the call is about ``batch`` pictures; None where it is about something else."""
@@ -58,10 +54,10 @@ class AttentionCall:
 
     def rows(self, batch: int, rows: Rows = None) -> Tensor:
         """(B,h,R,K) weights of ``rows``, in float32 or wider; they share no memory with the model."""
-        found = self.weights(rows).detach()
-        found = found.reshape(batch, -1, *found.shape[-2:])  # (B,h,R,K)
-        wide = found if found.dtype == torch.float64 else found.float()
-        return wide.clone() if wide.data_ptr() == found.data_ptr() else wide
+        weights = self.weights(rows).detach()
+        weights = weights.reshape(batch, -1, *weights.shape[-2:])  # (B,h,R,K)
+        wide = _wide(weights)
+        return wide.clone() if wide.data_ptr() == weights.data_ptr() else wide
 
 
 class AttentionCalls(TorchFunctionMode):
@@ -121,12 +117,9 @@ def _scaled_dot_product(
     queries, keys = query.shape[-2], key.shape[-2]
 
     def weights(rows: Rows) -> Tensor:
-        asked = query if rows is None else query.index_select(-2, rows)  # (B,h,R,d)
-        held = key
-        if enable_gqa:
-            held = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3)  # (B,h,K,d)
-        asked, held = _wide(asked), _wide(held)
-        scores = asked @ held.transpose(-2, -1)  # (B,h,R,K)
+        asked = _wide(query if rows is None else query.index_select(-2, rows))  # (B,h,R,d)
+        all_keys = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3) if enable_gqa else key  # (B,h,K,d)
+        scores = asked @ _wide(all_keys).transpose(-2, -1)  # (B,h,R,K)
         scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
         if attn_mask is not None:
             mask = attn_mask if rows is None or attn_mask.shape[-2] == 1 else attn_mask.index_select(-2, rows)

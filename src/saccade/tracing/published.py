@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from saccade.answer import Answer
 from saccade.backbones.hub import from_hub
+from saccade.backbones.stages import Normalise
 from saccade.backbones.timm_adapter import timm_with
 from saccade.backbones.transformers_adapter import hf_colours, hf_config, hf_network, open_hf
 from saccade.errors import ConfigError, DataError
@@ -35,14 +36,10 @@ class Published:
     """A transformer with its published weights."""
 
     network: nn.Module
-    name: str
-    """As the user wrote it: ``timm:NAME`` or ``hf:NAME``."""
-    size: Size
-    """(H, W) of its input."""
+    size: Size  # (H, W) of its input
     mean: tuple[float, ...]
     std: tuple[float, ...]
-    classes: tuple[str, ...] = ()
-    """What it answers, by number, no two alike; none of a model without a head."""
+    classes: tuple[str, ...] = ()  # distinct names of its answers, by number; none of a model without a head
 
 
 def distinct(words: Sequence[str]) -> tuple[str, ...]:
@@ -69,24 +66,21 @@ def timm_published(name: str) -> Published:
     timm = timm_with(name)
     with from_hub(f"the weights of timm:{name}"):
         network = timm.create_model(name, pretrained=True)
-    told, size = colours(network), input_size(network)
-    if told is None or size is None:
+    scaling, size = colours(network), input_size(network)
+    if scaling is None or size is None:
         raise ConfigError(f"timm does not state the input size and colours of '{name}'; give trace_of a tensor")
-    count = int(getattr(network, "num_classes", 0))
-    return Published(network, f"timm:{name}", size, *told, classes=_timm_classes(network, count))
+    return Published(network, size, *scaling, classes=_timm_classes(network, int(getattr(network, "num_classes", 0))))
 
 
 def _timm_classes(network: object, count: int) -> tuple[str, ...]:
     """Names of its classes: those it carries, or those of the ImageNet set that timm takes it for."""
-    told = (getattr(network, "pretrained_cfg", None) or {}).get("label_names")
-    if told and len(told) == count:
-        return distinct([str(word) for word in told])
+    labels = (getattr(network, "pretrained_cfg", None) or {}).get("label_names")
+    if labels and len(labels) == count:
+        return distinct([str(label) for label in labels])
     info = importlib.import_module("timm.data")
     subset = info.infer_imagenet_subset(network) if count else None
-    if subset is None:
-        return numbered(count)
-    names = info.ImageNetInfo(subset)
-    if names.num_classes() != count:
+    names = None if subset is None else info.ImageNetInfo(subset)
+    if names is None or names.num_classes() != count:
         return numbered(count)
     return distinct([names.index_to_description(number).split(",")[0] for number in range(count)])
 
@@ -103,7 +97,7 @@ def hf_published(name: str) -> Published:
         raise ConfigError(
             f"hf:{name} does not say {lacking}; in Python trace_of takes its tensor, or size=, mean=, std="
         )
-    return Published(network, f"hf:{name}", size, *scaling, classes=_hf_classes(config, network))
+    return Published(network, size, *scaling, classes=_hf_classes(config, network))
 
 
 def _hf_classes(config: Any, network: Any) -> tuple[str, ...]:
@@ -116,8 +110,7 @@ def _hf_classes(config: Any, network: Any) -> tuple[str, ...]:
     return distinct([word.split(",")[0] or f"class {number}" for number, word in enumerate(words)])
 
 
-SOURCES = {"timm": timm_published, "hf": hf_published}
-"""What stands before the colon of a name, and who loads such a model."""
+SOURCES = {"timm": timm_published, "hf": hf_published}  # by what stands before the colon of a name
 _NEXT_BEST = 9
 _OPTIONS = ("layers", "rollout")
 
@@ -132,20 +125,16 @@ def is_published(name: object) -> bool:
 
 
 class TracedTransformer(nn.Module):
-    """A transformer of another library, with what turns pictures into its input."""
-
-    mean: Tensor
-    std: Tensor
+    """A transformer of another library, with the scaling of its input."""
 
     def __init__(self, published: Published) -> None:
         super().__init__()
-        self.network = published.network
-        self.register_buffer("mean", torch.tensor(published.mean).view(-1, 1, 1))
-        self.register_buffer("std", torch.tensor(published.std).view(-1, 1, 1))
+        self.network, self.normalise = published.network, Normalise(published.mean, published.std)
 
     def encode(self, images: Tensor) -> Tensor:
         """Pictures (B,3,H,W) in 0..1, scaled as the network takes them."""
-        return (images - self.mean) / self.std
+        scaled: Tensor = self.normalise(images)
+        return scaled
 
 
 class TracedResponder(Responder):
@@ -161,27 +150,26 @@ class TracedResponder(Responder):
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """``layers`` and ``rollout``, as :func:`trace_with_output` takes them."""
-        told = {name: value for name, value in given.items() if value is not None}
-        for name in told:
-            if name not in _OPTIONS:
-                raise DataError(f"'{self.name}' has no {name}: it takes {', '.join(_OPTIONS)}; leave it out")
-        return told
+        options = {name: value for name, value in given.items() if value is not None}
+        for name in options.keys() - set(_OPTIONS):
+            raise DataError(f"'{self.name}' has no {name}: it takes {', '.join(_OPTIONS)}; leave it out")
+        return options
 
     def respond(
         self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
     ) -> list[Response]:
-        """One response: what the head says, and the looks that are wanted, by default the last layer's."""
+        """One response: the answer of the head, and looks, by default the last layer's."""
         if attention is not None:
             raise ConfigError(f"attention: that of '{self.name}' can be seen, not given; leave it out")
-        found = trace_with_output(self.network, encoding, **{"layers": "last", **options})
-        return [Response(self._answers(found.logits, len(encoding)), found.trace)]
+        result = trace_with_output(self.network, encoding, **{"layers": "last", **options})
+        return [Response(self._answers(result.logits, len(encoding)), result.trace)]
 
     def _answers(self, logits: Tensor | None, count: int) -> list[Answer]:
         if logits is None or len(self._classes) != logits.shape[-1]:
             return [Answer("", 0.0, kind="none")] * count
         shares = logits.float().softmax(-1).cpu()  # (B,K)
-        all_of_them = [ranked(each, self._classes) for each in shares]
-        return [Answer(each.text, each.confidence, alternatives=each.alternatives[:_NEXT_BEST]) for each in all_of_them]
+        answers = [ranked(row, self._classes) for row in shares]
+        return [replace(answer, alternatives=answer.alternatives[:_NEXT_BEST]) for answer in answers]
 
 
 def published_parts(name: str, device: str | torch.device) -> tuple[TracedTransformer, ModelFacts, Pictures, Responder]:

@@ -42,8 +42,7 @@ from saccade.tracing.model_facts import (
     tokens_of,
 )
 
-_ROWS = 128
-"""Query rows at a time: heads times rows times keys is never held for all rows."""
+_ROWS = 128  # query rows at a time: heads times rows times keys is never held for all rows
 
 
 class Rollout:
@@ -62,12 +61,9 @@ class Rollout:
         self._product = (mean @ before).add_(before).mul_(0.5)  # (B,N,N)
 
     def of(self, start: Tensor | None, prefix: int, *, has_class: bool) -> Tensor | None:
-        """(B,cells): the share of each patch; None where no layer was added.
+        """(B,cells): the share of each patch, behind ``prefix`` tokens; None where no layer was added.
 
-        Args:
-            start: (B,N) weights on the last layer's tokens; None: the class token, or all patches evenly.
-            prefix: tokens before the patches.
-            has_class: whether the first of these is the class token.
+        ``start`` (B,N) are weights on the last layer's tokens; None: the class token, or all patches evenly.
         """
         if self._product is None:
             return None
@@ -96,21 +92,15 @@ class WeightCollector:
     """Takes in the calls of one forward pass, and tells the looks."""
 
     tokens: Tokens
-    batch: int
-    """Pictures."""
-    moves: GridTracker
-    """Follows the grid from the picture to the first call."""
-    candidates: list[tuple[Size, Tensor]]
-    """Grids and frames that the patches may have: that of the model or the caller, where the layers do not tell."""
+    batch: int  # pictures
+    moves: GridTracker  # follows the grid from the picture to the first call
+    candidates: list[tuple[Size, Tensor]]  # grids and frames that the patches may have, of the model or the caller
     rows: Which
     layers: Layers
     rollout: Rollout | None
-    pools_patches: bool
-    """Whether the answer is the mean of all patches."""
-    most_layers: int | None
-    """Layers that look at the picture; later ones of that shape are of a text."""
-    reader: str
-    """What a reading is called."""
+    pools_patches: bool  # whether the answer is the mean of all patches
+    most_layers: int | None  # layers that look at the picture; later ones of that shape are of a text
+    reader: str  # name of a reading
 
     def __post_init__(self) -> None:
         self.grid: Size | None = None
@@ -192,10 +182,10 @@ class WeightCollector:
         is_reading = bool(self._readings) and self.rows == "class"
         kept = self._readings if is_reading else [*self._layers, *self._readings]
         count = self.reading_count if is_reading else self.layer_count
-        chosen = [each for each in kept if self._is_chosen(each.number, count)]
+        chosen = [call for call in kept if self._is_chosen(call.number, count)]
         if count and not any(self._is_chosen(number, count) for number in range(1, count + 1)):
             raise ConfigError(f"layers: the model has layers 1 to {count}, found {self.layers}")
-        looks = [look for each in chosen for look in self._looks_of(each, head_mean=head_mean)] + self._derived()
+        looks = [look for call in chosen for look in self._looks_of(call, head_mean=head_mean)] + self._derived()
         if not looks:
             raise ConfigError(self._why_none())
         return tuple(looks)
@@ -274,10 +264,8 @@ class TraceResult:
     """A trace, and what the model returned beside it."""
 
     trace: AttentionTrace
-    logits: Tensor | None
-    """(B,K) scores of its classes; None of a model without a head."""
-    output: Any
-    """What the model returned."""
+    logits: Tensor | None  # (B,K) scores of its classes; None of a model without a head
+    output: Any  # of the model
 
 
 def trace_of(model: nn.Module, image: Any, **options: Any) -> AttentionTrace:

@@ -10,25 +10,21 @@ as backgrounds; ``packs/backgrounds/attribution.json`` has their sources.
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from saccade.errors import CheckpointError, DataError, MissingExtraError, nearest, shown_value
+from saccade.errors import CheckpointError, DataError, nearest, shown_value
 from saccade.files import recover, verify_digest
 from saccade.models.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts, refuse_foreign
 
 ZOO = Path(__file__).parent
-HUB = "hf://"
-"""What the address of a model on the hub starts with."""
+HUB = "hf://"  # the address of a model on the hub starts with it
 FILES = (CONFIG, WEIGHTS, CARD, VOCABULARY, INPUTS)
 _ON_HUB = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(@[\w][\w./-]*)?", re.ASCII)
-LEFT_OUT = "left_out.json"
-"""In a copy without the weights that are for research only: which these are."""
+LEFT_OUT = "left_out.json"  # in a copy without the weights that are for research only: their names
 
 
 def shipped() -> dict[str, Path]:
@@ -39,10 +35,9 @@ def shipped() -> dict[str, Path]:
 def left_out() -> dict[str, str]:
     """Name → licence of the models that this copy was built without (``make wheel-open``); none in a full copy."""
     try:
-        found: dict[str, str] = json.loads((ZOO / LEFT_OUT).read_text(encoding="utf-8"))
+        return dict(json.loads((ZOO / LEFT_OUT).read_text(encoding="utf-8")))
     except FileNotFoundError:
         return {}
-    return found
 
 
 def resolve(name_or_path: str | Path) -> Path:
@@ -54,11 +49,11 @@ def resolve(name_or_path: str | Path) -> Path:
     if name.startswith(HUB):
         return hub_folder(name)
     path = Path(name)
-    for folder in (path, path / "model"):
+    folders = (path, path / "model")
+    for folder in folders:
         recover(folder)  # a writer may have been killed while it replaced the folder
     try:
-        own = next((folder for folder in (path, path / "model") if (folder / CONFIG).is_file()), None)
-        is_there = path.exists()
+        own = next((folder for folder in folders if (folder / CONFIG).is_file()), None)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot be read ({error.strerror}); 'saccade list' prints all names") from error
     ours = shipped().get(name)
@@ -68,7 +63,7 @@ def resolve(name_or_path: str | Path) -> Path:
         return ours
     if own is not None:
         return own
-    if is_there:
+    if path.exists():
         if runs := sorted(path.glob("seed-*/config.yaml")):
             raise CheckpointError(f"{path} holds several runs: name one of them, such as {runs[0].parent}")
         if (path / "config.yaml").is_file():
@@ -83,26 +78,17 @@ def resolve(name_or_path: str | Path) -> Path:
 
 
 def hub_folder(address: str) -> Path:
-    """The folder of the model at ``address``, fetched and checked where it is not on this machine.
+    """The folder of the model at ``address``, fetched if it is not on this machine, and checked.
 
-    Nothing but a model folder's own files is fetched, so no pickle and no code comes along.
-
-    Raises:
-        CheckpointError: the address names no model, or what is there is none, or is damaged.
-        DataError: it is not on this machine and the hub cannot be reached.
-        MissingExtraError: without the extra ``hub``.
+    Only the files of a model folder are fetched: no pickle and no code.
     """
     name = address.removeprefix(HUB)
     if not _ON_HUB.fullmatch(name) or ".." in name:
         raise CheckpointError(f"{address}: not an address of a model; write hf://USER/NAME, or hf://USER/NAME@REVISION")
     repository, _, revision = name.partition("@")
-    try:
-        client: Any = importlib.import_module("huggingface_hub")
-    except ImportError as error:
-        found = "it is not installed" if getattr(error, "name", "") == "huggingface_hub" else f"it fails ({error})"
-        raise MissingExtraError("a model of the hub", "hub", found) from error
-    from saccade.backbones.hub import from_hub
+    from saccade.backbones.hub import from_hub, open_library
 
+    client = open_library("huggingface_hub", "a model of the hub", "snapshot_download", "hub")
     try:
         with from_hub(f"the files of hf://{repository}"):
             folder = Path(client.snapshot_download(repository, revision=revision or None, allow_patterns=list(FILES)))
@@ -151,16 +137,10 @@ EXAMPLES = {
 def example(name: str = "digits") -> Path:
     """The file of a picture that ships with saccade, such as ``digits``, ``stripes`` or ``cat`` (:data:`EXAMPLES`).
 
-    Args:
-        name: with or without its suffix.
-
-    Raises:
-        DataError: no such picture; the message names those that there are.
-
     >>> example("digits").name
     'digits.png'
     """
-    found = next((each for key, each in EXAMPLES.items() if name in (key, each.path.name)), None)
-    if found is None:
-        raise DataError(f"no example '{name}': {nearest(str(name), EXAMPLES)}")
-    return found.path
+    for key, picture in EXAMPLES.items():
+        if name in (key, picture.path.name):  # with or without its suffix
+            return picture.path
+    raise DataError(f"no example '{name}': {nearest(str(name), EXAMPLES)}")
