@@ -1,4 +1,4 @@
-"""Soft attention, Eq. (2)-(4) of Seo et al. (2016), and cross-attention, Eq. (1) of Vaswani et al. (2017), by hand."""
+"""Soft attention and gates, Eq. (2)-(6) of Seo et al. (2016), and cross-attention, Vaswani et al. (2017), by hand."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.attention import CrossAttention, SoftAttention
+from saccade.attention import CrossAttention, ProgressiveAttention, SoftAttention
 
 Near = Callable[..., None]
 
@@ -58,3 +58,29 @@ def test_it_is_torchs_own_attention() -> None:
     keys = attention.to_key(features).flatten(2).transpose(1, 2)  # (B,N,D)
     expected = F.scaled_dot_product_attention(attention.to_query(query)[:, None], keys, cells)[:, 0]
     torch.testing.assert_close(attention.attend(features, query).context, expected)
+
+
+def test_equations_5_and_6_by_hand(assert_near: Near) -> None:
+    """Odds 1, 3, 1/3 and 4 to one: α = 1/2, 3/4, 1/4, 4/5. Each multiplies its cell in both channels."""
+    odds = torch.tensor([[[1.0, 3.0], [1 / 3, 4.0]]])
+    gate = with_scores(ProgressiveAttention(2, 1), odds.log())
+    features = torch.tensor([[[[10.0, 20.0], [40.0, 5.0]], [[-2.0, 0.0], [4.0, 1.0]]]])
+    attended = gate.attend(features, torch.zeros(1, 1))
+    assert_near(attended.weights, [[[0.5, 0.75], [0.25, 0.8]]])
+    assert_near(attended.context, [[[[5.0, 15.0], [10.0, 4.0]], [[-1.0, 0.0], [1.0, 0.8]]]])
+    assert_near(attended.scores, odds.log())
+
+
+def test_a_gate_starts_where_it_is_told(assert_near: Near) -> None:
+    """The odds of every opening are multiplied alike: by 3 for a start at 3/4; a half leaves what was drawn."""
+    features, query = torch.rand(2, 4, 3, 3), torch.rand(2, 3)
+    openings = {}
+    for start in (0.25, 0.5, 0.75):
+        torch.manual_seed(5)
+        openings[start] = ProgressiveAttention(4, 3, start=start).attend(features, query).weights
+    torch.manual_seed(5)
+    drawn = ProgressiveAttention(4, 3).attend(features, query).weights
+    assert torch.equal(openings[0.5], drawn)
+    odds = drawn / (1 - drawn)
+    assert_near(openings[0.75], 3 * odds / (1 + 3 * odds))
+    assert_near(openings[0.25], odds / (3 + odds))

@@ -49,19 +49,6 @@ def test_a_shift_by_whole_pixels_moves_by_whole_pixels(width: int, height: int, 
     assert_near(up, torch.cat([picture[..., :1, :], picture[..., :1, :], picture[..., :-2, :]], -2), atol=2e-5)
 
 
-def test_a_zoom_on_the_middle_cuts_out_the_middle(assert_near: Near) -> None:
-    """3/5 of a picture of 5×5, read at 3×3: its middle. 1/3 of 9 columns, from column 6 on: the last three."""
-    picture = torch.rand(1, 1, 5, 5)
-    assert_near(cut(picture, [[0.6, 0, 0], [0, 0.6, 0]], (3, 3)), picture[..., 1:4, 1:4])
-    wide = torch.rand(1, 1, 5, 9)
-    assert_near(cut(wide, [[1 / 3, 0, 2 / 3], [0, 1, 0]], (5, 3)), wide[..., 6:9], atol=2e-5)
-
-
-def test_half_a_pixel_is_the_mean_of_two(assert_near: Near) -> None:
-    picture = torch.tensor([[[[1.0, 3.0, 7.0]]]])
-    assert_near(cut(picture, [[1, 0, 1 / 3], [0, 1, 0]], (1, 3)), [[[[2.0, 5.0, 7.0]]]])
-
-
 def test_it_starts_with_the_same_window_whatever_it_sees(assert_near: Near) -> None:
     plain = SpatialTransformer(4, 3, crop=(5, 7), bounded=False)
     bounded = SpatialTransformer(4, 3, crop=(5, 7))

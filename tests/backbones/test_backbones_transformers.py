@@ -114,12 +114,6 @@ def test_what_cannot_be_used_is_said(library: list[str], monkeypatch: pytest.Mon
         build_backbone("hf:nobody")
 
 
-def test_without_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "transformers", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'saccade-attention\[transformers\]'"):
-        build_backbone("hf:google/vit-base-patch16-224")
-
-
 def test_with_a_torchvision_that_does_not_fit(library: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """transformers loads its models late, and only then fails."""
 

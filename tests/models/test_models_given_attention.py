@@ -294,14 +294,6 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
         assert torch.equal(found.weights[:, which], shown)
 
 
-def test_a_search_given_its_own_weights_finds_the_same_caption(captioner: tuple[SatModel, Tensor]) -> None:
-    model, encoding = captioner
-    own = model.caption(encoding)
-    again = model.caption(encoding, attention=model.trace_of(own).as_given())
-    assert torch.equal(again.words, own.words)
-    torch.testing.assert_close(again.log_prob, own.log_prob, rtol=1e-6, atol=1e-6)
-
-
 def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner: tuple[SatModel, Tensor]) -> None:
     model, encoding = captioner
     given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}

@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from saccade.engine.replicas import ReplicaStack
 from saccade.models.hard import HardConfig, HardModel
-from saccade.models.soft import SoftConfig, SoftModel
 from tiny_models import example_batch, named, tiny_model
 
 
@@ -30,13 +29,6 @@ def scenes(count: int = 2) -> tuple[Tensor, Tensor]:
     """Pictures whose cells differ, and queries."""
     torch.manual_seed(0)
     return torch.rand(count, 3, 100, 100), torch.arange(count) % 10
-
-
-def test_it_has_the_parameters_of_soft_and_no_more(published: HardModel) -> None:
-    soft = SoftModel(SoftConfig())
-    assert {name: value.shape for name, value in published.state_dict().items()} == {
-        name: value.shape for name, value in soft.state_dict().items()
-    }
 
 
 def test_cross_entropy_on_the_logits_is_the_marginal_loss(published: HardModel) -> None:
@@ -128,25 +120,6 @@ def test_binary_cross_entropy_on_the_logits_is_the_marginal_loss_of_each_label()
         F.binary_cross_entropy_with_logits(raw.logits, label), F.binary_cross_entropy(share, label)
     )
     torch.testing.assert_close(raw.acts["stage2"].context, share)
-
-
-def test_the_posterior_is_of_the_best_label() -> None:
-    raw = labelled().forward_raw(**example_batch(HardModel, 4, 0)[0])
-    best = raw.logits.argmax(-1)
-    joint = raw.acts["stage2"].weights * raw.acts["stage2"].values[torch.arange(4), best]  # α σ(label|cell): (B,h,w)
-    torch.testing.assert_close(raw.posterior, joint / joint.sum((1, 2), keepdim=True))
-
-
-def test_labels_of_the_twin_are_those_of_the_drawn_cells() -> None:
-    model, (inputs, _) = labelled(estimator="reinforce", samples=3).train(), example_batch(HardModel, 5, 0)
-    output = model(**inputs)
-    (look,) = output.trace.validate().looks
-    assert output.aux.sampled_logits.shape == (5, 3, 3)
-    assert torch.equal(output.aux.sampled_logits[:, 0], output.logits)
-    torch.testing.assert_close(look.rebuild(output.aux.acts["stage2"].values), output.logits.sigmoid())
-    certain = labelled(estimator="reinforce")
-    one, all_of_them = certain.forward_raw(**inputs), labelled().forward_raw(**inputs)
-    torch.testing.assert_close(one.logits, all_of_them.argmax_logits)
 
 
 def test_in_eval_mode_the_likeliest_cell_answers() -> None:

@@ -118,13 +118,6 @@ def test_the_query_matters_at_every_attention(name: str) -> None:
         assert differs <= set(STAGES[STAGES.index(kept) :])  # nothing before it
 
 
-def test_encoding_stops_where_the_query_enters() -> None:
-    """The first gated stage's features and, in as many channels as it has units, what that gate sees of them."""
-    assert published().encode(scene()).shape == (2, 32 + 32, 49, 49)
-    assert published(gated=["stage2", "stage3"]).encode(scene()).shape == (2, 32 + 32, 23, 23)
-    assert published(gated=[]).encode(scene()).shape == (2, 32, 4, 4)
-
-
 @pytest.mark.parametrize(
     ("settings", "gates", "last"),
     [

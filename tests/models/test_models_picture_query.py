@@ -1,4 +1,4 @@
-"""What the query models share: settings, any backbone, many labels at once, the prior, a pretrained start."""
+"""Query models and their controls: any backbone, many labels at once, the prior, a pretrained start, FiLM, blind."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from published_weights_fake import publish, withdraw
 from saccade import geometry
+from saccade.attention.soft import attend_uniformly
 from saccade.backbones import build_backbone
 from saccade.errors import ConfigError, DataError
 from saccade.families import model_spec, models
-from saccade.models.controls import FilmModel
+from saccade.models.controls import BlindModel, CrossModel, FeatureModulation, FilmModel
 from saccade.models.picture_query import PictureQueryModel, resolution_ends
 from saccade.models.soft import SoftConfig, SoftModel
-from tiny_models import OneHotModel, example_batch, named, tiny_model
+from tiny_models import OneHotModel, example_batch, tiny_model
 
 Near = Callable[..., None]
 
@@ -29,31 +31,6 @@ def tiny(name: str, seed: int = 0, **settings: Any) -> PictureQueryModel:
     model = tiny_model(name, seed, **settings)
     assert isinstance(model, PictureQueryModel)
     return model
-
-
-def test_the_last_stage_kept_has_the_attention() -> None:
-    """Stage by stage: block4 of MobileNetV2 has 32 channels, 1/8 of the picture's size and centres 8 pixels apart."""
-    model = tiny("soft", **DEEP).eval()
-    output = model(torch.rand(2, 3, 64, 96), torch.tensor([0, 1]))
-    (look,) = output.trace.validate().looks
-    assert (look.name, model.channels) == ("block4", 32)
-    assert look.weights is not None
-    assert look.frame is not None
-    assert look.weights.shape == (2, 8, 12)
-    assert look.frame[:, :2].tolist() == [[8, 0], [0, 8]]
-    assert model.head.norm.num_features == 32
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"pretrained": True}, "'small' has no ImageNet weights"),
-        ({"multi_label": "yes"}, "multi_label: expected bool"),
-    ],
-)
-def test_settings_that_cannot_be(settings: dict[str, object], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
-        model_spec("soft").build(settings)
 
 
 @pytest.mark.parametrize("name", ["soft", "hard", "hattnet-ctx", "cross"])
@@ -85,14 +62,6 @@ def test_what_logits_mean(assert_near: Near) -> None:
     assert_near(tiny("soft", multi_label=True).probabilities(logits), [[0.75, 0.25]])
     assert_near(tiny("soft").probabilities(logits), [[0.9, 0.1]])
     assert_near(OneHotModel().probabilities(logits), [[0.9, 0.1]])
-
-
-@pytest.mark.parametrize("name", sorted(ASKED - {"hard"}))
-def test_only_the_meaning_of_logits_changes(name: str) -> None:
-    inputs, _ = example_batch(name, 3, 0)
-    one, many = tiny(name).eval(), tiny(name, multi_label=True).eval()
-    assert (one.multi_label, many.multi_label) == (False, True)
-    assert torch.equal(one(**inputs).logits, many(**inputs).logits)
 
 
 @every_model
@@ -128,19 +97,6 @@ def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> No
         for part in ("weights", "scores", "theta"):
             one, other = (getattr(output.acts[look], part) for output in (raw, before))
             assert one is other is None or torch.equal(one, other), (look, part)
-
-
-@every_model
-def test_an_encoding_takes_the_place_of_its_picture(name: str) -> None:
-    model = tiny(name).eval()
-    inputs, _ = example_batch(type(model), 4, 0)
-    images, query = inputs["images"], inputs["query"]
-    asks = len(query) // len(images)
-    encoding = model.encode(images)
-    kept = model.forward_raw(None, query, asks=asks, encoding=encoding)
-    whole = model.forward_raw(images, query, asks=asks)
-    for found, expected in zip(named(kept).values(), named(whole).values(), strict=True):
-        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("name", ["soft", "hattnet", "film"])
@@ -221,3 +177,75 @@ def test_the_number_of_parameters(published: SoftModel) -> None:
     count = {name: sum(p.numel() for p in part.parameters()) for name, part in published.named_children()}
     assert count == {"backbone": 28_640, "attention": 1_409, "head": 229}
     assert sum(count.values()) == 30_278
+
+
+CONTROLS = {"cross": CrossModel, "film": FilmModel, "blind": BlindModel}
+every_control = pytest.mark.parametrize("name", CONTROLS)
+
+
+def control_of(name: str) -> PictureQueryModel:
+    """A control in its control_of size."""
+    torch.manual_seed(0)
+    return CONTROLS[name](CONTROLS[name].Config()).eval()
+
+
+def sizes(model: nn.Module) -> dict[str, int]:
+    return {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
+
+
+@every_control
+def test_stack_and_head_are_those_of_soft(name: str) -> None:
+    soft, control = sizes(SoftModel(SoftConfig())), sizes(control_of(name))
+    assert (control["backbone"], control["head"]) == (soft["backbone"], soft["head"]) == (28_640, 229)
+
+
+def test_the_number_of_parameters_of_controls() -> None:
+    """By hand: keys 32·32 and queries 10·32; four times (10 + 1)·64; nothing."""
+    assert sizes(control_of("cross"))["attention"] == 1_344
+    assert sizes(control_of("film"))["modulations"] == 2_816
+    assert sizes(control_of("blind")).keys() == {"backbone", "head"}
+
+
+def test_attending_alike_by_hand(assert_near: Near) -> None:
+    attended = attend_uniformly(torch.tensor([[[[1.0, 2.0], [3.0, 6.0]], [[0.0, 0.0], [0.0, 1.0]]]]))
+    assert_near(attended.context, [[3.0, 0.25]])
+    assert_near(attended.weights, [[[0.25, 0.25], [0.25, 0.25]]])
+    assert not attended.weights.requires_grad
+
+
+@pytest.mark.parametrize("name", ["film", "blind"])
+def test_no_attention_is_shown_as_none(name: str) -> None:
+    """Every cell 1/HW: a map that says nothing, since the model looked everywhere alike."""
+    raw = control_of(name).forward_raw(torch.rand(2, 3, 100, 100), torch.tensor([3, 7]))
+    assert torch.equal(raw.acts["stage4"].weights, torch.full((2, 4, 4), 1 / 16))
+    torch.testing.assert_close(raw.acts["stage4"].context, raw.acts["stage4"].values.mean((2, 3)))
+
+
+def test_modulation_by_hand(assert_near: Near) -> None:
+    """Query 2 of three: Δγ = (1, −1), β = (5, 7), so channel 0 is doubled plus 5, and channel 1 is 7."""
+    layer = FeatureModulation(2, 3)
+    with torch.no_grad():
+        layer.from_query.weight.zero_()
+        layer.from_query.bias.zero_()
+        layer.from_query.weight[:, 2] = torch.tensor([1.0, -1.0, 5.0, 7.0])
+    features = torch.tensor([[[[1.0, 2.0]], [[3.0, 4.0]]]])
+    assert_near(layer(features, torch.tensor([[0.0, 0.0, 1.0]])), [[[[7.0, 9.0]], [[7.0, 7.0]]]])
+    assert_near(layer(features, torch.tensor([[1.0, 0.0, 0.0]])), features)
+
+
+def test_film_is_stage_and_modulation_in_turn() -> None:
+    model = control_of("film")
+    assert isinstance(model, FilmModel)
+    images, query = torch.rand(2, 3, 100, 100), torch.tensor([3, 7])
+    features = images
+    for name, stage in model.backbone.stages.items():
+        table = model.modulations[name].from_query
+        row = table.weight.T[query] + table.bias  # (B,2C)
+        features = stage(features) * (1 + row[:, :32, None, None]) + row[:, 32:, None, None]
+    logits = model.head(features.mean((2, 3)))
+    torch.testing.assert_close(model.forward_raw(images, query).logits, logits)
+
+
+def test_blind_answers_every_question_alike() -> None:
+    logits = control_of("blind")(torch.rand(1, 3, 100, 100).expand(10, -1, -1, -1), torch.arange(10)).logits
+    assert torch.equal(logits, logits[:1].expand_as(logits))

@@ -78,13 +78,6 @@ def test_the_window_follows_picture_and_query_together() -> None:
     assert not torch.allclose(theta[1] - theta[0], theta[3] - theta[2], atol=1e-4)
 
 
-def test_an_encoded_picture_holds_the_picture_and_where_things_are() -> None:
-    model, images = published(), pictures()
-    encoding = model.encode(images)
-    assert encoding.shape == (2, 3 * 100 * 100 + 512)
-    assert torch.equal(model.ask(encoding, torch.tensor([1, 2])).acts["crop"].values, images)
-
-
 def test_pictures_of_another_size_are_refused() -> None:
     with pytest.raises(DataError, match=r"100×100 pixels only, found 64×80; set picture to \[64, 80\]"):
         published().check_input((64, 80))

@@ -66,8 +66,3 @@ def test_places_differ() -> None:
     waves = positions(16, (5, 7), torch.zeros(1)).flatten(1).T  # (35,16)
     apart = torch.cdist(waves, waves) + torch.eye(35) * 9
     assert apart.min() > 0.1
-
-
-def test_a_width_that_heads_do_not_share_is_refused() -> None:
-    with pytest.raises(ValueError, match="a multiple of 4 × heads"):
-        VitConfig(width=90)

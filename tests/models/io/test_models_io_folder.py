@@ -1,4 +1,4 @@
-"""Model folders: what is written is what is read, and anything else is refused with a reason."""
+"""Model folders and vocabularies: what is written is what is read, and anything else is refused with a reason."""
 
 import dataclasses
 import errno
@@ -11,10 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from caption_stubs import WORDS, save_tiny_captioner
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.families import model_spec
+from saccade.families.caption.vocabulary import Vocabulary
 from saccade.models.card import model_card
-from saccade.models.facts import Score, read_facts
+from saccade.models.facts import VOCABULARY, Score, read_facts
 from saccade.models.folder import load_matching, load_model, save_model
 from saccade.models.soft import SoftModel
 from tiny_models import (
@@ -222,15 +224,41 @@ def test_what_fits_is_taken_and_the_rest_keeps_its_own() -> None:
         assert torch.equal(tensor, before[name] if name in left else old.state_dict()[name]), name
 
 
-def test_other_kinds_share_a_backbone() -> None:
-    soft, gates = built("soft"), built("hattnet", seed=1)
-    left = load_matching(gates, soft.state_dict(), "soft")
-    assert all(name.startswith(("gates.", "norms.")) for name in left)
-    assert any(name.startswith("gates.") for name in left)
-    assert torch.equal(gates.state_dict()["backbone.stages.stage1.0.weight"], soft.backbone.stages["stage1"][0].weight)  # type: ignore[union-attr, index]
-
-
 def test_nothing_fits() -> None:
     other = {"tower.weight": torch.zeros(3), "head.norm.num_batches_tracked": torch.tensor(5)}
     with pytest.raises(ConfigError, match="nothing of elsewhere fits this model"):
         load_matching(built(), other, "elsewhere")
+
+
+@pytest.fixture
+def teller(tmp_path: Path) -> Path:
+    return save_tiny_captioner(tmp_path / "teller")
+
+
+def test_words_lie_beside_the_configuration_and_come_back(teller: Path) -> None:
+    assert "answers" not in json.loads((teller / "config.json").read_text())
+    held = json.loads((teller / VOCABULARY).read_text())
+    assert held == {"schema_version": 1, "words": list(Vocabulary.of_model(held["words"]).entries)}
+    _, facts = load_model(teller)
+    assert (facts.answers, facts.sentences) == (WORDS, True)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None, "not json", "[1]", '{"schema_version": 1}', '{"schema_version": 9, "words": []}',
+        '{"schema_version": 1, "words": []}', '{"schema_version": 1, "words": ["a", "a", "b", "c", "d"]}',
+        '{"schema_version": 1, "words": [1, 2, 3, 4, 5]}',
+    ],
+)  # fmt: skip
+def test_a_damaged_vocabulary_is_refused(teller: Path, content: str | None) -> None:
+    path = teller / VOCABULARY
+    path.unlink() if content is None else path.write_text(content)
+    with pytest.raises(CheckpointError, match=str(teller)):
+        read_facts(teller)
+
+
+def test_words_must_be_as_many_as_the_model_has(teller: Path) -> None:
+    (teller / VOCABULARY).write_text(json.dumps({"schema_version": 1, "words": [*WORDS, "owl"]}))
+    with pytest.raises(CheckpointError, match=r"6 vocabulary, .* 5"):
+        load_model(teller)

@@ -1,21 +1,26 @@
-"""Weights files that are smaller than the model: half precision, and only what differs from the ImageNet weights."""
+"""Weights files that are smaller than the model: half precision, whole numbers, and only what training changed."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load, load_file
+from torch import Tensor
 
 from published_weights_fake import publish, withdraw
 from saccade.backbones import pretrained
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError
-from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.models.folder import load_model, save_model
+from saccade.models.facts import ModelFacts, Preprocessing, Score, read_facts
+from saccade.models.folder import from_rows, has_rows, load_model, save_model, store_as, to_rows
 from saccade.models.soft import SoftModel
-from tiny_models import edit_config, tiny_config, tiny_facts
+from tiny_models import change_weights, edit_config, save_tiny, tiny_config, tiny_facts, tiny_model
 
 
 def written(folder: Path) -> dict[str, torch.Tensor]:
@@ -117,3 +122,146 @@ def test_a_base_of_another_backbone_is_refused(folder: Path) -> None:
     edit_config(folder, base=None)
     with pytest.raises(CheckpointError, match=r"no tensor 'backbone\.stages\.block0"):
         load_model(folder)
+
+
+WEIGHTS = "model.safetensors"
+NAME, BIAS = "head.classify.weight", "head.classify.bias"
+
+
+@pytest.fixture
+def tiny(tmp_path: Path) -> Path:
+    return save_tiny(tmp_path / "tiny", dtype="int8")
+
+
+def test_parameters_with_rows_are_bytes_and_the_others_half(tiny: Path, tmp_path: Path) -> None:
+    written, (model, facts) = load_file(tiny / WEIGHTS), load_model(tiny)
+    whole = load_file(save_tiny(tmp_path / "whole") / WEIGHTS)
+    parameters = {name for name, _ in model.named_parameters()}
+    rounded = {name for name in parameters if has_rows(whole[name].shape)}
+    assert facts.dtype == "int8"
+    assert NAME in rounded < parameters
+    assert set(written) == set(whole) | {f"{name}.scale" for name in rounded}
+    for name, found in model.state_dict().items():
+        assert found.dtype == whole[name].dtype
+        if name in rounded:
+            assert written[name].dtype == torch.int8
+            assert torch.equal(found, from_rows(*to_rows(whole[name])))
+        elif name in parameters:
+            assert written[name].dtype == torch.float16
+            assert torch.equal(found, whole[name].half().float())
+        else:  # statistics stay as they are
+            assert torch.equal(found, whole[name])
+    assert "int8" in (tiny / "card.md").read_text()
+
+
+def test_saved_again_it_is_the_same_file(tiny: Path, tmp_path: Path) -> None:
+    model, facts = load_model(tiny)
+    assert save_model(model, tmp_path / "again", facts) == facts
+    assert (tmp_path / "again" / WEIGHTS).read_bytes() == (tiny / WEIGHTS).read_bytes()
+
+
+def test_what_a_byte_cannot_hold_is_named(tmp_path: Path) -> None:
+    model = tiny_model(SoftModel)
+    model.head.classify.bias.data[0] = 1e6
+    with pytest.raises(CheckpointError, match=r"'head\.classify\.bias' .* int8"):
+        save_model(model, tmp_path / "m", tiny_facts(dtype="int8"))
+    model.head.classify.bias.data[0] = 0
+    model.get_parameter(NAME).data[0, 0] = torch.finfo(torch.float32).max  # rows may be as large as they like
+    save_model(model, tmp_path / "m", tiny_facts(dtype="int8"))
+    load_model(tmp_path / "m")
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        (lambda held: held.pop(f"{NAME}.scale"), f"{NAME}.scale"),
+        (lambda held: held.update({NAME: held[NAME].half()}), NAME),
+        (lambda held: held.update({NAME: held[NAME][:, :7].contiguous()}), NAME),
+        (lambda held: held.update({f"{NAME}.scale": torch.ones(3)}), f"{NAME}.scale"),
+        (lambda held: held[f"{NAME}.scale"].fill_(torch.nan), NAME),
+        (lambda held: held.update({BIAS: held[BIAS].char()}), BIAS),
+        (lambda held: held.update({f"{BIAS}.scale": torch.ones(3).bfloat16()}), f"{BIAS}.scale"),
+    ],
+)  # fmt: skip
+def test_rows_that_do_not_fit_are_named(tiny: Path, change: Callable[[dict[str, Tensor]], object], name: str) -> None:
+    load_model(tiny)
+    change_weights(tiny, change)
+    with pytest.raises(CheckpointError, match=f"'{re.escape(name)}'"):
+        load_model(tiny)
+
+
+def test_types_are_taken_at_the_word_of_the_facts(tiny: Path, tmp_path: Path) -> None:
+    half = save_tiny(tmp_path / "half", dtype="float16")
+    for place, dtype in ((tiny, "float16"), (half, "int8"), (half, "float32"), (half, "float8")):
+        edit_config(place, dtype=dtype)
+        with pytest.raises(CheckpointError, match=r"model\.safetensors|dtype"):
+            load_model(place)
+
+
+def test_stored_in_another_type_it_is_what_it_would_have_been(tmp_path: Path) -> None:
+    scored = save_tiny(tmp_path / "run", scores=(Score("mref", "test", 10, metrics={"accuracy": 0.5}),))
+    facts = store_as(scored, "int8")
+    assert read_facts(scored) == facts
+    assert (facts.dtype, facts.scores) == ("int8", ())  # the score was of other weights
+    assert facts.sha256 == read_facts(save_tiny(tmp_path / "from-the-start", dtype="int8")).sha256
+    assert store_as(scored, "int8").sha256 == facts.sha256
+    assert store_as(scored, "float32").sha256 != facts.sha256
+    assert store_as(scored, "int8").sha256 == facts.sha256  # what is wider holds it too
+
+
+def read_back(parameter: Tensor) -> Tensor:
+    return from_rows(*to_rows(parameter))
+
+
+def test_numbers_and_scales_by_hand() -> None:
+    rows = to_rows(torch.tensor([[127.0, -63.5, 0.4, 0.6], [0.0, 0.5, -31.75, 0.1]]))
+    assert rows[0].dtype == torch.int8
+    assert rows[1].dtype == torch.bfloat16
+    assert rows[1].tolist() == [1.0, 0.25]
+    assert rows[0].tolist() == [[127, -64, 0, 1], [0, 2, -127, 0]]  # half a step goes to the even number
+    assert from_rows(*rows).tolist() == [[127, -64, 0, 1], [0, 0.5, -31.75, 0]]
+
+
+def test_rows_of_zeros_and_of_almost_nothing_are_zeros() -> None:
+    rows = to_rows(torch.tensor([[0.0, -0.0, 0.0], [1e-37, 0.0, -1e-38], [2e-36, 0.0, -5e-37]]))
+    assert rows[1][:2].tolist() == [0, 0]
+    assert rows[0].tolist() == [[0, 0, 0], [0, 0, 0], [127, 0, -32]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "is_rounded"),
+    [((8, 3), True), ((1, 8, 1, 1), True), ((8, 4, 3, 3), True), ((8, 4, 3), True),
+     ((8, 3, 7, 7), False), ((8, 1, 3, 3), False),  # sees pixels; one channel each
+     ((8, 2), False), ((8, 0), False), ((8,), False), ((), False)],
+)  # fmt: skip
+def test_what_is_few_or_sees_pixels_has_no_rows(shape: tuple[int, ...], is_rounded: bool) -> None:
+    assert has_rows(torch.Size(shape)) == is_rounded
+
+
+magnitude = st.sampled_from([1e-30, 1e-6, 3e-3, 1.0, 50.0, 1e5, 1e30])
+finite = st.floats(-(2.0**127), 2.0**127, width=32)
+odd_row = st.one_of(
+    st.just([0.0] * 5),
+    finite.map(lambda number: [number] * 5),  # constant
+    st.tuples(finite, st.floats(-1, 1, width=32)).map(lambda pair: [pair[1], pair[0], pair[1], 0.0, -pair[1]]),
+    st.lists(finite, min_size=5, max_size=5),
+    st.tuples(magnitude, st.lists(st.floats(-1, 1, width=32), min_size=5, max_size=5)).map(
+        lambda pair: [pair[0] * number for number in pair[1]]
+    ),
+)
+
+
+@given(st.lists(odd_row, min_size=1, max_size=4))
+def test_what_was_rounded_once_stays_as_it_is(rows: list[list[float]]) -> None:
+    first = to_rows(torch.tensor(rows))
+    again = to_rows(from_rows(*first))
+    assert torch.equal(again[0], first[0])
+    assert torch.equal(again[1], first[1])
+
+
+@given(st.lists(odd_row, min_size=1, max_size=4))
+def test_no_number_is_off_by_more_than_half_a_step_of_its_row(rows: list[list[float]]) -> None:
+    parameter = torch.tensor(rows)
+    off = (read_back(parameter) - parameter).abs().double()
+    step = parameter.abs().amax(1, keepdim=True).double() / 127
+    assert bool((off <= step * 0.502 + 1.5e-36).all())  # the scale has eight bits; what is below 1.5e-36 is 0
