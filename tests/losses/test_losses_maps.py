@@ -9,7 +9,14 @@ import torch
 
 from saccade.errors import ConfigError
 from saccade.families.question.task import Default, QuestionTask
-from saccade.losses.maps import evidence_loss, overlap_loss
+from saccade.losses.maps import (
+    evidence_loss,
+    overlap_loss,
+    proposal_loss,
+    rank_loss,
+    scale_losses,
+    true_class_probability,
+)
 from saccade.metrics.maps.localisation import total_variation, true_positive_strength
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
@@ -64,13 +71,6 @@ def test_overlap_by_hand() -> None:
     assert float(overlap_loss(torch.zeros(2, 1, 2), 2)) == 0
 
 
-def test_it_is_what_total_variation_leaves() -> None:
-    torch.manual_seed(0)
-    one, other = torch.rand(1, 5, 7), torch.rand(1, 5, 7)
-    wanted = 1 - total_variation(one, other)
-    assert float(overlap_loss(torch.cat([one, other]), 2)) == pytest.approx(float(wanted), abs=1e-5)
-
-
 @pytest.mark.parametrize("kind", [SoftModel, HAttNetModel])
 def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
     """One look on its cells; a product of gates on pixels, as the trace lays it."""
@@ -99,3 +99,35 @@ def test_a_phase_pays_for_it() -> None:
     without, priced = (chosen.loss(raw, batch, Default(overlap_weight=weight)) for weight in (0.0, 3.0))
     assert "overlap" not in without
     assert float(priced["loss"].detach()) == pytest.approx(float((without["loss"] + 3 * priced["overlap"]).detach()))
+
+
+def test_rank_loss_by_hand() -> None:
+    """Eq. (9): 0.5 → 0.6 is enough (−0.05, so 0); 0.6 → 0.4 costs 0.25; equal scales cost the margin each."""
+    assert float(rank_loss(torch.tensor([[0.5, 0.6, 0.4]]))) == pytest.approx(0.25)
+    assert float(rank_loss(torch.tensor([[0.3, 0.3, 0.3]]))) == pytest.approx(0.10)
+    assert float(rank_loss(torch.tensor([[0.1, 0.2, 0.3], [0.3, 0.3, 0.3]]))) == pytest.approx(0.05)
+    assert float(rank_loss(torch.tensor([[0.3, 0.2]]), margin=0.0)) == pytest.approx(0.1)
+
+
+def test_rank_loss_has_no_gradient_where_the_ranking_holds() -> None:
+    """A pair that is apart by the margin is left alone; of the other, the finer scale goes up alone."""
+    probability = torch.tensor([[0.2, 0.5, 0.4]], requires_grad=True)
+    rank_loss(probability).backward()
+    assert probability.grad is not None
+    assert probability.grad.tolist() == [[0.0, 0.0, -1.0]]
+
+
+def test_probabilities_and_cross_entropies_by_hand() -> None:
+    """Two classes, logits ln 3 apart: p_t is ¾ or ¼; the mean of a batch for each scale."""
+    logits = torch.tensor([[[math.log(3.0), 0.0], [0.0, 0.0]], [[math.log(3.0), 0.0], [0.0, math.log(3.0)]]])
+    labels = torch.tensor([0, 1])
+    probability = true_class_probability(logits, labels)
+    assert probability.flatten().tolist() == pytest.approx([0.75, 0.5, 0.25, 0.75])
+    expected = [-(math.log(0.75) + math.log(0.25)) / 2, -(math.log(0.5) + math.log(0.75)) / 2]
+    assert scale_losses(logits, labels).tolist() == pytest.approx(expected)
+
+
+def test_proposal_loss_by_hand() -> None:
+    """Smooth L1 with its bend at 0.1: 0.05 → ½·0.05²/0.1 = 0.0125; 0.3 → 0.3 − 0.05 = 0.25."""
+    boxes, targets = torch.tensor([[0.5, 0.5, 0.25]]), torch.tensor([[0.55, 0.2, 0.25]])
+    assert float(proposal_loss(boxes, targets)) == pytest.approx(0.2625)

@@ -57,10 +57,6 @@ def test_no_order_of_the_labels_matters(said: list[int], labels: list[int], rand
     assert torch.equal(*rewards)
 
 
-def test_stop_and_an_empty_set_are_never_right() -> None:
-    assert multiset_reward(torch.tensor([[0, STOP]]), padded([])).tolist() == [[-1, -1]]
-
-
 def test_lists_have_an_order() -> None:
     said, labels = torch.tensor([[1, 2, 0, STOP]]), torch.tensor([[1, 0, 0]])
     rewards = list_rewards(said, labels, STOP + 1)  # (1,T,Y)

@@ -13,7 +13,7 @@ from saccade.data import causal as causal_facts
 from saccade.data import read_causal_set
 from saccade.data.causal import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name, writing
 from saccade.data.tables.readers import with_reader
-from saccade.errors import ConfigError, DataError, OutputError, SaccadeError
+from saccade.errors import ConfigError, DataError, SaccadeError
 from saccade.families.question.readers import CausalConfig, CausalOptions, read_causal, write_causal
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.tasks.evaluate import distinct
@@ -197,16 +197,6 @@ def test_the_whole_frozen_set_says_so(tmp_path, monkeypatch):
     write_causal(CausalConfig(), "test", 2, tmp_path / "set")
     assert read_causal_set(tmp_path / "set").facts.version == V1
     assert f"This is **{V1}**" in (tmp_path / "set" / "README.md").read_text()
-
-
-def test_nothing_half_written_is_left(tmp_path, monkeypatch):
-    def fails(batch, row, at, place):
-        raise OSError(28, "no space")
-
-    monkeypatch.setattr(writing, "_write", fails)
-    with pytest.raises(OutputError, match="disk is full"):
-        write_causal(CausalConfig(), "test", 5, tmp_path / "set")
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 
-from question_tables import SPLITS, write_table
+from question_tables import write_table
 from saccade.config import from_dict
 from saccade.data import Row, Table
 from saccade.engine.loop import fit
@@ -98,25 +98,6 @@ def test_keeping_features_of_what_learns_is_refused_before_training(table: Path)
     gated = new_task(table, "hattnet", {"channels": 4, "depth": 2, "hidden": 4})
     with pytest.raises(ConfigError, match="the model 'hattnet' has no encoder that sees the picture alone"):
         gated.phase_loss(kept, [])
-
-
-def test_a_picture_that_is_asked_twice_has_its_features_once(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded: list[int] = []
-    encode = ImageModel.encode
-
-    def counted(self: ImageModel, images: torch.Tensor) -> torch.Tensor:
-        encoded.append(len(images))
-        return encode(self, images)
-
-    monkeypatch.setattr(ImageModel, "encode", counted)
-    task = new_task(table)
-    freeze(task)
-    features = task.training_split()
-    assert features.size == 2 * len(SPLITS["train"])
-    assert sum(encoded) == 1 + len(SPLITS["train"])  # one more for the shape
-    taken = features.features.take(torch.tensor([0, 1, 2]))
-    assert torch.equal(taken[0], taken[1])
-    assert not torch.equal(taken[0], taken[2])
 
 
 def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:

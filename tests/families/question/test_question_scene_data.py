@@ -1,10 +1,13 @@
 """Attribute triples: protocols and their borders, truth, counterfactuals, and the cache behind them."""
 
 import dataclasses
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 from saccade.config import to_dict
 from saccade.data.scenes import stream as stream_module
@@ -54,15 +57,6 @@ def test_a_batch_tells_the_truth(batch):
     assert len(batch) == 48
 
 
-def test_every_slot_is_asked_for_about_as_often():
-    data = SceneData(UNLIMITED, "train")
-    _, slots = data._locate(torch.arange(20_000))
-    shares = torch.bincount(slots, minlength=9) / 20_000
-    # Slot k is there in scenes of more than k digits, and one of n slots is asked for: mean of 1/n over 5..9.
-    expected = [sum(1 / n for n in range(5, 10) if n > k) / 5 for k in range(9)]
-    assert torch.allclose(shares, torch.tensor(expected), atol=0.01)
-
-
 def test_authors_triples_are_every_digit_in_order():
     data = SceneData(AUTHORS, "train")
     counts = scene_counts(data.spec, data.seed, torch.arange(5))
@@ -70,17 +64,6 @@ def test_authors_triples_are_every_digit_in_order():
     batch = data.take(torch.arange(first))
     assert batch.scene.tolist() == [scene for scene in range(3) for _ in range(int(counts[scene]))]
     assert batch.object.tolist() == [slot for scene in range(3) for slot in range(int(counts[scene]))]
-
-
-def test_authors_last_triple_ends_the_table():
-    data = SceneData(AUTHORS, "val")
-    scenes, slots = data._locate(torch.tensor([0, 9_999]))
-    assert scenes[0] == 0
-    assert slots[0] == 0
-    assert scenes[1] == data.stream.length - 1
-    counts = scene_counts(data.spec, data.seed, torch.arange(data.stream.length))
-    assert int(counts[:-1].sum()) < 10_000 <= int(counts.sum())
-    assert int(slots[1]) == 9_999 - int(counts[:-1].sum())
 
 
 def test_merged_authors_cut_one_stream_in_three(monkeypatch):
@@ -97,12 +80,6 @@ def test_merged_authors_cut_one_stream_in_three(monkeypatch):
         assert (next_scene, next_slot) in ((scene, slot + 1), (scene + 1, 0))
     total = scene_counts(test.spec, test.seed, torch.arange(test.stream.length)).sum()
     assert 50_000 <= int(total) < 50_009
-
-
-def test_splits_have_streams_of_their_own():
-    seeds = {SceneData(config, split).seed for config in (UNLIMITED,) for split in ("train", "val", "test")}
-    assert len(seeds) == 3
-    assert SceneData(SceneDataConfig(glyphs="pack", seed=1), "val").seed not in seeds
 
 
 def test_triples_do_not_depend_on_how_they_are_asked_for(batch):
@@ -155,17 +132,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(stream_module, "sample_layout", recording)
     return made
-
-
-def test_a_finite_stream_makes_each_scene_once(monkeypatch):
-    made = counted(monkeypatch)
-    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, length=50, chunk=16)
-    order = torch.randperm(50, generator=torch.Generator().manual_seed(0))
-    first = torch.cat([stream.scenes(part)[1] for part in order.split(7)])
-    again = torch.cat([stream.scenes(part)[1] for part in order.split(5)])
-    assert torch.equal(first, again)
-    assert sum(made) == 50
-    assert len(made) == 4
 
 
 def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_strays(monkeypatch):
@@ -227,13 +193,6 @@ def test_a_share_of_the_questions_is_for_a_digit_that_is_not_in_the_scene(split:
     assert torch.equal(batch.label[there], plain.label[there])
 
 
-def test_which_they_are_depends_on_the_number_alone() -> None:
-    data = SceneData(CONFIG, "val")
-    whole, part = data.take(torch.arange(60)), data.take(torch.tensor([41, 7]))
-    assert part.query.tolist() == [int(whole.query[41]), int(whole.query[7])]
-    assert part.label.tolist() == [int(whole.label[41]), int(whole.label[7])]
-
-
 def test_the_model_has_one_answer_more_and_is_scored_on_both_kinds(tmp_path: Path) -> None:
     task = QuestionTask(model="soft", model_config=small(), data=to_dict(CONFIG))
     assert task.answers == (*COLOURS, NOT_THERE)
@@ -244,3 +203,40 @@ def test_the_model_has_one_answer_more_and_is_scored_on_both_kinds(tmp_path: Pat
     found = QuestionTask.evaluate(task.model.eval(), to_dict(CONFIG), "val", limit=40, sweeps=0)
     assert found["metrics"]["accuracy_absent"] == 1
     assert found["metrics"]["accuracy"] == 0  # of questions for digits that are there
+
+
+PACK = {"name": "mref", "glyphs": "pack", "seed": 3}
+
+
+def test_files_hold_what_the_generator_made(tmp_path):
+    seen = []
+    out = QuestionTask.write_split(
+        PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report)
+    )
+    lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
+    layout, images = SceneData(SceneDataConfig(**PACK), "val").stream.scenes(torch.arange(7, 12))
+    assert [line["index"] for line in lines] == [7, 8, 9, 10, 11]
+    assert seen == [(5, 5)]
+    assert {path.name for path in out.iterdir()} == {"scenes.jsonl", *(line["file"] for line in lines)}
+    for b, line in enumerate(lines):
+        picture = np.asarray(Image.open(out / line["file"]))
+        assert np.array_equal(picture, images[b].permute(1, 2, 0).numpy())
+        assert (line["seed"], line["split"]) == (3, "val")
+        assert (line["glyphs"], line["background"]) == ("pack-val-200", "black")
+        assert [thing["class"] for thing in line["objects"]] == layout.classes[b][layout.present[b]].tolist()
+        for k, thing in enumerate(line["objects"]):
+            assert thing["box"] == layout.boxes[b, k].tolist()
+            assert thing["rgb"] == layout.rgb[b, k].tolist()
+            assert thing["colour"] in COLOURS
+            assert thing["scale"] == pytest.approx(layout.scale[b, k].item(), abs=1e-4)
+
+
+def test_each_line_says_how_its_scene_is_drawn(tmp_path):
+    told = {}
+    for drawing in ("blend", "authors", "both"):
+        out = QuestionTask.write_split({**PACK, "drawing": drawing}, "val", 4, tmp_path / drawing, start=3)
+        lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
+        told[drawing] = [(line["drawing"], (out / line["file"]).read_bytes()) for line in lines]
+    assert {name for name, _ in told["blend"]} == {"blend"}
+    assert {name for name, _ in told["authors"]} == {"authors"}
+    assert told["both"] == [told["authors"][0], told["blend"][1], told["authors"][2], told["blend"][3]]  # 3, 4, 5, 6

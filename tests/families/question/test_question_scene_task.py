@@ -9,9 +9,8 @@ from torch import nn
 
 import saccade.data.scenes.stream as stream
 import saccade.families.question.scenes as attributes
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError
 from saccade.families.question.task import CrossEntropy, Default, QuestionTask, Reinforce
-from saccade.tasks.task import in_batches
 from saccade.trace import QuestionOutput
 
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
@@ -34,14 +33,6 @@ def new_task(*, protocol="unlimited", seed=0, **data) -> QuestionTask:
 
 def batches(task, count, *, start=0, **options):
     return list(itertools.islice(task.train_batches(start, **options), count))
-
-
-def same(one, other) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
-
-
-def joined(parts):
-    return {name: torch.cat([part[name] for part in parts]) for name in parts[0]}
 
 
 def triples(task, numbers, batch_size):
@@ -79,14 +70,6 @@ def test_pictures_of_a_finite_set_are_varied_anew_each_time_and_fresh_ones_not()
     )
 
 
-@pytest.mark.parametrize("protocol", ["unlimited", "authors"])
-def test_ranks_together_see_the_batch_of_one(protocol):
-    task = new_task(protocol=protocol)
-    for number, one in enumerate(batches(task, 5, batch_size=12)):
-        parts = [batches(task, 1, start=number, batch_size=4, rank=rank, world_size=3)[0] for rank in range(3)]
-        assert same(joined(parts), one)
-
-
 def test_an_epoch_visits_each_triple_at_most_once_and_the_next_in_another_order():
     task = new_task(protocol="authors")
     per_epoch = task.steps_per_epoch(8)
@@ -99,16 +82,6 @@ def test_an_epoch_visits_each_triple_at_most_once_and_the_next_in_another_order(
     assert first != sorted(first)
     assert triples(new_task(protocol="authors"), [0], TRIPLES) != list(range(TRIPLES))
     assert sorted(triples(task, [0], TRIPLES)) == list(range(TRIPLES))
-
-
-def test_in_batches_goes_through_a_finite_split_once():
-    data = new_task().split("val")
-    parts = list(in_batches(data, 10))
-    assert [len(part) for part in parts] == [10, 10, 3]
-    asked = [pair for part in parts for pair in zip(part.scene.tolist(), part.object.tolist())]
-    assert asked == sorted(set(asked))  # every digit of a scene once, in order
-    with pytest.raises(DataError, match="no end"):
-        next(in_batches(new_task().split("train"), 10))
 
 
 @pytest.mark.parametrize("loss", [Default(), CrossEntropy()])

@@ -194,14 +194,6 @@ def test_clicks_are_scored_by_nearness_beside_every_position(points):
     assert found["attention"]["distance"] < found["baselines"]["uniform"]["distance"] / 3
 
 
-def test_without_evidence_nothing_is_said_of_it(folder):
-    found = scored(Seer(), opened(folder, "none", evidence=""), sweeps=2)
-    assert set(found["attention"]) == {"deletion", "insertion", "by_look"}
-    assert found["metrics"]["accuracy"] == 1
-    assert set(found["baselines"]) == {"training_prior", "training_prior_by_query", "uniform"}
-    assert not CLICKS & found["intervals"].keys()
-
-
 def test_what_the_map_marks_is_what_the_answer_needs(seen):
     """Blurring the cell that is looked at first takes the answer away sooner than blurring at random."""
     assert seen["counts"]["deletion"] == 3
@@ -243,13 +235,6 @@ def test_a_limit_does_not_take_the_first_rows_of_a_sorted_table(by_label):
     assert found["counts"]["pictures"] == seer["counts"]["pictures"] == 12
 
 
-def test_few_questions_about_one_picture_have_no_one_to_exchange_maps_with(boxes):
-    found = scored(Seer(), boxes, limit=2)
-    assert found["n"] == 2
-    assert "shuffled" not in found["baselines"]
-    assert "uniform" in found["baselines"]
-
-
 PARTS, SHADES = ("crown", "wing", "tail"), ("black", "red")
 
 
@@ -270,11 +255,6 @@ def test_shares_of_answers_by_hand():
         pytest.approx([1 / 3, 2 / 3]),
         pytest.approx([0.5, 0.5]),
     ]
-
-
-def test_several_answers_may_hold_at_once():
-    prior = prior_of(row("crown", "red", "black"), row("crown", "red"))
-    assert prior.by_query[0].tolist() == [0.5, 1.0]
 
 
 def test_only_training_rows_in_the_words_of_the_model_count():

@@ -3,18 +3,23 @@
 import itertools
 import json
 import math
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from PIL import Image
 from torch import nn
 
 from question_tables import SPLITS, write_table
+from saccade.data import Row, Table
+from saccade.data.pictures.augment import Augmentation
 from saccade.errors import ConfigError, DataError
+from saccade.families.question.readers import COLUMNS
+from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import (
     Default,
     QuestionTask,
-    binary_cross_entropy,
-    log_likelihood_of_set,
     sampled_loss,
 )
 from saccade.metrics.labels import right_answers
@@ -58,13 +63,6 @@ def test_the_words_of_the_table_size_the_model(table, several):
     with pytest.raises(ConfigError, match=r"model.config.answers: found 5, but csv:.* has 3; leave it out"):
         new_task(table, config=SMALL | {"answers": 5})
     assert new_task(table, config=SMALL | {"answers": 3}).model.config.answers == 3
-
-
-def test_batches_have_one_shape_and_the_last_partial_one_is_dropped(table):
-    task = new_task(table)
-    assert task.steps_per_epoch(17) == TRAIN // 17 == 4
-    shapes = {tuple(batch["images"].shape) for batch in batches(task, 9, batch_size=17)}
-    assert shapes == {(17, 3, 48, 48)}
 
 
 def test_augmentation_belongs_to_the_number_of_the_batch_and_to_the_seed(table):
@@ -183,15 +181,50 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
         new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
 
 
-def test_a_set_of_answers_by_hand(assert_near):
-    """Odds 3:1 for the first, 1:1 for the second. {first}: p = 3/4 · 1/2; {second}: p = 1/4 · 1/2."""
-    logits = torch.tensor([[math.log(3), 0.0]]).expand(2, 2)
-    labels = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-    assert_near(log_likelihood_of_set(logits, labels), [math.log(3 / 8), math.log(1 / 8)])
-    assert_near(binary_cross_entropy(logits, labels), (math.log(8 / 3) + math.log(8)) / 2)
+def picture(folder: Path, name: str, seed: int = 0) -> Path:
+    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (20, 40, 3), dtype=np.uint8)).save(folder / name)
+    return folder / name
 
 
-def test_the_gradient_of_a_set_is_probability_minus_truth(assert_near):
-    logits = torch.zeros(2, 2, requires_grad=True)
-    binary_cross_entropy(logits, torch.eye(2)).backward()
-    assert_near(logits.grad, [[-0.25, 0.25], [0.25, -0.25]])
+def opened(*rows: Row, several: bool = False, size=(32, 32), **settings) -> TableData:
+    table = Table.of("csv:t.csv", [(str(n), row) for n, row in enumerate(rows)], COLUMNS, several=several)
+    return TableData(TableDataConfig("csv:t.csv", size=size, **settings), "train", table=table)
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> TableData:
+    a, b = picture(tmp_path, "a.png"), picture(tmp_path, "b.png", seed=1)
+    rows = [(a, "wing", "red"), (b, "crown", "blue"), (a, "crown", "red")]
+    return opened(*(Row(image, (label,), "train", query=query) for image, query, label in rows))
+
+
+def test_numbers_follow_the_words_of_the_table(three):
+    batch = three.take(torch.tensor([2, 0, 1]))
+    assert (three.queries, three.answers, three.size, len(three)) == (("crown", "wing"), ("blue", "red"), 3, 3)
+    assert (batch.query.tolist(), batch.label.tolist()) == ([0, 1, 0], [1, 1, 0])
+    assert batch.picture.tolist() == [0, 0, 1]
+    assert [len(three.shown(count)) for count in (5, 1)] == [2, 1]
+
+
+def test_several_labels_are_a_row_of_zeros_and_ones(tmp_path):
+    image = picture(tmp_path, "a.png")
+    rows = [Row(image, labels, "train", query=q) for q, labels in (("p", ("a", "c")), ("q", ("b",)))]
+    batch = opened(*rows, several=True).take(torch.tensor([0, 1]))
+    assert batch.label.tolist() == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
+    assert batch.label.dtype == torch.float32
+
+
+def test_boxes_follow_varied_pictures_and_masks_where_they_are_asked_for(tmp_path):
+    """A white square on black is its own mask: wherever the picture goes, the mask lies on the white pixels."""
+    image = Image.new("RGB", (60, 60))
+    image.paste((255, 255, 255), (10, 20, 25, 35))
+    image.save(tmp_path / "a.png")
+    row = Row(tmp_path / "a.png", ("x",), "train", query="q", mask=tmp_path / "a.png", box=(10, 20, 25, 35))
+    data = opened(row, size=(60, 60), augment=Augmentation(area=(0.7, 1.0)))
+    numbers = torch.zeros(20, dtype=torch.long)
+    batch, without = data.take(numbers, vary=3, masks=True), data.take(numbers, vary=3)
+    white = batch.images[:, 0] > 0.5
+    assert int((white ^ batch.evidence()).sum()) < 0.05 * int(white.sum())
+    assert len({int(each.sum()) for each in batch.marks.mask}) > 5  # they do vary
+    assert without.marks.mask is None
+    assert torch.equal(without.marks.box, batch.marks.box)

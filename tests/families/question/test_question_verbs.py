@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 import saccade
 from question_tables import COLOURS, SPLITS, write_table
@@ -178,3 +178,28 @@ def test_a_model_of_scenes_is_scored_on_a_table_of_the_same_words(tmp_path: Path
     assert (found["data"], found["n"]) == ("csv", 2)
     with pytest.raises(DataError, match="cannot be read"):
         saccade.evaluate("soft-mref", data="csv:nowhere.csv", device="cpu")
+
+
+def cli(*args: object) -> Result:
+    return CliRunner().invoke(app, [str(arg) for arg in args])
+
+
+@pytest.fixture
+def boxed(tmp_path: Path) -> Path:
+    rows = ["image,query,label,split,box"]
+    for n in range(5):
+        Image.new("RGB", (40, 30), (40 * n, 0, 0)).save(tmp_path / f"{n}.png")
+        rows += [f"{n}.png,left,a,train,0 0 20 30", f"{n}.png,right,b,train,20 0 40 30"]
+    (tmp_path / "t.csv").write_text("\n".join(rows))
+    return tmp_path / "t.csv"
+
+
+def test_a_sheet_shows_one_question_for_each_picture(boxed, tmp_path):
+    sheets = []
+    for count in (1, 4):
+        result = cli("data", "show", f"csv:{boxed}", "--split", "train", "--count", count, "--out", tmp_path / "s.png")
+        assert result.exit_code == 0, result.output
+        held = f"csv:{boxed}: 10 questions (train 10, val 0, test 0) about 5 pictures, 2 queries, 2 answers"
+        assert held in " ".join(result.output.split())  # of the whole boxed, however few are shown
+        sheets.append(Image.open(tmp_path / "s.png").size)
+    assert sheets[1][0] > 3 * sheets[0][0] - 100  # four panels in a row, not eight, not one
