@@ -16,7 +16,6 @@ from saccade.metrics.intervals import (
     resplit_interval,
     t_quantile,
 )
-from saccade.metrics.sets import _f1_of
 
 NAN = float("nan")
 
@@ -121,35 +120,6 @@ def test_means_hold_the_truth_as_often_as_promised(questions, alike, chance):
         counts, total = there.sum(-1).double(), right.sum(-1, keepdim=True)
         without = (total - right) / (n - counts)  # (R,G)
         assert held(jackknife_interval(total[:, 0] / n, without), chance) >= 0.93, n
-
-
-@pytest.mark.parametrize("chance", CHANCES)
-def test_macro_f1_holds_the_truth_as_often_as_promised(chance):
-    """Two labels of four classes in a picture; a label is read with the given chance, else as the class after it.
-
-    Two labels of one picture can make up for each other, so the truth is taken from a very large set.
-    """
-    truth = _macro_f1_in_the_long_run(chance)
-    generator = torch.Generator().manual_seed(0)
-    for n in SIZES:
-        repeats = REPEATS if n < 1000 else 400
-        label = torch.randint(0, 4, (repeats, n, 2), generator=generator)
-        read = torch.rand(repeats, n, 2, generator=generator) < chance
-        said = torch.where(read, label, (label + 1) % 4)
-        true, found = (torch.nn.functional.one_hot(each, 4).sum(2) for each in (label, said))  # (R,n,4)
-        tallies = torch.stack([torch.minimum(true, found), true + found], dim=2).double()  # (R,n,2,4)
-        pooled = tallies.sum(1, keepdim=True)  # (R,1,2,4)
-        score = _f1_of(pooled[:, 0])  # (R,)
-        without = _f1_of((pooled - tallies).flatten(0, 1)).view(repeats, n)  # (R,n)
-        assert held(jackknife_interval(score, without), truth) >= 0.93, n
-
-
-def _macro_f1_in_the_long_run(chance):
-    generator = torch.Generator().manual_seed(1)
-    label = torch.randint(0, 4, (400_000, 2), generator=generator)
-    said = torch.where(torch.rand(label.shape, generator=generator) < chance, label, (label + 1) % 4)
-    true, found = (torch.nn.functional.one_hot(each, 4).sum(1) for each in (label, said))
-    return float(_f1_of(torch.stack([torch.minimum(true, found), true + found], dim=1).sum(0, keepdim=True).double()))
 
 
 def test_the_interval_by_hand() -> None:

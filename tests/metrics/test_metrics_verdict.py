@@ -12,7 +12,7 @@ from torch import Tensor
 
 from saccade.metrics.intervals import Interval, Values
 from saccade.metrics.maps.scorer import Baseline, MapScorer
-from saccade.metrics.result import only_defined, summarise, without_nan
+from saccade.metrics.result import summarise
 from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, against_guessing, changed, donors
 
 
@@ -215,11 +215,3 @@ def test_what_a_family_adds_stands_beside_the_maps():
     assert found["intervals"].keys() == {"bleu", "pointing", "held"}
     assert found["intervals"]["bleu"] == [0.125, 0.5]
     assert found["counts"] == {"pointing": 2, "held": 2, "references": 35}  # no count of what is not a mean
-
-
-def test_nan_is_null_however_deep():
-    assert without_nan({"a": [1.0, math.nan, {"b": math.nan}], "c": "nan"}) == {
-        "a": [1.0, None, {"b": None}],
-        "c": "nan",
-    }
-    assert only_defined({"a": 0.0, "b": math.nan}) == {"a": 0.0}

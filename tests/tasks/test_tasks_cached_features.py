@@ -12,7 +12,6 @@ from PIL import Image
 from torch import Tensor, nn
 
 from question_tables import SPLITS, write_table
-from saccade.errors import ConfigError
 from saccade.families import model_spec, models
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.base import ImageModel
@@ -73,13 +72,6 @@ def test_a_model_says_whether_its_encoding_is_that_of_its_backbone(name: str) ->
     inputs, _ = example_batch(name, 2, 0)
     encoding, features = model.encode(inputs["images"]), model.backbone(inputs["images"])
     assert torch.equal(encoding.flatten().sort().values, features.flatten().sort().values)  # perhaps in another order
-
-
-def test_a_model_that_is_asked_before_its_last_stage_is_refused(pictures: TableData) -> None:
-    gated = model_spec("hattnet").build({"queries": 2, "answers": 3, "channels": 4, "depth": 2})
-    assert isinstance(gated, ImageModel)
-    with pytest.raises(ConfigError, match="HAttNetModel has more before its query"):
-        kept(pictures, gated)
 
 
 def test_what_is_kept_is_what_the_encoder_answers(pictures: TableData) -> None:

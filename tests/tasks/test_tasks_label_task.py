@@ -142,12 +142,6 @@ def test_who_always_says_the_commonest_beats_no_guess() -> None:
     assert found["rests_on"]["accuracy"]["evidence_swapped"] == found["metrics"]["accuracy"]
 
 
-def test_noise_is_right_by_chance() -> None:
-    generator = torch.Generator().manual_seed(0)
-    found = evaluated(lambda halves: torch.rand(len(halves), 2, generator=generator))
-    assert found["metrics"]["accuracy"] == pytest.approx(0.5, abs=0.2)
-
-
 def test_what_cannot_be_scored_is_refused() -> None:
     with pytest.raises(DataError, match="has no end; score val or test"):
         evaluated(split="train")

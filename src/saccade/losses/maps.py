@@ -1,22 +1,20 @@
 """Losses of maps and crops: on the evidence, apart from one another, and surer from scale to scale.
 
-**Evidence.** The loss is the share of a map on the evidence, as in the score ``true_positive_strength``. With weights
-A ≥ 0 on cells, nᵢ the evidence that cell i covers and dᵢ all that it covers (of pixels: 1 on the evidence, and 1), the
-share of the map on the evidence M and the loss are
+**Evidence.** With weights A ≥ 0 on cells, nᵢ the evidence that cell i covers and dᵢ all that it covers (of pixels: 1 on
+the evidence, and 1), the share of the map on the evidence M, as in the score ``true_positive_strength``, and the loss:
 
     m = Σᵢ Aᵢ nᵢ / Σᵢ Aᵢ dᵢ                                                                                        (1)
     L = -log m                                                                                                    (2)
 
-the mean over the examples that have evidence. (2) is the cross-entropy between "on M" and the normalised map. It asks
-for attention on M and leaves open where on M. A loss of answers adds ``evidence_weight`` · L.
+the mean over the examples that have evidence. (2) is the cross-entropy between "on M" and the normalised map: it leaves
+open where on M. A loss of answers adds ``evidence_weight`` · L.
 
 **Overlap.** With the maps Aᵢ ≥ 0 of k questions about a picture, each divided by its sum, the loss is the mean over all
 pairs and pictures of
 
     o(a, b) = Σₓ min(a(x), b(x)) = 1 − TV(a, b)                                                                  (3)
 
-It does not say where to look, only that two questions must not share a place. The gradient reaches the smaller of two
-weights on a cell, so a map gives up what another question holds more firmly.
+It does not say where to look, only that two questions must not share a place.
 
 **Zoom.** Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional Neural Network", CVPR 2017 (RA-CNN):
 

@@ -27,11 +27,11 @@ Which part of :func:`hsal_loss` reaches which parameter is decided in the model:
 and that tell V see a detached state. So the recurrent networks and the mask learn from what was said, never from where
 the model looked.
 
-Deviations from the papers: π* gives a label that is free twice twice the probability, as the authors' code does; the
-second paper ends by a classifier of its own, here "stop" is a class as in the first. The objective of HSAL-RL is the
-total reward while its surrogate judges each action by its own; the surrogate is followed, and ``to_go`` is the other
-reading. The entropy bonus is the authors' later code's. Beyond the papers: :func:`hsal_expected_loss` is the same
-surrogate without the noise of the draws that it judges; ``log_glimpses`` maximises the log of a glimpse's mean reward.
+Deviations: π* gives a label that is free twice twice the probability, as the authors' code does; the second paper ends
+by a classifier of its own, here "stop" is a class as in the first. The objective of HSAL-RL is the total reward while
+its surrogate judges each action by its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy
+bonus is the authors' later code's. Beyond the papers: :func:`hsal_expected_loss` is the surrogate without the noise of
+the draws; ``log_glimpses`` maximises the log of a glimpse's mean reward.
 
 **Rewards by looks** (:func:`looked_rewards`), in no paper, tie what is said to where the model looks; they need boxes,
 and change two rewards of Section 4.2 by one number, ``elsewhere`` = e in −1 .. 1:
@@ -47,10 +47,9 @@ a glimpse at any other cell                 P_t at the cell        e · P_t
 ==========================================  =====================  =================
 
 A label is *looked at* if the step's last glimpse that lies on a free label lies on it: the centre of the cell is inside
-its box, as in the score ``glimpse_on_label``. Where no glimpse of the step lies on a free label, every free label
-counts as looked at. The label of a glimpse is the one that was then said; of two equal digits it is the one looked at,
-else the first. Where nothing free was said, every free label is meant. If no label that is meant has a box, every cell
-counts as inside.
+its box. Where no glimpse of the step does, every free label counts as looked at. The label of a glimpse is the one that
+was then said; of two equal digits it is the one looked at, else the first. Where nothing free was said, every free
+label is meant. If no label that is meant has a box, every cell counts as inside.
 """
 
 from __future__ import annotations
@@ -269,8 +268,7 @@ def hsal_loss(
     Args:
         output: of a rollout in training.
         labels: (B,M), padded with -1.
-        rewards: of every class (B,T,Y), given the classes said, the labels and Y; for lists
-            :func:`list_rewards`.
+        rewards: of every class (B,T,Y), given the classes said, the labels and Y.
         entropy_weight: price of being decided, added for every action that counts.
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
         looked: rewards that take the place of ``rewards``, and factors of those of the glimpses; None: as published.

@@ -15,7 +15,6 @@ from torch.nn.modules.dropout import _DropoutNd
 from saccade.backbones import Stages
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.data.pictures.files import files_digest
-from saccade.errors import ConfigError
 from saccade.files import cache_home
 from saccade.models.base import ImageModel
 from saccade.tasks.evaluate import at_once, encoded
@@ -48,10 +47,6 @@ class CachedFeatures:
         on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
     ) -> None:
         encoder = model.encoder
-        if encoder is None:
-            raise ConfigError(
-                f"features are kept of a backbone alone; {type(model).__name__} has more before its query"
-            )
         first = images(torch.tensor([0]))  # (1,3,H,W)
         self._encode = _as_it_answers(model, encoder)
         self._cache = FeatureCache(

@@ -35,13 +35,6 @@ def same(a: SceneBatch, b: SceneBatch) -> bool:
     return all(torch.equal(getattr(a, n), getattr(b, n)) for n in ("images", "query", "label", "object", "scene"))
 
 
-def test_sizes_by_protocol():
-    assert [len(SceneData(AUTHORS, split)) for split in ("train", "val", "test")] == [30_000, 10_000, 10_000]
-    assert [SceneData(UNLIMITED, split).size for split in ("train", "val", "test")] == [None, 5_000, 10_000]
-    with pytest.raises(TypeError):
-        len(SceneData(UNLIMITED, "train"))
-
-
 def test_a_batch_tells_the_truth(batch):
     assert batch.images.shape == (48, 3, 100, 100)
     assert batch.images.dtype == torch.float32

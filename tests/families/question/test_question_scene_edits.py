@@ -115,22 +115,6 @@ def test_looks_are_edited_together_and_alone():
     assert set(edits["changed"]["stage4"]) == {"zero_target", "even", "permuted", "exchanged"}
 
 
-def test_later_looks_are_computed_again_or_kept(batch: SceneBatch):
-    """Of one look that is edited, the later ones change if they are computed again, and not if they are frozen."""
-    torch.manual_seed(0)
-    model = HAttNetModel(HAttNetConfig(channels=4, hidden=4)).eval()
-    images, query = batch.images[:4], batch.query[:4]
-    with torch.inference_mode():
-        first = model(images, query).trace
-        shut = first.look("stage1").edit(torch.ones(49, 49, dtype=torch.bool)).weights
-        again = model(images, query, attention={"stage1": shut}).trace
-        later = {name: first.look(name).weights for name in ("stage2", "stage3", "stage4")}
-        frozen = model(images, query, attention={"stage1": shut, **later}).trace
-    assert not torch.allclose(again.look("stage4").weights, later["stage4"])
-    assert torch.equal(frozen.look("stage4").weights, later["stage4"])
-    assert again.look("stage1").weights.abs().sum() == 0  # a gate is not scaled
-
-
 GRID = (20, 20)
 
 

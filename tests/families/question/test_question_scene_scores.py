@@ -176,7 +176,7 @@ def test_the_same_again_and_in_other_batches(data):
     assert flat_parts == pytest.approx(flat, abs=1e-3)
 
 
-@pytest.mark.parametrize(("size", "limit", "n"), [(50, 23, 23), (50, 50, 50), (23, None, 23), (23, 999, 23)])
+@pytest.mark.parametrize(("size", "limit", "n"), [(50, 23, 23), (23, None, 23), (23, 999, 23)])
 def test_limit_and_size(size, limit, n):
     seen = []
     data = short_data(size)
@@ -271,7 +271,7 @@ def strengths(name, shipped_batch):
     return tuple(true_positive_strength(maps, shipped_batch.evidence()) for maps in (trace.image_map("total"), bound))
 
 
-@pytest.mark.parametrize("name", ["soft-mref", "hard-mref", "hattnet-mref", "hattnet-ctx-sparse-mref"])
+@pytest.mark.parametrize("name", ["soft-mref", "hattnet-ctx-sparse-mref"])
 def test_no_map_exceeds_the_bound_of_its_grids(name, shipped_batch):
     found, bound = strengths(name, shipped_batch)
     assert bool((found <= bound + 1e-6).all())

@@ -206,14 +206,6 @@ def test_numbers_follow_the_words_of_the_table(three):
     assert [len(three.shown(count)) for count in (5, 1)] == [2, 1]
 
 
-def test_several_labels_are_a_row_of_zeros_and_ones(tmp_path):
-    image = picture(tmp_path, "a.png")
-    rows = [Row(image, labels, "train", query=q) for q, labels in (("p", ("a", "c")), ("q", ("b",)))]
-    batch = opened(*rows, several=True).take(torch.tensor([0, 1]))
-    assert batch.label.tolist() == [[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]
-    assert batch.label.dtype == torch.float32
-
-
 def test_boxes_follow_varied_pictures_and_masks_where_they_are_asked_for(tmp_path):
     """A white square on black is its own mask: wherever the picture goes, the mask lies on the white pixels."""
     image = Image.new("RGB", (60, 60))

@@ -26,14 +26,6 @@ def blobs(pictures, size=(100, 100), seed=0, radius=8.0):
     return (ys - centre[:, 0]).square() + (xs - centre[:, 1]).square() < radius**2
 
 
-def test_uniform_is_uniform_and_scores_the_area():
-    maps = baselines.uniform(VALID_STACK, (4, 4), (100, 100), pictures=5)
-    assert maps.shape == (5, 100, 100)
-    torch.testing.assert_close(maps, torch.ones(5, 100, 100))
-    evidence = blobs(5)
-    torch.testing.assert_close(true_positive_strength(maps, evidence), evidence.float().mean(dim=(1, 2)))
-
-
 def test_centre_gaussian_by_hand():
     """A 3×1 grid tiling 30×10 pixels: centres at x = 5, 15, 25, that is −⅓, 0, ⅓ of the width from the middle.
 

@@ -123,10 +123,6 @@ def test_batching_changes_nothing_and_is_bounded(seed, max_batch):
             torch.testing.assert_close(curve.probability[0], curves.probability[i])
 
 
-def test_ranks_by_hand():
-    assert pixel_ranks(torch.tensor([[[0.1, 0.7], [0.2, 0.4]]])).tolist() == [[[3, 0], [2, 1]]]
-
-
 @pytest.mark.parametrize("constant", ["zero", "minus zero", "one", "projected", "noisy"])
 def test_a_constant_map_is_a_random_order_and_not_a_sweep_from_the_top(constant):
     """All weight lies on the top half. From the top, deletion would score 0.25; at random about 0.5."""

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from saccade.errors import DataError, ShapeError
 from saccade.metrics.intervals import paired_difference
-from saccade.metrics.labels import correct
 from saccade.metrics.maps.interventions import (
     Moved,
     causal_follow,
@@ -24,7 +23,7 @@ from saccade.metrics.maps.interventions import (
     off_objects,
 )
 from saccade.metrics.maps.localisation import mass_on, total_variation
-from saccade.metrics.sets import average_precisions, exact_match, macro_f1
+from saccade.metrics.sets import average_precisions, exact_match
 
 
 def test_an_answer_that_follows_is_the_new_truth_whatever_the_first_answer_was():
@@ -169,12 +168,9 @@ MASKS = torch.zeros(3, 2, 4, 4, dtype=torch.bool)
     [
         lambda: total_variation(torch.rand(3, 4, 4), torch.rand(1, 4, 4)),
         lambda: exact_match(torch.zeros(3, 5, dtype=torch.long), torch.zeros(1, 5, dtype=torch.long)),
-        lambda: macro_f1(torch.zeros(3, 5, dtype=torch.long), torch.zeros(3, 1, dtype=torch.long)),
         lambda: average_precisions(torch.rand(3, 2), torch.ones(1, 2)),
-        lambda: correct(torch.zeros(3), torch.zeros(1)),
         lambda: paired_difference(torch.rand(3), torch.rand(1)),
         lambda: cause_top(torch.rand(1, 2), torch.rand(3, 2)),
-        lambda: cause_pairs(torch.rand(3, 1), torch.rand(3, 2)),
         lambda: misplaced(torch.rand(3, 4, 4), MASKS, torch.rand(1, 2)),
     ],
 )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import stat
 import sys
 import tempfile
@@ -218,9 +217,7 @@ def test_no_caption_can_break_the_lines(tmp_path, monkeypatch):
             "OutOfMemoryError: heap",
         ),
         ("print(0.25); sys.exit(1)", "exit code 1"),
-        ("print('Usage: java')", "Usage: java"),
         ("print('NaN')", "NaN"),
-        ("pass", "exit code 0"),
         ("time.sleep(60)", r"0\.3 seconds"),
     ],
 )
@@ -258,11 +255,3 @@ def test_what_was_fetched_comes_before_what_is_installed(tmp_path, monkeypatch):
     arguments = (tmp_path / "arguments").read_text()
     assert f"-jar {fetched}/meteor-1.5.jar " in arguments
     assert f"-a {fetched}/paraphrase-en.gz " in arguments
-
-
-def test_no_pictures_start_nothing(tmp_path, monkeypatch):
-    stand_in(tmp_path, monkeypatch)
-    assert math.isnan(meteor_jar([], []))
-    assert not (tmp_path / "arguments").exists()
-    with pytest.raises(ValueError, match="zip"):
-        meteor_jar(["a", "b"], [("a",)])

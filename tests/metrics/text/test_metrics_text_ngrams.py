@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 
@@ -190,14 +189,6 @@ def test_it_is_the_score_of_the_same_words(found: list[tuple[list[int], list[lis
 
     expected = cider_each([text(row) for row in said], [tuple(map(text, rows)) for rows in references])
     torch.testing.assert_close(10 * judged(said, references).double(), expected, atol=1e-4, rtol=1e-5)
-
-
-def test_every_run_has_a_number_of_its_own() -> None:
-    runs = [run for length in range(1, 5) for run in itertools.product(range(4), repeat=length)]
-    keys = ngram_keys(padded(*map(list, runs), length=4), 4)  # (N,4,4)
-    own = [int(keys[row, len(run) - 1, 0]) for row, run in enumerate(runs)]
-    assert len(set(own)) == len(runs)
-    assert all(int((keys[row] > 0).sum()) == sum(range(1, len(run) + 1)) for row, run in enumerate(runs))
 
 
 def test_the_longest_vocabulary_still_has_them() -> None:

@@ -1,37 +1,30 @@
 """Readers of questions by name: your own tables (``csv:my.csv``), causal sets, CUB and Visual Genome.
 
-CUB-200-2011: what colour is the crown? Body parts as queries, colours as answers, part clicks as evidence.
+**CUB-200-2011** (Wah, Branson, Welinder, Perona, Belongie, CNS-TR-2011-001): what colour is the crown? Body parts as
+queries, colours as answers, part clicks as evidence; read in its official layout.
 
-Wah, Branson, Welinder, Perona, Belongie, "The Caltech-UCSD Birds-200-2011 Dataset" (CNS-TR-2011-001), read in its
-official layout: ``CUB_200_2011/``, and ``attributes.txt`` inside it or beside it.
-
-* The answer is a fact about the species: the colour that the most people named for that part of it, where at least
-  ``min_percent`` of them did (they could name several). Single birds differ, so some labels are wrong by nature.
-* The evidence is the click on the part (the mean over the annotators); ``box`` is the whole bird, which a baseline may
-  use. A part that is hidden in a picture is not asked about there, nor a wing where both show: one click is needed.
+* The answer is a fact about the species: the colour that most people named for that part, where at least
+  ``min_percent`` of them did. Single birds differ, so some labels are wrong by nature.
+* The evidence is the click on the part (the mean over the annotators); ``box`` is the whole bird. A part that is hidden
+  is not asked about, nor a wing where both show: one click is needed.
 * Colours that are the answer for fewer than ``min_species`` species are left out; a model could only learn those birds.
 
-``splits`` asks two different things. With ``pictures`` the species are known: train is the official training list
-less a tenth of its pictures for val, test the official test list; a model may recall the species without looking at
-the part. With ``species`` no bird of a species in test or val is ever in train: 125 / 25 / 50 of the 200, in the order
-of a hash of their names.
+With ``splits: pictures`` the species are known: train is the official training list less a tenth of its pictures for
+val, test the official test list; a model may recall the species without looking at the part. With ``species`` no bird
+of a species in test or val is ever in train: 125 / 25 / 50 of the 200, in the order of a hash of their names.
 
-Visual Genome: which attributes has the object asked for? Object classes as queries, attributes as labels.
-
-Krishna et al., "Visual Genome" (arXiv:1602.07332), read from the official files: ``attributes.json`` (version 1.2: a
-list of ``{image_id, attributes: [{object_id, names, attributes, x, y, w, h}]}``), and the pictures in ``VG_100K`` and
-``VG_100K_2``.
-
-The task is that of Seo et al. (arXiv:1606.02393, §5.2): 488 classes and 274 attributes that appear more than 100 times,
-45,393 images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / test. What the paper leaves open:
+**Visual Genome** (Krishna et al., arXiv:1602.07332, version 1.2): which attributes has the object asked for? It is the
+task of Seo et al. (arXiv:1606.02393, §5.2): 488 classes and 274 attributes that appear more than 100 times, 45,393
+images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / test. What the paper leaves open:
 
 * An object is named by its first name; names and attributes are compared in lower case, without outer spaces. An
   attribute appears once for each object that has it, a class once for each object of it that has any attribute; both
-  are counted over the whole file, before anything is left out.
-* One question for each class in an image. Where several objects of a class are in it the labels are those of all of
-  them, and the box is the smallest around all of them.
+  are counted over the whole file.
+* One question for each class in an image, with the labels of all its objects and the smallest box around them.
 * Images are taken in the order of a hash of their numbers until there are ``images`` of them; val and test have
   10,000 / 45,393 each. The release, and so the counts, may differ from the authors', which they do not name.
+
+**Causal sets** of questions about scenes are written here too; their folder is that of :mod:`saccade.data.causal`.
 """
 
 from __future__ import annotations

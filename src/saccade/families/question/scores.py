@@ -1,9 +1,7 @@
 """Scores of a model that answers questions: its answers, and its attention beside baselines and bounds.
 
-Maps are scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input. Baselines and the bound are
-made on all grids of the model's total map and combined as it is. A model that only cuts out crops has no grid of
-weights: its baselines live on the picture's own pixels, and there is no bound, which would be the target's mask and no
-bound for boxes.
+Maps are scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input. A model that only cuts out
+crops has no grid of weights: its baselines live on the picture's own pixels, and there is no bound.
 
 :class:`SceneScoring` is for generated scenes, which can be rendered again with one thing changed;
 ``table_scores.py`` has what is known of given pictures alone.

@@ -1,15 +1,12 @@
 """Scores on given pictures: what is known beside those of ``scores.py``, and baselines from the training questions.
 
 Pictures cannot be rendered again, so there are no causal tests; deletion and insertion blur pixels instead. Evidence is
-a mask, a box or a disc round a click, see :class:`saccade.families.question.tables.TableBatch`; a click is scored by
-its distance too. A score that no picture has evidence for is left out.
+a mask, a box or a disc round a click; a click is scored by its distance too. Scores without evidence are left out.
 
-Baselines beside those of generated scenes: ``training_prior`` and ``training_prior_by_query`` answer by what is common
-in training; ``box_centre`` looks at the middle of the object's box, and ``part_prior`` at the mean training position of
-the part inside the box, each on the model's grids and, as ``…_exact``, to the pixel. ``grid_oracle`` is the bound of
-the grids for the share of attention on the evidence, or near the click. ``pointing_at`` is told for each query too,
-beside those of ``part_prior`` and ``part_prior_exact``; ``against.maps.by_query`` compares the maps of each query with
-the best blind map of that query.
+Baselines: ``training_prior`` and ``training_prior_by_query`` answer by what is common in training; ``box_centre`` looks
+at the middle of the object's box, and ``part_prior`` at the mean training position of the part inside the box, each on
+the model's grids and, as ``…_exact``, to the pixel. ``pointing_at`` has a value for each query too, and
+``against.maps.by_query`` compares the maps of each query with the best blind map of that query.
 
 Where a mask or the object's box is known, answers are asked for again without it and without the rest of the picture
 (:mod:`saccade.metrics.verdict`); a point alone marks no object.

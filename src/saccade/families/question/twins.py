@@ -6,9 +6,8 @@ be moved if that one can. Moves are at least as long as a cell of the coarsest g
 
 Maps are scored by :mod:`saccade.metrics.maps.twins`, edits by :mod:`saccade.metrics.maps.edits`. In an edit, the rest
 of the model runs on other weights, or on a crop in another place, and answers again. "all" gives every look its edited
-weights. A look alone is edited in two ways: those after it are computed again from the changed features ("recomputed"),
-or keep the weights of the unedited pass ("frozen"). Gates are not scaled; a softmax keeps its sum
-(:meth:`saccade.looks.Look.edit`). Windows are upright, and those that are moved have the sides of the model's own.
+weights. Of a look alone, those after it are computed again ("recomputed"), or keep the weights of the unedited pass
+("frozen"). Gates are not scaled; a softmax keeps its sum (:meth:`saccade.looks.Look.edit`).
 
 ==================  ==================================================  ==============================================
 edit                of weights                                          of a crop

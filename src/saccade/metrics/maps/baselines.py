@@ -47,12 +47,7 @@ def uniform(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1) -> Tens
 def centre_gaussian(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1, sigma: float = 0.25) -> Tensor:
     """A Gaussian of the cell centres' distance from the picture's centre: (pictures,H,W), on the frame's device.
 
-    Args:
-        frame: cells → pixels of the picture.
-        grid: (h, w) of the cells.
-        size: (H, W) of the picture.
-        pictures: how many maps.
-        sigma: standard deviation as a share of the picture's width (along x) and height (along y).
+    ``sigma`` is its standard deviation as a share of the picture's width (along x) and height (along y).
     """
     rows, columns = (torch.arange(cells, dtype=torch.float64, device=frame.device) + 0.5 for cells in grid)
     centres = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), dim=-1)  # (h,w,2) as (x, y)
@@ -75,14 +70,10 @@ def can_exchange(groups: Tensor) -> bool:
 
 
 def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
-    """A fixed permutation (N,) that gives every example the place of one with another image (:func:`can_exchange`).
+    """A permutation (N,) that gives every example the place of one with another of the ``images`` (N,), by ``seed``.
 
     Examples are laid out image by image, in random order, and moved on by the size of the largest group: no group is
-    longer than that step, so no example gets a map of its own image. With all images different it is a random cycle.
-
-    Args:
-        images: id of each example's image, (N,).
-        seed: the same ids and seed give the same permutation.
+    longer than that step, so no example gets a map of its own image.
     """
     count = len(images)
     if count == 0:
@@ -99,11 +90,7 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
 
 
 def all_objects(objects: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """Each cell weighted by the share of all objects' pixels that it sees through the projection: (B,H,W).
-
-    The weights of a picture with objects sum to 1. Through a coarse grid this is a blurred mask; ``all_objects_exact``
-    is the mask itself.
-    """
+    """Each cell weighted by the share of all objects' pixels that it sees through the projection: (B,H,W)."""
     size = (objects.shape[1], objects.shape[2])
     pixels = objects.sum(dim=(-2, -1)).clamp(min=1).float()  # (B,)
     weights = seen_by_cells(objects, frame, grid) / pixels[:, None, None]  # (B,h,w)
@@ -115,13 +102,7 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
     True-positive strength is a ratio of two linear functions of the weights, Σ wᵢ·nᵢ / Σ wᵢ·dᵢ, and a ratio of sums
     never exceeds the largest ratio of its parts: no mixture of cells beats the best single one. So this is the exact
-    bound of one grid for that score (not for the others); see :mod:`saccade.metrics.maps.baselines` for a product of
-    grids. Where evidence is empty the cell is arbitrary, as the score is undefined.
-
-    Args:
-        evidence: (B,H,W) bool.
-        frame: cells → pixels of the picture.
-        grid: (h, w) of the cells.
+    bound of one grid for that score (not for the others). Where evidence is empty the cell is arbitrary.
     """
     size = (evidence.shape[1], evidence.shape[2])
     everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size)
@@ -167,16 +148,8 @@ _CELLS_AT_ONCE = 16_000_000  # strengths held in memory together
 def best_cells(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]) -> Tensor | None:
     """The map (B,H,W) of the cells, one on each grid, whose product has the highest true-positive strength.
 
-    Where evidence is empty the cells are arbitrary, as the score is undefined.
-
-    Args:
-        evidence: (B,H,W) bool.
-        frames: of each grid, cells → pixels of the picture, (2,3) or (B,2,3).
-        cells: (h, w) of each grid.
-
-    Returns:
-        None where a frame turns or shears, so that its cells are no products of rows and columns, or where there are
-        more than :data:`MAX_PROFILES` profiles on an axis.
+    None where a frame turns or shears, so that its cells are no products of rows and columns, or where there are more
+    than :data:`MAX_PROFILES` profiles on an axis. Where evidence is empty the cells are arbitrary.
     """
     if all(frame.dim() == 2 for frame in frames):
         return _on_shared_frames(evidence, frames, cells)
@@ -280,13 +253,9 @@ class Grids:
     def oracle(self, evidence: Tensor) -> Tensor | None:
         """The map (B,H,W) of the highest true-positive strength that weights ≥ 0 on these grids can have.
 
-        * one grid, or the last one: its best single cell, see :func:`saccade.metrics.maps.baselines.grid_oracle`;
-        * a mean: the best single cell of all grids, because a mean never exceeds its best part;
-        * a product: the best choice of one cell on each grid, see :mod:`saccade.metrics.maps.baselines`.
-
-        Returns:
-            None where no such map is known: a crop is part of the map, a product has frames that turn, or its grids
-            overlap in too many ways.
+        Of one grid, or the last one, its best single cell (:func:`grid_oracle`); of a mean the best single cell of all
+        grids, because a mean never exceeds its best part; of a product :func:`best_cells`. None where no such map is
+        known: a crop is part of the map, a product has frames that turn, or its grids overlap in too many ways.
         """
         used = self._used()
         if self.has_crops:
@@ -320,8 +289,7 @@ class Grids:
 def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
     """The grids of all looks that the total is made of, on the picture shown at ``size``; None for crops alone.
 
-    A look with steps counts once for each step, as in the total. Where all parts of a mean share one grid, their mean
-    lies on that grid, so it is told once.
+    A look with steps counts once for each step, as in the total; parts of a mean that share one grid count once.
     """
     looks = trace.looks_of_total[-1:] if trace.total == "last" else trace.looks_of_total
     found: list[Grid] = []

@@ -66,13 +66,7 @@ REMOVED, ALONE = "target_removed", "target_alone"
 
 
 def cells_on(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """(B,h,w) bool: the cells that lie on a mask (B,H,W) bool; none where it is empty.
-
-    Args:
-        mask: pixels.
-        frame: cells → pixels.
-        grid: (h, w) of the cells.
-    """
+    """(B,h,w) bool: the cells that lie on a mask (B,H,W) bool; none where it is empty. ``frame``: cells → pixels."""
     frame = frame[0] if frame.dim() == 3 and bool((frame == frame[:1]).all()) else frame
     everywhere = mask.new_ones(1 if frame.dim() == 2 else len(frame), *mask.shape[1:])
     seen = seen_by_cells(mask, frame, grid)  # (B,h,w)
@@ -161,15 +155,8 @@ def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     """mean(top) / mean(bottom) of values (N,) in 0 … 1, with its interval by leaving out one picture at a time.
 
     Where both agree in all pictures, or ``top`` is 0 in all, leaving one out changes nothing. So one further picture
-    that is wholly wrong is counted, as for every other interval (:mod:`saccade.metrics.intervals`): it would move the
-    ratio by 1 / (G · mean(bottom)).
-
-    Pairs of which either is NaN do not count; NaN where the mean of ``bottom`` is 0.
-
-    Args:
-        top: values (N,).
-        bottom: values (N,).
-        groups: id of each value's picture (N,).
+    that is wholly wrong is counted, as in every interval: it would move the ratio by 1 / (G · mean(bottom)). Pairs of
+    which either is NaN do not count; NaN where the mean of ``bottom`` is 0. ``groups`` (N,) are ids of pictures.
     """
     known = ~(top.isnan() | bottom.isnan())
     one, two, ids = top[known].double(), bottom[known].double(), groups[known]
@@ -253,10 +240,7 @@ class EditScores(Grouped):
         return {score: by for score, by in found.items() if "model" in by}
 
     def add_to(self, group: Part) -> None:
-        """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and all edits one by one.
-
-        These are ``n``, and by looks and edit the share of answers that ``changed`` and that were ``right``.
-        """
+        """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and what each edit did to answers."""
         for score, by in self.scores().items():
             own = by["model"]
             group["scores"][score] = own.mean
@@ -367,15 +351,7 @@ def beside(crops: Tensor, targets: Tensor, picture: Size, *, seed: int = 0) -> t
 def over(
     crops: Tensor, targets: Tensor, picture: Size, *, within: Tensor | None = None, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Boxes (B,4) as large as ``crops`` that hold all of ``targets``, and whether there are any (B,).
-
-    Args:
-        crops: (B,4).
-        targets: (B,4).
-        picture: (H, W).
-        within: (B,4) boxes that they must lie in; None: the picture.
-        seed: of the draw.
-    """
+    """Boxes (B,4) as large as ``crops``, ``within`` boxes, that hold all of ``targets``, and whether there are any."""
     boxes, to = places_of(crops[:, 2:] - crops[:, :2], picture), targets.double()[:, None]
     fits = (boxes[..., :2] <= to[..., :2]).all(-1) & (boxes[..., 2:] >= to[..., 2:]).all(-1)  # (B,K)
     if within is not None:

@@ -28,15 +28,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
+from saccade.errors import DataError
 from saccade.metrics.maps.localisation import check_maps, quantise, scale_to_peak
 
 Probability = Callable[[Tensor, Tensor], Tensor]
 """``probability(images (N,C,H,W), pictures (N,)) -> (N,)``: how probable the model finds each picture's answer.
 
-``pictures`` says which picture of the batch each altered copy comes from, so that its own question and answer can be
-looked up: copies of several pictures share one forward pass. Where pictures are asked several questions, the result is
-(N,A), one column for each.
+``pictures`` says which picture of the batch each altered copy comes from; copies of several pictures share one forward
+pass. Where pictures are asked several questions, the result is (N,A).
 """
 
 _TIE_BITS = 17  # values that agree to 2^-17 ≈ 8e-6 are tied
@@ -127,8 +126,6 @@ def _sweep(
 
     ``ends`` are the probabilities (B[,A]) for both, where they are known.
     """
-    if start.dim() != 4 or maps.shape != (start.shape[0], *start.shape[2:]):
-        raise ShapeError("maps", f"(B,H,W) on the pixels of images {tuple(start.shape)}", maps.shape)
     ranks = pixel_ranks(maps.to(start.device))  # (B,H,W)
     pixels = maps.shape[1] * maps.shape[2]
     exchanged = torch.tensor([round(pixels * k / steps) for k in range(steps + 1)], device=start.device)  # (K+1,)

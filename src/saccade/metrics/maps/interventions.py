@@ -61,13 +61,7 @@ from saccade.metrics.maps.localisation import mass_on, shares, total_variation, 
 
 
 def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor:
-    """1 where the answer to the re-rendered target is its new truth (B,).
-
-    Args:
-        after: answer ids after the target was re-rendered, (B,).
-        new_truth: what the target now is, (B,).
-        old_truth: what it was, (B,); must differ everywhere, or there is nothing to follow.
-    """
+    """1 where the answer (B,) to the re-rendered target is its new truth (B,), which differs from the old one (B,)."""
     if bool((new_truth == old_truth).any()):
         raise DataError("new_truth: a re-rendered target has its old answer; give it another")
     return correct(after, new_truth)
@@ -95,24 +89,14 @@ def gained(before: Tensor, moved: Moved) -> Tensor:
 
 
 def map_follow(before: Tensor, target: Moved, other: Moved) -> Tensor:
-    """Eq. (I1): how much more of the map (B,) goes with the target than with another object that is moved.
-
-    Args:
-        before: maps (B,H,W) of the unchanged scenes.
-        target: the same questions after what is asked for was moved.
-        other: after an object of like area was moved.
-    """
+    """Eq. (I1): how much more of the maps ``before`` (B,H,W) goes with the target than with another object (B,)."""
     return gained(before, target) - gained(before, other)
 
 
 def map_turn(first: Tensor, second: Tensor, first_object: Tensor, second_object: Tensor) -> Tensor:
     """Eq. (I2): how much of the map (B,) turns to the object that is asked for, for two questions about one scene.
 
-    Args:
-        first: maps (B,H,W) of the first question.
-        second: maps (B,H,W) of the second.
-        first_object: (B,H,W) bool: what the first question asks for.
-        second_object: (B,H,W) bool: what the second asks for.
+    Maps (B,H,W) of both questions, and the pixels (B,H,W) bool of what each asks for.
     """
     to_second = mass_on(second, second_object) - mass_on(first, second_object)  # (B,)
     to_first = mass_on(first, first_object) - mass_on(second, first_object)  # (B,)

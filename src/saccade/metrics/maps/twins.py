@@ -1,15 +1,15 @@
 """Maps of scenes and of their twins, scored beside rivals, in two groups that are kept apart.
 
-A twin is a scene that is rendered again with one thing changed. What is scored:
+A twin is a scene that is rendered again with one thing changed. The scores are those of
+:mod:`saccade.metrics.maps.interventions` and :mod:`saccade.metrics.maps.edits`:
 
 ==========  =============================================================================  =============================
 group       scores                                                                         asks
 ==========  =============================================================================  =============================
 ``scene``   ``map_follow``, ``map_turn``, ``map_specific``, ``map_hold``                   does the map lie on what was
-            (:mod:`saccade.metrics.maps.interventions`)                                     asked for?
-``model``   ``cause_top``, ``cause_pairs``, ``misplaced``, ``off_objects``                 does the map say what the
-            (:mod:`saccade.metrics.maps.interventions`), ``edit_necessity``,                     answer rests on?
-            ``edit_sufficiency`` (:mod:`saccade.metrics.maps.edits`)
+                                                                                           asked for?
+``model``   ``cause_top``, ``cause_pairs``, ``misplaced``, ``off_objects``,                does the map say what the
+            ``edit_necessity``, ``edit_sufficiency``                                       answer rests on?
 ==========  =============================================================================  =============================
 
 Rivals have the same scores of other maps:
@@ -21,8 +21,7 @@ Rivals have the same scores of other maps:
 ``centre_gaussian``  a blob in the middle
 ``target_mask``      the pixels of what is asked for: a segmenter that knows the question and nothing of the model
 ``grid_oracle``      the map of the model's grids with the largest share on one object: for ``scene`` what is asked for,
-                     for ``model`` the one with the largest effect. It bounds that share, and none of the scores here:
-                     it knows nothing of the other objects, so a model can have more ``cause_pairs``
+                     for ``model`` the one with the largest effect. It bounds that share, and none of the scores here
 ``object_area``      for ``cause_top`` and ``cause_pairs`` alone: the areas of the objects in place of their masses
 ``random_cells``     for edits alone: as many cells elsewhere, drawn at random
 ``heaviest_cells``   for edits alone: as many cells elsewhere, the heaviest
@@ -30,7 +29,7 @@ Rivals have the same scores of other maps:
 
 Where nothing is left to look at (what is asked for was removed) an oracle and a mask are even maps.
 
-Everything here is a function of maps: no model is needed. Axes: B questions, N objects, H and W pixels.
+No model is needed here. Axes: B questions, N objects, H and W pixels.
 """
 
 from __future__ import annotations
@@ -173,7 +172,7 @@ class TwinScores(Grouped):
             maps: of the questions about scenes and their twins.
             truth: where things are in them.
             objects: (B,N,H,W) bool: all objects of the unchanged scenes.
-            effects: (B,N) of each on the answer, see :func:`saccade.metrics.maps.interventions.object_effects`.
+            effects: (B,N) of each on the answer, see :func:`interventions.object_effects`.
             groups: (B,) id of each question's picture.
             bright: :func:`foreground` of the pictures of all ``maps``.
             grids: those of the maps; None: pixels, and there is no oracle.

@@ -1,7 +1,7 @@
 """BLEU, ROUGE-L and CIDEr-D of captions: of sentences, and of word numbers as rewards in training.
 
-Hypotheses and references are text as people write it, cut into words here and nowhere else, by the rules of the COCO
-caption evaluation (:mod:`saccade.metrics.text.tokens`).
+Hypotheses and references are text as people write it, cut into words by the rules of the COCO caption evaluation
+(:mod:`saccade.metrics.text.tokens`).
 
 **BLEU** (Papineni et al., ACL 2002). Everything is pooled over pictures before anything is divided:
 
@@ -11,10 +11,10 @@ caption evaluation (:mod:`saccade.metrics.text.tokens`).
 with c words said and r words in the references, for each picture that nearest in length (the shorter of two). Show,
 Attend and Tell prints its BLEU without BP, the reference evaluation with it: both are here, and the length ratio c / r.
 Deviation: the reference evaluation adds 1e-15 and 1e-9 to counts, so that a set without one matching 4-gram has a
-BLEU-4 near 1e-4 there. Here it is 0, and so is a BLEU-n when no caption said has n words.
+BLEU-4 near 1e-4 there. Here it is 0.
 
-**ROUGE-L** (Lin 2004), as the reference evaluation of captions has it: precision and recall are the longest common
-subsequence over the length of the caption and of the reference, each maximised over the references by itself, and
+**ROUGE-L** (Lin 2004), as the reference evaluation has it: precision and recall are the longest common subsequence over
+the length of the caption and of the reference, each maximised over the references by itself, and
 F = (1 + β²) P R / (R + β² P) with β = 1.2. The score of a set is the mean over its pictures.
 
 **CIDEr-D** (Vedantam et al., CVPR 2015, arXiv:1411.5726, Section 6). A caption is four vectors, one for each length
@@ -26,15 +26,15 @@ and CIDEr-D is ten times the mean over references s and k of
 
     exp(−(l_c − l_s)² / 2σ²) · Σ_ω min(g_k(ω; c), g_k(ω; s)) · g_k(ω; s) / (‖g_k(c)‖ ‖g_k(s)‖),    σ = 6.
 
-It is 0 to 10; papers print it times 100. Document frequencies come from the references of the very set that is scored:
-a set of one picture scores 0, and scores of different sets do not compare. As in the reference evaluation the length l
-is the number of bigrams, and an n-gram that no reference has counts as one that a single picture has.
+It is 0 to 10; papers print it times 100. Document frequencies come from the references of the set that is scored:
+scores of different sets do not compare. As in the reference evaluation the length l is the number of bigrams, and an
+n-gram that no reference has counts as one that a single picture has.
 
-**Rewards** are of captions that are numbers of words, for a whole batch on its device. A run of words is one number,
-and runs are met by comparing all with all. The end is a word like others where it is given, so that a caption which
-breaks off loses by it, and all words outside the vocabulary are one. CIDEr-D there is a tenth of the score, with
-document frequencies of the training captions. BLEU-4 of one caption is smoothed as by Lin and Och ("ORANGE", COLING
-2004): one is added to what matched and to what there was, for runs of two words and more.
+**Rewards** are of captions that are numbers of words, for a whole batch on its device. A run of words is one number.
+The end is a word like others where it is given, so that a caption which breaks off loses by it, and all words outside
+the vocabulary are one. CIDEr-D there is a tenth of the score, with document frequencies of the training captions.
+BLEU-4 of one caption is smoothed as by Lin and Och ("ORANGE", COLING 2004): one is added to what matched and to what
+there was, for runs of two words and more.
 
 Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
 n-grams.
