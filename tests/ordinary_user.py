@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import resource
@@ -51,23 +50,6 @@ def may_run_python() -> bool:
 def limit_files(size: int) -> Callable[[], None]:
     """No file may get larger than this: writing ends in the middle, as on a full disk."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
-
-
-def tiny_disk(place: Path, size: int) -> Callable[[], None]:
-    """A disk of its own at ``place``, of so many bytes, seen by this process alone; PermissionError if not allowed."""
-
-    def mount() -> None:
-        libc = ctypes.CDLL(None, use_errno=True)
-        options = f"size={size},mode=1777".encode()
-        done = (
-            libc.unshare(_NEW_MOUNTS) == 0
-            and libc.mount(b"none", b"/", None, _PRIVATE, None) == 0
-            and libc.mount(b"tmpfs", os.fsencode(place), b"tmpfs", 0, options) == 0
-        )
-        if not done:
-            raise PermissionError(ctypes.get_errno(), "no disk could be mounted")
-
-    return mount
 
 
 def run_as(first: Callable[[], None], *words: object, folder: Path, note: Path) -> Said:

@@ -39,8 +39,3 @@ class Answer:
     def raw_confidence(self) -> float:
         """The confidence as the network gives it, before calibration."""
         return self.raw[0] if self.raw else self.confidence
-
-    def confidence_json(self) -> dict[str, float | bool]:
-        """Its confidence as plain values, and that before calibration."""
-        told: dict[str, float | bool] = {"confidence": round(self.confidence, 6), "calibrated": self.is_calibrated}
-        return told | ({"raw_confidence": round(self.raw_confidence, 6)} if self.is_calibrated else {})

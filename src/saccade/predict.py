@@ -72,11 +72,6 @@ class Encoded(ShortRepr):
     def __len__(self) -> int:
         return len(self.items)
 
-    def repeated(self, many: int) -> Encoded:
-        """One encoded input, ``many`` times."""
-        features = tree_map(lambda tensor: tensor.expand(many, *tensor.shape[1:]), self.features)
-        return Encoded(features, self.items * many, self.fits * many)
-
 
 class Predictor:
     """A model with its facts, ready to be asked.
@@ -221,7 +216,10 @@ class Predictor:
             raise DataError(
                 f"ask_all takes one encoded {self.reads.thing} and a model that lists questions, found {found}"
             )
-        return self._answer(encoded.repeated(len(queries)), queries, self.responder.options({}))
+        many = len(queries)
+        features = tree_map(lambda tensor: tensor.expand(many, *tensor.shape[1:]), encoded.features)
+        repeated = Encoded(features, encoded.items * many, encoded.fits * many)
+        return self._answer(repeated, queries, self.responder.options({}))
 
     def look_many(
         self,
@@ -352,18 +350,14 @@ class Predictor:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
             notes = () if response.notes is None else response.notes[number]
             asked, trace = self.responder.query_text(query), self._with_slots(traces[number], read)
-            remarks = (*read.notes, *notes, *self._notes_of(traces[number]))
-            sightings.append(Sighting(said, asked, read.item, trace, self.name, remarks=remarks, fit=fit))
+            remarks = [*read.notes, *notes]
+            if how := self.facts.training.get("maps_supervised"):
+                remarks.append(f"the map was taught where to look {how}")
+            if names := trace.meta.get("given"):
+                remarks.append(f"attention was edited: the weights of {', '.join(names)} were given, not computed")
+            remarks += _nearly_even(trace)
+            sightings.append(Sighting(said, asked, read.item, trace, self.name, remarks=tuple(remarks), fit=fit))
         return sightings
-
-    def _notes_of(self, trace: AttentionTrace) -> list[str]:
-        """What must be known of the maps of one answer."""
-        notes = []
-        if how := self.facts.training.get("maps_supervised"):
-            notes.append(f"the map was taught where to look {how}")
-        if names := trace.meta.get("given"):
-            notes.append(f"attention was edited: the weights of {', '.join(names)} were given, not computed")
-        return notes + _nearly_even(trace)
 
     def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""

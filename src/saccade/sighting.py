@@ -307,7 +307,11 @@ class Sighting:
         elif self.labels is not None:
             values["labels"] = [[word, round(share, 6)] for word, share in self.labels]
             values["glimpses"] = [[list(spot) for spot in spots] for spots in self.glimpses()]
-        values |= self.said.confidence_json() if self.is_answered else {"confidence": None}
+        values["confidence"] = round(self.confidence, 6) if self.is_answered else None
+        if self.is_answered:
+            values["calibrated"] = self.said.is_calibrated
+        if self.is_answered and self.said.is_calibrated:
+            values["raw_confidence"] = round(self.said.raw_confidence, 6)
         values["fit"] = self.fit.to_json()
         values["alternatives"] = [[word, round(share, 6)] for word, share in self.alternatives]
         if self.on_the_way:

@@ -241,9 +241,8 @@ class AttentionTrace(ShortRepr):
                 yield maps[:, step], None if active is None else active[:, step]
 
     def _wanted_size(self, size: geometry.Size | None) -> geometry.Size:
-        return self._shared_size() if size is None else geometry.checked_size(size)
-
-    def _shared_size(self) -> geometry.Size:
+        if size is not None:
+            return geometry.checked_size(size)
         sizes = set() if self.image_size is None else {(int(h), int(w)) for h, w in self.image_size.tolist()}
         if len(sizes) != 1:
             raise DataError(

@@ -11,7 +11,6 @@ import pytest
 import saccade
 from saccade.errors import CheckpointError, ConfigError, DataError
 from tiny_models import save_tiny
-from typed import typed
 
 CONTRACT = [
     "model", "data", "glyphs", "backgrounds", "drawing", "split", "protocol", "seed", "n",
@@ -86,16 +85,6 @@ def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
 def test_wrong_options_are_named(run: Path, options: dict, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         scored(run, **options)
-
-
-def test_by_command_it_prints_tables_or_the_contract(run: Path) -> None:
-    words = ["evaluate", str(run), "--limit", "20", "--sweeps", "0", "--device", "cpu"]
-    shown, quiet, told = (typed(*words, *more) for more in ([], ["--quiet"], ["--json"]))
-    assert sorted(json.loads(told.stdout)) == sorted(CONTRACT)
-    assert "n 20, seed 0" in shown.stdout
-    assert shown.stderr.startswith("evaluate …")
-    assert quiet.stderr == told.stderr == ""
-    assert typed(*words, "--drawing", "author").exit_code == 2
 
 
 def test_wrong_models_are_refused(run: Path, tmp_path: Path) -> None:

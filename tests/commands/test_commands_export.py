@@ -104,25 +104,6 @@ def test_answer_and_looks_are_torchs(name: str, options: dict[str, Any], looks: 
             assert look.frame.flatten(1).std(0).max() > 0.1
 
 
-@pytest.mark.long
-def test_a_model_that_reads_step_by_step_is_exported_as_it_answers(tmp_path: Path) -> None:
-    folder = saved(tmp_path / "model", "hsal", most=1, glimpses=1)  # two steps: one for a label, one to stop
-    sidecar = export(folder, tmp_path / "out")
-    assert list(sidecar["inputs"]) == ["images"]
-    assert sidecar["outputs"]["answer"]["shape"] == ["batch", 2]
-    assert [look["name"] for look in sidecar["looks"]] == ["saliency", "covert", "priority", "glimpse", "inhibited"]
-    glimpse = sidecar["looks"][3]
-    assert (glimpse["steps"], glimpse["outputs"]["choice"]) == (2, "glimpse.choice")
-    model, _ = load_model(folder)
-    inputs = example_inputs(load(folder, "cpu"), 4, 9)
-    expected = model(*inputs.values())
-    named = dict(zip(sidecar["outputs"], session_of(tmp_path / "out").run(None, {"images": inputs["images"].numpy()})))
-    assert torch.equal(torch.from_numpy(named["answer"]), expected.trace.answer)
-    torch.testing.assert_close(
-        torch.from_numpy(named["covert.weights"]), expected.trace.look("covert").weights, atol=1e-4, rtol=0
-    )
-
-
 def assert_same_as_torch(folder: Path, out: Path) -> Output:
     """On a number of pictures that was not tried at export."""
     model, _ = load_model(folder)

@@ -17,10 +17,9 @@ from safetensors import safe_open
 import saccade
 from planted_shortcuts import write_squares
 from question_tables import write_table
-from saccade.errors import DataError, OutputError
+from saccade.errors import DataError
 from saccade.probing.run import probe_pictures
 from saccade.probing.trials import Plan
-from tiny_models import save_tiny
 from typed import typed
 
 QUICK = shlex.split("--backbone compact --through layer2 --size 32 --splits 3 --seeds 1 --steps 6")
@@ -173,16 +172,6 @@ def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
     assert run(*words).exit_code == 0
 
 
-def test_what_no_probe_wrote_is_not_overwritten(tmp_path: Path) -> None:
-    photos = write_pictures(tmp_path / "photos", 6)
-    save_tiny(tmp_path / "model")
-    (tmp_path / "text").mkdir()
-    (tmp_path / "text" / "thesis.txt").write_text("mine")
-    for name in ("model", "text"):
-        with pytest.raises(OutputError, match=name):
-            saccade.probe(photos, out=tmp_path / name, backbone="compact")
-
-
 SMALL = Plan(
     splits=3, seeds=1, steps=60, rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=(), hidden=8
 )  # fmt: skip
@@ -207,19 +196,6 @@ def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, plan
     assert ("it reads the background" in scored["verdict"]) == planted
     assert "learned from all pictures of its probe" in scored["caution"]
     assert "it beats guessing by" in scored["verdict"]
-
-
-def test_heads_that_were_taught_where_to_look_are_said_to_be(tmp_path: Path) -> None:
-    table, out = write_squares(tmp_path / "squares", 60, planted=False), tmp_path / "out"
-    words = ("--heads", "cross", "--evidence-weight", "5", *QUICK[:-1], "60", "--json")
-    result = json.loads(run("--data", f"csv:{table}", "--out", out, *words).stdout)
-    said = "by evidence, with weight 5"
-    assert result["maps_supervised"] == said
-    assert result["plan"]["evidence_weight"] == 5
-    assert result["maps"]["value"] > 0.9
-    assert said in (out / "card.md").read_text("utf-8")
-    assert "were taught where to look" in (out / "report.html").read_text("utf-8")
-    assert any(said in note for note in saccade.load(out).look(table.parent / "000.png").notes)
 
 
 QUICKER = [word if word != "6" else "12" for word in QUICK]

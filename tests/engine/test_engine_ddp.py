@@ -79,11 +79,3 @@ def test_two_processes_equal_two_micro_batches(tmp_path, accumulated):
     said = two_processes(tmp_path, tmp_path / "run", "ddp_spawn")
     assert "stopped finished 20" in said
     assert_equal_state(tmp_path / "run", accumulated)
-
-
-@pytest.mark.long
-def test_two_processes_stop_together_and_resume(tmp_path, accumulated):
-    said = two_processes(tmp_path, tmp_path / "run", "ddp", signal_at="7")
-    assert said.count("stopped signal 16") == 2  # they look at each other's wishes every sixteen steps
-    two_processes(tmp_path, tmp_path / "run", "ddp", resume="resume")
-    assert_equal_state(tmp_path / "run", accumulated)

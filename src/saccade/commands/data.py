@@ -157,12 +157,6 @@ def _show_catalog(entries: Mapping[str, Mapping[str, Any]], given: Mapping[str, 
     print_table("data", ("name", "kind", "what", "licence", "how to get it"), rows)
 
 
-def _show_made(made: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
-    from saccade.data.tables.doubts import pluralise
-
-    remark(f"{pluralise(made['count'], 'scene')} in {made['folder']}")
-
-
 def _show_sheet(result: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
     if result["data"] != given["name"]:
         remark(f"{given['name']} is read as {result['data']}")
@@ -174,15 +168,11 @@ def _show_sheet(result: Mapping[str, Any], given: Mapping[str, Any], remark: Rem
         remark(f"wrote {result['out']}")
 
 
-def _show_got(got: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
-    remark(f"{got['name']} is in {got['folder']}")
-
-
 COMMANDS = {
     "list": Command(data, _show_catalog, example="saccade data list"),
     "make": Command(
         make,
-        _show_made,
+        lambda made, given, remark: remark(f"scenes: {made['count']:,}, in {made['folder']}"),
         place={"name": "NAME"},
         names={"out": "-o", "count": "-n"},
         example="saccade data make mref --count 8 --out scenes",
@@ -195,5 +185,10 @@ COMMANDS = {
         words={"option": "KEY=VALUE"},
         example="saccade data show folder:photos --out sheet.png",
     ),
-    "get": Command(get, _show_got, place={"name": "NAME"}, example="saccade data get mnist"),
+    "get": Command(
+        get,
+        lambda got, given, remark: remark(f"{got['name']} is in {got['folder']}"),
+        place={"name": "NAME"},
+        example="saccade data get mnist",
+    ),
 }

@@ -150,19 +150,15 @@ def explain_lost_rank(fabric: Fabric) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if fabric.world_size == 1 or not _is_lost(error):
+        said = str(error).lower()
+        is_of_torch = isinstance(error, (torch.distributed.DistBackendError, torch.distributed.DistNetworkError))
+        is_gloo = "connection closed by peer" in said or "connection reset" in said or "timed out" in said
+        if fabric.world_size == 1 or not (is_of_torch or is_gloo):
             raise
         raise TrainingStopped(
             f"another process of this run has ended, so rank {fabric.global_rank} ends too; see its error, then "
             "continue from the last checkpoint with `resume=True`"
         ) from error
-
-
-def _is_lost(error: RuntimeError) -> bool:
-    if isinstance(error, (torch.distributed.DistBackendError, torch.distributed.DistNetworkError)):
-        return True
-    said = str(error).lower()
-    return "connection closed by peer" in said or "connection reset" in said or ("gloo" in said and "timed out" in said)
 
 
 def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from saccade import models
 from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_tables, picture_tables
@@ -28,24 +28,28 @@ MODELS = {
 TABLES = picture_tables()
 del TABLES["coco"]  # here it is the collection
 _FLICKR = "pictures for non-commercial research and education only"
-_PHOTOGRAPHS = {
-    "flickr8k": (
-        "Flickr8k: 8,000 photographs with five captions each, in its official layout or Karpathy's JSON",
-        _FLICKR,
-        "ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
-        "photographs of people, dogs and sport",
+_PHOTOGRAPHS: dict[str, Any] = {"kind": "reader", "research_only": True, "example": "cat"}
+_READERS = {
+    "flickr8k": DataEntry(
+        description="Flickr8k: 8,000 photographs with five captions each, in its official layout or Karpathy's JSON",
+        licence=_FLICKR,
+        get="ask for it on its page at Illinois, unpack both archives into one folder, name it flickr8k:FOLDER",
+        shows="photographs of people, dogs and sport",
+        **_PHOTOGRAPHS,
     ),
-    "flickr30k": (
-        "Flickr30k: 31,000 photographs with five captions each, token file and lists or Karpathy's JSON",
-        _FLICKR,
-        "ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
-        "photographs of people",
+    "flickr30k": DataEntry(
+        description="Flickr30k: 31,000 photographs with five captions each, token file and lists or Karpathy's JSON",
+        licence=_FLICKR,
+        get="ask for it on its page at Illinois, unpack it beside the lists or the JSON, name it flickr30k:FOLDER",
+        shows="photographs of people",
+        **_PHOTOGRAPHS,
     ),
-    "coco": (
-        "COCO captions: 123,000 photographs with five captions each, Karpathy's splits or the annotations",
-        "captions CC BY 4.0; pictures under the terms of Flickr",
-        "download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
-        "photographs",
+    "coco": DataEntry(
+        description="COCO captions: 123,000 photographs with five captions each, Karpathy's splits or the annotations",
+        licence="captions CC BY 4.0; pictures under the terms of Flickr",
+        get="download train2014, val2014 and annotations (or dataset_coco.json), unpack, name it coco:FOLDER",
+        shows="photographs",
+        **_PHOTOGRAPHS,
     ),
 }
 DATA = {
@@ -53,10 +57,7 @@ DATA = {
         "one or two coloured digits, 100 × 100, and the one sentence that is true of them: "
         "a small red seven above a large white two"
     ),
-    **{
-        name: DataEntry("reader", text, licence, get, shows=shows, research_only=True, example="cat")
-        for name, (text, licence, get, shows) in _PHOTOGRAPHS.items()
-    },
+    **_READERS,
     **own_tables("image, caption; optional split"),
     **TABLES,
 }
