@@ -23,8 +23,7 @@ class Answer:
     """The other answers and their probabilities, likeliest first: all of them, or of very many the first few."""
     parts: tuple[tuple[str, float], ...] | None = None
     """What was said one after the other, each with its probability; None for one label."""
-    log_probability: float | None = None
-    """Log-probability of the whole sentence, including its end."""
+    log_probability: float | None = None  #: Log-probability of the whole sentence, including its end.
     on_the_way: tuple[tuple[str, str, float], ...] = ()
     """What it would have answered before it had seen all, in order: where (a scale), the answer, its probability."""
     raw: tuple[float, ...] = ()

@@ -64,10 +64,8 @@ class Within:
 
     least: float
     most: float = math.inf
-    above: bool = False
-    """Whether ``least`` itself is out of bounds."""
-    below: bool = False
-    """Whether ``most`` itself is out of bounds."""
+    above: bool = False  #: Whether ``least`` itself is out of bounds.
+    below: bool = False  #: Whether ``most`` itself is out of bounds.
 
     def check(self, value: object, where: str) -> None:
         """Raise a ConfigError that names ``where`` and the bound if a number of ``value`` is out of bounds."""
@@ -86,12 +84,9 @@ class Within:
         return low if self.most == math.inf else f"{low} and {'below' if self.below else 'at most'} {self.most:,}"
 
 
-Share = Annotated[float, Within(0, 1)]
-"""A part of a whole: 0 to 1."""
-Portion = Annotated[float, Within(0, 1, below=True)]
-"""A part of a whole that is never all of it."""
-Weight = Annotated[float, Within(0)]
-"""The weight of a term of a loss: 0 or more."""
+Share = Annotated[float, Within(0, 1)]  # A part of a whole: 0 to 1.
+Portion = Annotated[float, Within(0, 1, below=True)]  # A part of a whole that is never all of it.
+Weight = Annotated[float, Within(0)]  # The weight of a term of a loss: 0 or more.
 Count = Annotated[int, Within(1)]
 Seed = Annotated[int, Within(0, 2**63 - 1)]
 
@@ -236,8 +231,7 @@ def _convert(hint: Any, value: Any, where: str) -> object:
     raise ConfigError(f"{where}: expected {getattr(hint, '__name__', hint)}, found {_kind(value)}")
 
 
-LONGEST_YAML = 128 * 2**10
-"""Characters; the longest recipe that comes with saccade has three thousand."""
+LONGEST_YAML = 128 * 2**10  # Characters; the longest recipe that comes with saccade has three thousand.
 _YAML = "tag:yaml.org,2002:"
 _NOT_PLAIN = {f"{_YAML}{kind}" for kind in ("timestamp", "value", "merge", "set", "omap", "pairs", "binary")}
 _QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from torch import Tensor
 
-DISTRIBUTION = "saccade-attention"
-"""What pip calls this package; ``saccade`` on the package index is another project."""
+DISTRIBUTION = "saccade-attention"  # What pip calls this package; ``saccade`` on the package index is another project.
 
-_LONGEST_WORD = 100
-"""Characters that are compared: the time grows with their square."""
-_NEAREST_NAMED = 3
-"""Names in a hint that does not list all choices."""
+_LONGEST_WORD = 100  # Characters that are compared: the time grows with their square.
+_NEAREST_NAMED = 3  # Names in a hint that does not list all choices.
 
-LONGEST_SHOWN = 120
-"""Characters of a value in a message."""
+LONGEST_SHOWN = 120  # Characters of a value in a message.
 
 
 class SaccadeError(Exception):

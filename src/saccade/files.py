@@ -51,8 +51,7 @@ _WEEK = 7 * 24 * 3600.0
 _NAME_SHOWN = 40  # characters of a name in that of its draft: both must fit into 255 bytes
 _UMASK = os.umask(0o022)  # it can only be read by setting it: once, while no other thread makes files
 os.umask(_UMASK)
-_swept: set[str] = set()
-"""Folders in which this process has looked for old drafts."""
+_swept: set[str] = set()  # Folders in which this process has looked for old drafts.
 
 
 @contextmanager
@@ -245,14 +244,10 @@ def _sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-MAX_TEXT = 16 * 2**20
-"""Bytes of a JSON or YAML file; those that saccade writes have a few megabytes at most."""
-DEEPEST = 64
-"""Levels of nested lists and mappings."""
-MAX_PIXELS = 64_000_000
-"""No picture, and no map over one, has more: a wrong size must not use up the memory."""
-LOWEST_INT, HIGHEST_INT = -(2**63), 2**63 - 1
-"""What 64 bits hold; torch and other readers of JSON take no more."""
+MAX_TEXT = 16 * 2**20  # Bytes of a JSON or YAML file; those that saccade writes have a few megabytes at most.
+DEEPEST = 64  # Levels of nested lists and mappings.
+MAX_PIXELS = 64_000_000  # No picture, and no map over one, has more: a wrong size must not use up the memory.
+LOWEST_INT, HIGHEST_INT = -(2**63), 2**63 - 1  # What 64 bits hold; torch and other readers of JSON take no more.
 
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 
@@ -338,15 +333,13 @@ def check_text(text: str) -> None:
         raise ValueError(f"text that holds NUL or half of a surrogate pair: {text[:40]!a}")
 
 
-MAX_FILE = 2 * 2**30
-"""Bytes of a file of tensors; 500 million numbers as float32."""
+MAX_FILE = 2 * 2**30  # Bytes of a file of tensors; 500 million numbers as float32.
 
 
 class Entry(NamedTuple):
     """What a header says of one tensor."""
 
-    dtype: str
-    """As safetensors writes it: ``F32``, ``I64`` …"""
+    dtype: str  # As safetensors writes it: ``F32``, ``I64`` …
     shape: tuple[int, ...]
 
     def __str__(self) -> str:
@@ -411,9 +404,8 @@ def file_digest(path: Path) -> str:
 
 
 REGISTERED: dict[str, Any] = json.loads(Path(__file__).with_name("downloads.json").read_text(encoding="utf-8"))
+# What ``saccade data get NAME`` brings, by that name, which is also their folder in the cache.
 FILES = {name: tuple(RemoteFile(**file) for file in entry["files"]) for name, entry in REGISTERED.items()}
-"""What ``saccade data get NAME`` brings, by that name, which is also their folder in the cache."""
 WEIGHTS = {name: files[0] for name, files in FILES.items() if name.endswith("-imagenet")}
-METEOR = "meteor"
-"""What ``saccade data get`` calls the program METEOR 1.5, and its folder in the cache."""
+METEOR = "meteor"  # What ``saccade data get`` calls the program METEOR 1.5, and its folder in the cache.
 METEOR_JAR, METEOR_PARAPHRASES = FILES[METEOR]

@@ -33,8 +33,8 @@ from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 from saccade.zoo import resolve, shipped
 
+# How much more the peak of all masks may let through than their least, for a look to say that this is little.
 NEARLY_EVEN = 0.05
-"""How much more the peak of all masks may let through than their least, for a look to say that this is little."""
 
 
 def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predictor:
@@ -62,12 +62,9 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
 class Encoded(ShortRepr):
     """Inputs as the model sees them before any question."""
 
-    features: Encoding
-    """What the model's ``encode`` made of them, on its device: a tensor (B,…), or several by name."""
-    items: tuple[ReadItem, ...]
-    """What was read."""
-    fits: tuple[Fit, ...]
-    """For each item whether it is like what the model learned from."""
+    features: Encoding  #: What the model's ``encode`` made of them, on its device: a tensor (B,…), or several by name.
+    items: tuple[ReadItem, ...]  #: What was read.
+    fits: tuple[Fit, ...]  #: For each item whether it is like what the model learned from.
 
     def __len__(self) -> int:
         return len(self.items)

@@ -70,8 +70,7 @@ class _Document:
 
 
 _FLOATS, _WHOLE = frozenset({"F64", "F32", "F16", "BF16"}), frozenset({"I64", "I32", "U8", "BOOL"})
-_COUNTED = frozenset({"choice", "active", "emits", "image_size", "picture"})
-"""What is counted, not measured."""
+_COUNTED = frozenset({"choice", "active", "emits", "image_size", "picture"})  # What is counted, not measured.
 _ENTRY_FIELDS = tuple(_LookEntry.__dataclass_fields__)
 _TENSOR_FIELDS = frozenset(Look.__dataclass_fields__).difference(_ENTRY_FIELDS)
 

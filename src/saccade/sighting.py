@@ -29,34 +29,27 @@ if TYPE_CHECKING:
     from saccade.record import Record
     from saccade.show.slot_table import SlotGrid
 
-_INLINE = 640
-"""The longer side of the picture in a notebook, in pixels."""
+_INLINE = 640  # The longer side of the picture in a notebook, in pixels.
 
-_SHOWN = 60
-"""Characters of a name, a question and an answer in a repr."""
+_SHOWN = 60  # Characters of a name, a question and an answer in a repr.
 
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
-_LONGEST_STEM = 120
-"""Longest file name, in characters; questions may be long."""
+_LONGEST_STEM = 120  # Longest file name, in characters; questions may be long.
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sighting:
     """An answer with its evidence; shows itself in a notebook."""
 
-    said: Answer
-    """The answer in words, with its confidence and alternatives."""
+    said: Answer  #: The answer in words, with its confidence and alternatives.
     question: str | None
-    source: Item
-    """What was looked at."""
-    trace: AttentionTrace
-    """The trace of this one example, in main memory; its maps lie on the original picture."""
+    source: Item  #: What was looked at.
+    trace: AttentionTrace  #: The trace of this one example, in main memory; its maps lie on the original picture.
     model: str
     others: tuple[Sighting, ...] = ()
     """Further answers that a search found, likeliest first, each with a trace of its own."""
-    remarks: tuple[str, ...] = ()
-    """What of the input and the question the model could not use."""
+    remarks: tuple[str, ...] = ()  #: What of the input and the question the model could not use.
     fit: Fit = Fit()  # noqa: RUF009  # frozen
     """Whether the input is like those that the model learned from."""
 

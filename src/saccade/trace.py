@@ -28,17 +28,16 @@ from saccade.looks import Norm as Norm
 from saccade.looks import Role as Role
 from saccade.looks import ShortRepr, as_slice
 
-_FAR = 1.5
-"""How far beyond its last cell a map may reach before a look is taken for one of another picture."""
+_FAR = 1.5  # How far beyond its last cell a map may reach before a look is taken for one of another picture.
 
 Total = Literal["product", "mean", "last"]
 
+# How a total takes in one more map, and what it starts from.
 COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
     "product": (torch.mul, 1.0),
     "mean": (torch.add, 0.0),  # divided by the count in the end
     "last": (lambda before, current: current, 0.0),
 }
-"""How a total takes in one more map, and what it starts from."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -276,8 +275,8 @@ def _warn_of_another_size(look: Look, weights: Tensor, frame: Tensor, size: geom
 
 T = TypeVar("T")
 
+# In a field that this output or act does not have. Whoever reads a field knows which model it is of.
 ABSENT: Any = None
-"""In a field that this output or act does not have. Whoever reads a field knows which model it is of."""
 
 
 @dataclass_transform(eq_default=False)
@@ -292,14 +291,11 @@ def tensors(cls: type[T]) -> type[T]:
 class Act:
     """One act of attention; shapes as in :class:`~saccade.looks.Look`, whose tensors these become."""
 
-    context: Tensor = ABSENT
-    """What came of it: (B,C), (B,C,H,W) of a gate, with steps (B,T,C)."""
+    context: Tensor = ABSENT  #: What came of it: (B,C), (B,C,H,W) of a gate, with steps (B,T,C).
     weights: Tensor = ABSENT
     scores: Tensor = ABSENT
-    values: Tensor = ABSENT
-    """What was attended: (B,C,H,W) or (B,S,C)."""
-    theta: Tensor = ABSENT
-    """(B,2,3) of a crop: its corners in those of the picture, both from -1 to 1."""
+    values: Tensor = ABSENT  #: What was attended: (B,C,H,W) or (B,S,C).
+    theta: Tensor = ABSENT  #: (B,2,3) of a crop: its corners in those of the picture, both from -1 to 1.
     gain: Tensor = ABSENT
     choice: Tensor = ABSENT
     log_prob: Tensor = ABSENT
@@ -318,15 +314,11 @@ class LookSpec:
     kind: Kind
     role: Role
     norm: Norm = "none"
-    frame: Tensor | None = None
-    """(2,3): cells → pixels of the network input; None for slots and for crops."""
+    frame: Tensor | None = None  #: (2,3): cells → pixels of the network input; None for slots and for crops.
     base: float = 0.0
-    chosen: Role | None = None
-    """Its role where one cell was chosen, if that is another."""
-    grid: Size | None = None
-    """(h, w) of a crop."""
-    picture: Size | None = None
-    """(H, W) of the picture that a crop is cut from."""
+    chosen: Role | None = None  #: Its role where one cell was chosen, if that is another.
+    grid: Size | None = None  #: (h, w) of a crop.
+    picture: Size | None = None  #: (H, W) of the picture that a crop is cut from.
 
     def at(self, frame: Tensor | None) -> LookSpec:
         """The same where its cells lie elsewhere."""
@@ -345,8 +337,8 @@ class LookSpec:
 
 SOFT = LookSpec("soft", "multiplier", "softmax")
 GATE = LookSpec("gate", "multiplier", "sigmoid")
+# Without a choice the weights mix what all cells predict.
 MIXTURE = LookSpec("hard", "mixture", "softmax", chosen="multiplier")
-"""Without a choice the weights mix what all cells predict."""
 
 
 def crop_spec(grid: Size, picture: Size) -> LookSpec:
@@ -358,10 +350,8 @@ def crop_spec(grid: Size, picture: Size) -> LookSpec:
 class ModelOutput:
     """What every model says."""
 
-    logits: Tensor = ABSENT
-    """(B,K), or (B,T,K) of what is said step by step."""
-    acts: dict[str, Act] = field(default_factory=dict)
-    """By the names of their looks, in their order."""
+    logits: Tensor = ABSENT  #: (B,K), or (B,T,K) of what is said step by step.
+    acts: dict[str, Act] = field(default_factory=dict)  #: By the names of their looks, in their order.
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Self:
         """With every tensor replaced by ``change(tensor)``."""
@@ -377,75 +367,54 @@ class ModelOutput:
 class QuestionOutput(ModelOutput):
     """Of models that are asked about a picture."""
 
-    penalty: Tensor = ABSENT
-    """(B,): what the model adds to its loss."""
-    helper_logits: Tensor = ABSENT
-    """(B,K), in training: of a head that answers too, so that it teaches."""
-    argmax_logits: Tensor = ABSENT
-    """(B,K): what the likeliest cell says alone."""
-    posterior: Tensor = ABSENT
-    """(B,H,W): where the evidence for the answer lies."""
-    sampled_logits: Tensor = ABSENT
-    """(B,S,K), in training: what each drawn cell says."""
-    sampled_log_prob: Tensor = ABSENT
-    """(B,S): how likely each was."""
-    entropy: Tensor = ABSENT
-    """(B,) of the cells."""
+    penalty: Tensor = ABSENT  #: (B,): what the model adds to its loss.
+    helper_logits: Tensor = ABSENT  #: (B,K), in training: of a head that answers too, so that it teaches.
+    argmax_logits: Tensor = ABSENT  #: (B,K): what the likeliest cell says alone.
+    posterior: Tensor = ABSENT  #: (B,H,W): where the evidence for the answer lies.
+    sampled_logits: Tensor = ABSENT  #: (B,S,K), in training: what each drawn cell says.
+    sampled_log_prob: Tensor = ABSENT  #: (B,S): how likely each was.
+    entropy: Tensor = ABSENT  #: (B,) of the cells.
 
 
 @tensors
 class LabelOutput(ModelOutput):
     """Of models that give a picture one label; those with several scales say more."""
 
-    scale_logits: Tensor = ABSENT
-    """(B,S,K) of each scale that looked."""
-    boxes: Tensor = ABSENT
-    """(B,2,3): the regions, in shares of their parents."""
+    scale_logits: Tensor = ABSENT  #: (B,S,K) of each scale that looked.
+    boxes: Tensor = ABSENT  #: (B,2,3): the regions, in shares of their parents.
     strongest: Tensor = ABSENT
     """(B,2,2): the place (x, y) of the strongest response of scales 1 and 2, in shares of what they see."""
-    responses: Tensor = ABSENT
-    """(B,2,3): the square of what they see in which the network of the next scale responds."""
+    responses: Tensor = ABSENT  #: (B,2,3): the square of what they see in which the network of the next scale responds.
 
 
 @tensors
 class MultisetOutput(ModelOutput):
     """Of models that say labels one by one: logits (B,T,Y), of which the last class means "nothing more"."""
 
-    said: Tensor = ABSENT
-    """(B,T)"""
+    said: Tensor = ABSENT  #: (B,T)
     said_log_prob: Tensor = ABSENT
     class_entropy: Tensor = ABSENT
     class_value: Tensor = ABSENT
-    active: Tensor = ABSENT
-    """(B,T): nothing had ended the reading before."""
-    location: Tensor = ABSENT
-    """(B,T,k): cells that were glimpsed, numbered row by row."""
+    active: Tensor = ABSENT  #: (B,T): nothing had ended the reading before.
+    location: Tensor = ABSENT  #: (B,T,k): cells that were glimpsed, numbered row by row.
     location_log_prob: Tensor = ABSENT
     location_entropy: Tensor = ABSENT
     location_value: Tensor = ABSENT
     location_reward: Tensor = ABSENT
-    energy: Tensor = ABSENT
-    """(B,H,W): saliency before it is brought to 0 … 1."""
-    single_logits: Tensor = ABSENT
-    """(B,C) of the classifier of single objects."""
-    object_logits: Tensor = ABSENT
-    """(B,M,C): what that says of the cells in each box."""
-    count_logits: Tensor = ABSENT
-    """(B,C,n): how many of each class."""
+    energy: Tensor = ABSENT  #: (B,H,W): saliency before it is brought to 0 … 1.
+    single_logits: Tensor = ABSENT  #: (B,C) of the classifier of single objects.
+    object_logits: Tensor = ABSENT  #: (B,M,C): what that says of the cells in each box.
+    count_logits: Tensor = ABSENT  #: (B,C,n): how many of each class.
 
 
 @tensors
 class CaptionOutput(ModelOutput):
     """Of captioners: logits (B,T,V) of words."""
 
-    log_prob: Tensor = ABSENT
-    """(B,T) of each word of a caption that the model drew."""
-    entropy: Tensor = ABSENT
-    """(B,T) of the cells before each word, where they are drawn."""
-    expected: Tensor = ABSENT
-    """(B,): of which pictures all cells counted even so."""
-    baseline: Tensor = ABSENT
-    """(): the moving average of log p of one word before this batch."""
+    log_prob: Tensor = ABSENT  #: (B,T) of each word of a caption that the model drew.
+    entropy: Tensor = ABSENT  #: (B,T) of the cells before each word, where they are drawn.
+    expected: Tensor = ABSENT  #: (B,): of which pictures all cells counted even so.
+    baseline: Tensor = ABSENT  #: (): the moving average of log p of one word before this batch.
 
 
 AnyOutput = TypeVar("AnyOutput", bound=ModelOutput)

@@ -40,6 +40,7 @@ from saccade.commands.verb import (
 )
 from saccade.errors import ConfigError, SaccadeError, nearest
 
+# The verbs in the order of help, which names them without importing them.
 VERBS = {
     "look": "Ask a model about pictures or stories, and see where it looked.",
     "tour": "Score the shipped models beside published numbers, in one page.",
@@ -55,7 +56,6 @@ VERBS = {
     "list": "List the shipped models, or models, backbones, recipes, data, examples.",
     "doctor": "Check the installation: packages, devices, shipped models.",
 }
-"""The verbs in the order of help, which names them without importing them."""
 _HELP = {"help_option_names": ["-h", "--help"]}
 _WRONG_USE: Any = typer.BadParameter.__mro__[1]  # of wrong options: from click, or from typer's own copy of it
 _SHOWN = {str: "TEXT", Path: "PATH", int: "N", float: "X"}

@@ -14,8 +14,7 @@ from saccade.errors import ConfigError
 if TYPE_CHECKING:
     from saccade.metrics.result import Evaluation
 
-COLUMNS = 5
-"""Scores side by side in one table: more do not fit a terminal of 80 characters."""
+COLUMNS = 5  # Scores side by side in one table: more do not fit a terminal of 80 characters.
 
 
 @checked

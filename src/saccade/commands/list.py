@@ -22,12 +22,10 @@ _OF_DATA = {
     "collection": "made or downloaded by 'saccade data', by name or NAME:PATH",
     "reader": "files on your disk, as NAME:PATH",
 }
-RESEARCH = "†"
-"""Stands before what is for research only."""
+RESEARCH = "†"  # Stands before what is for research only.
 Kind = Literal["models", "backbones", "recipes", "data", "examples", "zoo"]
 Entries = dict[str, dict[str, Any]]
-Line = tuple[str, str, str]
-"""Heading, name and text of a line; lines of one heading stand together."""
+Line = tuple[str, str, str]  # Heading, name and text of a line; lines of one heading stand together.
 
 
 @checked

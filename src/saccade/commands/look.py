@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 40
 TABLES_SHOWN = 3
-WARNED = 20
-"""Different remarks about inputs that are printed; --json has all."""
+WARNED = 20  # Different remarks about inputs that are printed; --json has all.
 _OF_ROWS = ("address", "actors", "part", "maps", "side", "resume")
 _NOT_OF_ROWS = ("filmstrip", "cells", "parquet", "layers", "rollout", "offline", "on_bad")
 

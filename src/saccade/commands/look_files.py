@@ -19,8 +19,7 @@ from saccade.files import growing, make_folder, write_bytes
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 
-SAVED_AT_ONCE = 2
-"""Sightings that are drawn and written while the next ones are answered."""
+SAVED_AT_ONCE = 2  # Sightings that are drawn and written while the next ones are answered.
 NAME, PARQUET = "looks.csv", "looks.parquet"
 COLUMNS = (
     *("source", "asked", "answer", "confidence", "next_best", "next_confidence", "x", "y", "files", "notes"),

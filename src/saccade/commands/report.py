@@ -23,8 +23,7 @@ from saccade.show.slot_table import SlotHeat
 from saccade.sighting import Sighting
 
 TITLE = "Where it looks"
-MISTAKES = 20
-"""Mistakes that are shown."""
+MISTAKES = 20  # Mistakes that are shown.
 _PANEL = 320  # pixels of a mistake's longer side
 
 

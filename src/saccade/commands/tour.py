@@ -25,14 +25,10 @@ from saccade.zoo import example, shipped
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
 BRACKETS = "In brackets: published under other conditions, given for context."
-STAND_INS = {"babi": "stories"}
-"""Data that does not ship, and the generated data that is like it."""
-QUICK, FULL = 100, 2000
-"""Examples that each model is scored on …"""
-FEWER = {"classify": 8}
-"""… and, for families that draw each of them again many times, by what these are divided."""
-EXAMPLES = 3
-"""Examples of each model that are shown look by look."""
+STAND_INS = {"babi": "stories"}  # Data that does not ship, and the generated data that is like it.
+QUICK, FULL = 100, 2000  # Examples that each model is scored on …
+FEWER = {"classify": 8}  # … and, for families that draw each of them again many times, by what these are divided.
+EXAMPLES = 3  # Examples of each model that are shown look by look.
 
 
 LEAD = (

@@ -23,18 +23,17 @@ if TYPE_CHECKING:
     from saccade.tasks.task import Task
 
 
+# Arguments of :func:`train` that change the recipe …
 CHANGES = (
     *("data", "backbone", "protocol", "start", "phases", "overrides"),
     *("epochs", "steps", "batch_size", "lr", "seed", "precision"),
 )
-"""Arguments of :func:`train` that change the recipe …"""
+# … the settings that some of them are …
 _SETTINGS = {
     **{name: name for name in ("start", "batch_size", "seed", "precision")},
     **{"data": "data.name", "backbone": "model.config.backbone"},
 }
-"""… the settings that some of them are …"""
-_OF_ONE_PHASE = frozenset({"epochs", "steps", "lr"})
-"""… and those that are of one phase."""
+_OF_ONE_PHASE = frozenset({"epochs", "steps", "lr"})  # … and those that are of one phase.
 
 
 @overload

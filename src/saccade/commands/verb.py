@@ -45,8 +45,7 @@ _ENTRY = re.compile(r"^    \*{0,2}(\w+): ", re.MULTILINE)
 _WITHOUT = re.compile(r"(?:^|(?<=[.;]) )None: (.*?)\.?$")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _BETWEEN_LINES = 10.0  # seconds
-Remark = Callable[[str], None]
-"""Prints a line on stderr that is no error, unless the verb was asked to be quiet."""
+Remark = Callable[[str], None]  # Prints a line on stderr that is no error, unless the verb was asked to be quiet.
 
 
 @dataclass(frozen=True)
@@ -55,14 +54,10 @@ class Argument:
 
     name: str
     default: Any = REQUIRED
-    text: str = ""
-    """What the docstring says."""
-    help: str = ""
-    """The first sentence of it."""
-    without: str = ""
-    """What happens where it is not given."""
-    kind: type | None = None
-    """What is typed on a command line; None: it is for Python alone."""
+    text: str = ""  # What the docstring says.
+    help: str = ""  # The first sentence of it.
+    without: str = ""  # What happens where it is not given.
+    kind: type | None = None  # What is typed on a command line; None: it is for Python alone.
     many: bool = False
     choices: tuple[Any, ...] = ()
     bounds: Within | None = None
@@ -83,15 +78,11 @@ class Command:
     """Names beside ``--NAME``, such as ``-o``; or other ones, such as ``--set``."""
     words: Mapping[str, str] = field(default_factory=dict)
     """What stands for the value in help, in place of TEXT, N and PATH."""
-    commas: frozenset[str] = frozenset()
-    """Arguments of several values that are one text with commas between."""
-    leave_out: frozenset[str] = frozenset()
-    """Arguments that are for Python alone, besides those that cannot be typed."""
-    code: Callable[[Any], int] = lambda result: 0
-    """The exit code for a result."""
+    commas: frozenset[str] = frozenset()  # Arguments of several values that are one text with commas between.
+    leave_out: frozenset[str] = frozenset()  # Arguments that are for Python alone, besides those that cannot be typed.
+    code: Callable[[Any], int] = lambda result: 0  # The exit code for a result.
     example: str = ""
-    json: bool = True
-    """Whether there is a --json."""
+    json: bool = True  # Whether there is a --json.
 
     def arguments(self) -> dict[str, Argument]:
         """Those that can be typed, by name."""

@@ -53,23 +53,15 @@ class Best:
 class Position:
     """Where a run stands: everything but tensors."""
 
-    step: Annotated[int, Within(0)] = 0
-    """optimiser steps done"""
+    step: Annotated[int, Within(0)] = 0  # optimiser steps done
     phase: Annotated[int, Within(0)] = 0
-    phase_step: Annotated[int, Within(0)] = 0
-    """steps done within the phase"""
-    phase_ended: str | None = None
-    """'finished' or 'early' once the phase is over"""
-    batches: Annotated[int, Within(0)] = 0
-    """the data cursor: number of the next micro-batch"""
-    best: Best | None = None
-    """of the present phase"""
-    stale: Annotated[int, Within(0)] = 0
-    """validations since the best one"""
-    seconds: Annotated[float, Within(0)] = 0.0
-    """spent training, over all sittings"""
-    validation: dict[str, float] = field(default_factory=dict)
-    """the last one"""
+    phase_step: Annotated[int, Within(0)] = 0  # steps done within the phase
+    phase_ended: str | None = None  # 'finished' or 'early' once the phase is over
+    batches: Annotated[int, Within(0)] = 0  # the data cursor: number of the next micro-batch
+    best: Best | None = None  # of the present phase
+    stale: Annotated[int, Within(0)] = 0  # validations since the best one
+    seconds: Annotated[float, Within(0)] = 0.0  # spent training, over all sittings
+    validation: dict[str, float] = field(default_factory=dict)  # the last one
     beside: float | None = None
     """the best value so far, in the present phase, of the metric that stands beside the one that decides"""
 

@@ -56,10 +56,8 @@ class RunResult:
     """'finished', 'early' (patience ran out in the last phase), 'time' or 'signal' (both can be resumed)"""
     step: int
     phase: str
-    best: Best | None
-    """best validation of the last phase reached"""
-    validation: dict[str, float]
-    """the last validation"""
+    best: Best | None  #: best validation of the last phase reached
+    validation: dict[str, float]  #: the last validation
     seconds: float
     checkpoint: Path | None
     model: Path | None

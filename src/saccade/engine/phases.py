@@ -22,8 +22,7 @@ from saccade.errors import ConfigError, nearest
 if TYPE_CHECKING:
     from saccade.tasks.task import Task
 
-SCORE = "score"
-"""What a recipe may choose by without knowing the data: whichever metric its task puts first."""
+SCORE = "score"  # What a recipe may choose by without knowing the data: whichever metric its task puts first.
 
 
 def make_learner(task: Task, recipe: Recipe, device: torch.device) -> Learner:

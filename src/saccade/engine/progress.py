@@ -19,8 +19,7 @@ Kind = Literal["train", "validation"]
 Reason = Literal["time", "signal"]
 STOPPING = b"\nstopping after the step or validation under way; a second signal ends it at once\n"
 ProgressMode = Literal["auto", "rich", "plain", "quiet"]
-EVERY = 5.0
-"""Seconds between two lines where there is no bar."""
+EVERY = 5.0  # Seconds between two lines where there is no bar.
 
 
 class Journal:

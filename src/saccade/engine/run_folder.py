@@ -42,12 +42,10 @@ from saccade.files import is_draft, locked, make_folder, sweep, write_bytes, wri
 
 CONFIG, DATA, METRICS, LOG, LOCK = "config.yaml", "data.json", "metrics.jsonl", "log.txt", "saccade.lock"
 DATA_VERSION = 2
-IN_WORDS = "settings"
-"""The part of the data whose values are kept in plain words."""
-Parts = Mapping[str, Sequence[tuple[str, str]]]
-"""What a task learns from: names and values in order, part by part."""
+IN_WORDS = "settings"  # The part of the data whose values are kept in plain words.
+Parts = Mapping[str, Sequence[tuple[str, str]]]  # What a task learns from: names and values in order, part by part.
+# What a run may have written before its first step.
 _BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, LOG, "checkpoints", LOCK})
-"""What a run may have written before its first step."""
 
 
 class RunFolder:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from saccade.models.facts import ModelFacts
 
+# 97.5 % points of Student's t by degrees of freedom from 1; beyond, the last stands (a little too wide).
 _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""97.5 % points of Student's t by degrees of freedom from 1; beyond, the last stands (a little too wide)."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,7 @@ class Score:
     """One score of one run."""
 
     value: float
-    low: float | None
-    """95 % interval over the test examples; None where none was recorded."""
+    low: float | None  # 95 % interval over the test examples; None where none was recorded.
     high: float | None
     n: int
     split: str
@@ -51,8 +50,7 @@ class Run:
     data: str
     drawing: str
     """How scenes are drawn: by the authors' generator (``authors``), by saccade's blending, or half of them each."""
-    glyphs: str
-    """``disjoint`` between training and test, or ``merged``."""
+    glyphs: str  # ``disjoint`` between training and test, or ``merged``.
     protocol: str
     seed: str
     recipe: str
@@ -61,8 +59,7 @@ class Run:
     minutes: str
     machine: str
     commit: str
-    sha256: str
-    """The first digits of the digest of its weights."""
+    sha256: str  # The first digits of the digest of its weights.
     command: str
 
     @property
@@ -76,14 +73,11 @@ class Measured:
     """One score of one cell."""
 
     mean: float
-    std: float | None
-    """Over the seeds, with n − 1; None with one seed."""
-    low: float | None
-    """95 % interval of the mean; None where the runs recorded none."""
+    std: float | None  # Over the seeds, with n − 1; None with one seed.
+    low: float | None  # 95 % interval of the mean; None where the runs recorded none.
     high: float | None
     seeds: tuple[int, ...]
-    n: int
-    """Test examples of each seed; of the smallest, where they differ."""
+    n: int  # Test examples of each seed; of the smallest, where they differ.
 
 
 def results_folder() -> Path:
@@ -134,16 +128,13 @@ class Published:
     """One number of a paper's table."""
 
     value: float
-    table: str
-    """Name of the table for ``saccade reproduce``."""
+    table: str  # Name of the table for ``saccade reproduce``.
     paper: str
     system: str
     data: str
-    protocol: str
-    """The label of our runs that were made as the paper's was; see :attr:`Run.label`."""
+    protocol: str  # The label of our runs that were made as the paper's was; see :attr:`Run.label`.
     metric: str
-    conditions: str
-    """What is known of how it was measured, and why ours may not compare."""
+    conditions: str  # What is known of how it was measured, and why ours may not compare.
 
 
 @cache

@@ -19,23 +19,21 @@ if TYPE_CHECKING:
 
 CAUSAL = "causal-benchmark"
 NO_RUN = "no run"
-COUNTS = frozenset({"failed_tasks"})
-"""Scores that are no fractions."""
+COUNTS = frozenset({"failed_tasks"})  # Scores that are no fractions.
 STRENGTH = "true_positive_strength"
+# Two that the strength of Table 1b may have meant: saccade extends the edge cells to the border everywhere; the other
+# lets maps fall to zero one cell beyond the outermost. The paper sums "attention probabilities within the ground-
+# truth segmentation" and divides by the sum of all. It says neither which map of several that is, nor how a 4×4 map
+# was laid on the picture.
 PROJECTIONS = ("edge_extended", "zero_border")
-"""Two that the strength of Table 1b may have meant: saccade extends the edge cells to the border everywhere; the other
-lets maps fall to zero one cell beyond the outermost. The paper sums "attention probabilities within the ground-truth
-segmentation" and divides by the sum of all. It says neither which map of several that is, nor how a 4×4 map was laid on
-the picture."""
+# Does the map lie on what was asked for, and go along with it?
 SCENE = (
     "map_follow", "map_turn", "map_specific", "map_hold",
     "true_positive_strength", "selectivity", "pointing", "iou",
 )  # fmt: skip
-"""Does the map lie on what was asked for, and go along with it?"""
+# Does the map show what the answer depends on? Of the last four but insertion, less is better.
 MODEL = ("cause_top", "cause_pairs", "misplaced", "off_objects", "deletion", "insertion")
-"""Does the map show what the answer depends on? Of the last four but insertion, less is better."""
-KINDS = ("map", "rival", "truth")
-"""A map competes; a rival knows nothing of the model; truth was told the answer."""
+KINDS = ("map", "rival", "truth")  # A map competes; a rival knows nothing of the model; truth was told the answer.
 
 
 @dataclass(frozen=True)
@@ -44,8 +42,7 @@ class PaperTable:
 
     title: str
     metrics: tuple[str, ...] = ()
-    further: tuple[str, ...] = ()
-    """Scores that are not printed and that :attr:`Reproduction.cells` has too."""
+    further: tuple[str, ...] = ()  # Scores that are not printed and that :attr:`Reproduction.cells` has too.
     bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     """Rows that are no models: the system whose runs have it, and what it is called among their baselines."""
     figures: Mapping[str, str] = field(default_factory=dict)
@@ -120,11 +117,9 @@ class Cell:
     protocol: str
     drawing: str
     metric: str
-    published: float | None = None
-    """Only where our runs were made as the paper's was."""
+    published: float | None = None  # Only where our runs were made as the paper's was.
     measured: Measured | None = None
-    command: str = ""
-    """What trained the first of its runs, or would train one."""
+    command: str = ""  # What trained the first of its runs, or would train one.
 
     @property
     def difference(self) -> dict[str, float | None] | None:
@@ -145,8 +140,7 @@ class Reproduction:
 
     table: str
     title: str
-    tables: Sequence[Table]
-    """What is printed, in order."""
+    tables: Sequence[Table]  # What is printed, in order.
     cells: Sequence[Cell]
     figures: Mapping[str, str]
 
