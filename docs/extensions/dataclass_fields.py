@@ -3,8 +3,8 @@
     ```{fields} saccade.engine.recipe.Phase
     ```
 
-A field is described by the text under it. With the option ``:prefix: phases.N.`` names are shown with what stands
-before them in a file.
+A field is described by the comment behind it or the text under it. With the option ``:prefix: phases.N.`` names are
+shown with what stands before them in a file.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ def rows_of(cls: type) -> Iterator[Row]:
     types: dict[str, str] = {}
     for home in reversed(cls.__mro__):
         if dataclasses.is_dataclass(home):
-            body = ast.parse(textwrap.dedent(inspect.getsource(home))).body[0].body  # type: ignore[attr-defined]
+            source = textwrap.dedent(inspect.getsource(home))
+            lines, body = source.splitlines(), ast.parse(source).body[0].body  # type: ignore[attr-defined]
             for each, after in zip(body, [*body[1:], None]):
                 if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name):
                     types[each.target.id] = ast.unparse(each.annotation)
-                    texts[each.target.id] = _text(after)
+                    comment = lines[(each.end_lineno or 1) - 1].partition("  # ")[2]
+                    texts[each.target.id] = comment or _text(after)
     hints = typing.get_type_hints(cls, include_extras=True)
     for item in dataclasses.fields(cls):
         bounded = "Annotated" in str(hints[item.name])

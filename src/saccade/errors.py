@@ -68,22 +68,14 @@ def check_alike(name: str, value: Tensor, like: Tensor) -> None:
 
 
 def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:
-    """A ready-made hint: ``did you mean 'x'?`` with the choices behind it, or the choices alone.
+    """A hint for the message about ``word``: the nearest of the ``choices``, and all of them.
 
-    Args:
-        word: what was written.
-        choices: what could have been written.
-        listed_by: the command that prints the choices, where they are too many for a message. The hint then names the
-            nearest three and this command.
+    Where they are too many for a message, it names the nearest three and the command that prints them (``listed_by``).
 
     >>> nearest("sfot", ["soft", "hard"])
     "did you mean 'soft'? (choices: hard, soft)"
-    >>> nearest("7", ["soft", "hard"])
-    'choose from hard, soft'
     >>> nearest("sfot", ["soft", "softer", "hard"], listed_by="saccade list")
     "did you mean 'soft' or 'softer'? 'saccade list' prints all names"
-    >>> nearest("7", ["soft", "hard"], listed_by="saccade list")
-    "'saccade list' prints all names"
     """
     known = sorted(str(choice) for choice in choices)
     if not known:

@@ -160,8 +160,7 @@ def recover(path: Path) -> None:
     """Put a whole folder at ``path`` if its writer was killed between moving the old one away and the new one in.
 
     The new folder was whole by then, so it is taken; if it is gone, the old one is put back. Call it before ``path`` is
-    read. It does nothing if ``path`` is there or if the place cannot be written. A writer that is at work in that very
-    moment finds its work done.
+    read. A writer that is at work in that very moment finds its work done.
     """
     with suppress(OSError, ValueError):  # a name that no folder can have
         if not os.path.lexists(path):

@@ -55,34 +55,24 @@ class ShortRepr:
 class Look(ShortRepr):
     """One kind of attention act for a batch of examples."""
 
-    name: str
-    """"stage2", "hop", "word", "glimpse" …: unique within a trace; "total" is taken."""
-    kind: Kind
-    """soft and hard attention over cells, a gate on a feature map, a crop, or slots of a memory."""
+    name: str  # "stage2", "hop", "word", "glimpse" …: unique within a trace; "total" is taken.
+    kind: Kind  # soft and hard attention over cells, a gate on a feature map, a crop, or slots of a memory.
     role: Role
     """What the weights do in the model: multiply features, mix predictions, choose, feed a layer, cut a region. Derived
     weights do nothing in it: they were computed from others, as attention rollout is."""
     weights: Tensor | None = None
     """(B,H,W) or (B,S); (B,T,H,W) or (B,T,S) when the act repeats. None for a crop: its map is its box."""
-    norm: Norm = "none"
-    """What must hold of the weights."""
+    norm: Norm = "none"  # What must hold of the weights.
     frame: Tensor | None = None
     """(2,3) or (B,2,3): this look's grid → pixels of the network input. None for slots, and if it is unknown: then the
     look cannot be drawn."""
-    grid: geometry.Size | None = None
-    """(H, W) of a crop's grid; taken from the weights otherwise."""
-    gain: Tensor | None = None
-    """(B) or (B,T): a scalar on top of the weights, such as the captioner's β."""
-    scores: Tensor | None = None
-    """What the normalisation was applied to; shaped as the weights."""
-    choice: Tensor | None = None
-    """(B) or (B,T): the sampled cell or slot, numbered row by row."""
-    log_prob: Tensor | None = None
-    """(B) or (B,T): log-probability of the choice."""
-    active: Tensor | None = None
-    """(B) or (B,T) bool: False where a step is padding or came after the end."""
-    emits: Tensor | None = None
-    """(B) or (B,T): id of what was said at the step."""
+    grid: geometry.Size | None = None  # (H, W) of a crop's grid; taken from the weights otherwise.
+    gain: Tensor | None = None  # (B) or (B,T): a scalar on top of the weights, such as the captioner's β.
+    scores: Tensor | None = None  # What the normalisation was applied to; shaped as the weights.
+    choice: Tensor | None = None  # (B) or (B,T): the sampled cell or slot, numbered row by row.
+    log_prob: Tensor | None = None  # (B) or (B,T): log-probability of the choice.
+    active: Tensor | None = None  # (B) or (B,T) bool: False where a step is padding or came after the end.
+    emits: Tensor | None = None  # (B) or (B,T): id of what was said at the step.
     full: Tensor | None = None
     """The channel-wise tensor where one exists: (B,C,H,W) for residual masks, (B,T,C,H,W) with steps. Of channels that
     are slots, weights are (B,C) and this is the mask of each cell."""

@@ -350,8 +350,7 @@ class Sighting:
     ) -> list[Path]:
         """Write ``STEM.png`` (overlay or filmstrip), ``STEM.json`` and ``STEM.safetensors`` (the record).
 
-        Each file is whole or not there; the picture comes last, so that where it is the record is too. Further captions
-        follow as ``STEM-caption-2`` and so on. ``save("x.png")`` writes that one picture and nothing else.
+        Further captions follow as ``STEM-caption-2`` and so on. ``save("x.png")`` writes that one picture alone.
 
         Args:
             folder: made if it is not there; or the name of a picture file (.png, .jpg, .webp).

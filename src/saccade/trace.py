@@ -45,14 +45,10 @@ class AttentionTrace(ShortRepr):
     """The ordered looks of a model on a batch, its answer, and the way back to the original picture."""
 
     looks: tuple[Look, ...]
-    answer: Tensor | None = None
-    """(B,…) ids of the answer."""
-    canvas: Tensor | None = None
-    """(B,2,3): network input → original picture, upright. None: the input is the picture."""
-    image_size: Tensor | None = None
-    """(B,2) height and width of the original picture; None for text."""
-    total: Total = "last"
-    """How this model's acts combine into one map."""
+    answer: Tensor | None = None  # (B,…) ids of the answer.
+    canvas: Tensor | None = None  # (B,2,3): network input → original picture, upright. None: the input is the picture.
+    image_size: Tensor | None = None  # (B,2) height and width of the original picture; None for text.
+    total: Total = "last"  # How this model's acts combine into one map.
     meta: Mapping[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:

@@ -62,13 +62,11 @@ def evaluate(
         on_progress: called with examples done and examples in all.
 
     Returns:
-        ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and what
-        else describes the data, such as the ``glyphs`` and ``drawing`` of generated scenes. ``definition`` is the
-        version of the rules for baselines and intervals, see :mod:`saccade.metrics.result`. Of answers that are right
-        or wrong there is a ``verdict`` in one line, ``against`` what it is, and, where boxes or masks are known, what
-        the answers rest on (``rests_on``); of labels ``confusion``, ``per_class`` and the worst ``mistakes``.
-        ``caution`` says it where the model may have learned from what it is scored on. ``interventions`` has the scores
-        of maps of scenes that were rendered again, see :mod:`saccade.metrics.maps.twins`.
+        ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and facts
+        about the data; ``definition``, the version of the rules for baselines and intervals (see
+        :mod:`saccade.metrics.result`). Where they apply: ``verdict`` and what it is ``against``, ``rests_on``,
+        ``confusion``, ``per_class``, ``mistakes``, ``interventions`` (see :mod:`saccade.metrics.maps.twins`), and
+        ``caution`` if the model may have learned from what it is scored on.
 
     Example:
         >>> scores = saccade.evaluate("soft-mref", limit=500)                        # doctest: +SKIP

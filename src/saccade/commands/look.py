@@ -85,11 +85,10 @@ def look(
 ) -> Any:
     """Ask a model about pictures or stories, and see where it looked.
 
-    A model that takes no question needs no ``ask``. timm:NAME and hf:NAME are vision transformers of other libraries
-    with their published weights: the heads of the last layer show what its class token, or its pooling head, looked at.
-    One without a classifier gives no answer. Several models are asked the same, side by side. For more pictures than
-    fit into memory there are ``look_many`` of ``saccade.load(model)``, and ``engine``, which writes a row for each
-    picture to Parquet in place of pictures and records.
+    A model that takes no question needs no ``ask``. timm:NAME and hf:NAME are published vision transformers of other
+    libraries: the heads of their last layer show what the class token, or the pooling head, looked at. For more
+    pictures than fit into memory use ``look_many`` of ``saccade.load(model)``, or ``engine``, which writes a row for
+    each picture to Parquet.
 
     Args:
         sources: pictures or stories (.txt), folders of them, or globs. In Python one picture or a list: paths, bytes,
@@ -122,14 +121,11 @@ def look(
         on_progress: called with how many are done, and how many there are.
 
     Returns:
-        Of one picture what was seen; of a list a list, in order. Of several models, in the place of each sighting a
-        list of theirs. With ``engine``, counts of rows, errors and parts.
+        Of one picture a sighting, of a list a list; of several models a list of theirs for each picture. With
+        ``engine``, counts of rows, errors and parts.
 
     Example:
-        >>> seen = saccade.look("scene.png", ask=7)                               # doctest: +SKIP
-        >>> seen.answer, seen.confidence, seen.looked_at                          # doctest: +SKIP
-        >>> saccade.look(["photos/"], model="crown-cub")                          # doctest: +SKIP
-        >>> soft, hard = saccade.look("scene.png", 7, model=["soft-mref", "hard-mref"])  # doctest: +SKIP
+        >>> saccade.look("scene.png", ask=7).answer  # doctest: +SKIP
     """
     given = dict(locals())
     _check_together(given)

@@ -72,8 +72,8 @@ def score(
         on_progress: called with what is going on, how far it is, and how far it goes.
 
     Returns:
-        ``scores`` by metric with their intervals, the same of baselines and bounds, and what was left out.
-        ``.table()`` gives columns and rows, ``.save(folder)`` writes scores.json, maps.csv and report.html.
+        ``scores`` by metric with their intervals, baselines and bounds, and what was left out. ``.save(folder)`` writes
+        scores.json, maps.csv and report.html.
 
     Example:
         >>> saccade.score("maps/", "masks/").scores["true_positive_strength"].mean  # doctest: +SKIP

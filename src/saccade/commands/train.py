@@ -112,12 +112,10 @@ def train(
         quiet: no progress and no remarks.
 
     Returns:
-        How the run ended: its folder, step, best validation, and the folder of its model. With ``seeds``, a list of
-        these; it is shorter when training was stopped.
+        How the run ended; with ``seeds`` a list, which is shorter when training was stopped.
 
     Example:
-        >>> done = saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
-        >>> saccade.load(done.out).look("new.jpg").answer                                       # doctest: +SKIP
+        >>> saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
     """
     given = dict(locals())
     if offline:

@@ -183,8 +183,8 @@ def agree(fabric: Fabric, reason: Reason | None, step: int, *, is_last: bool) ->
 def shutdown(fabric: Fabric) -> None:
     """End the process group in step; a rank that leaves first can take the others down while they tidy up.
 
-    Call it when nothing wrapped for distributed training is in use any more: the wrappers must go before the group,
-    because a wrapper that drops the last reference to a gloo group waits for threads that wait for the interpreter.
+    What wraps the model must be gone before: a wrapper that holds the last reference to a gloo group waits for threads
+    that wait for the interpreter.
     """
     if fabric.world_size > 1:
         gc.collect()

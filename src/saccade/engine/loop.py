@@ -81,27 +81,16 @@ def fit(
 
     Args:
         task: model, data, loss and metric; its model is trained in place unless processes are spawned.
-        recipe: what to do; resolved, as `load_recipe` gives it.
-        out: a new or empty folder; with ``resume`` the folder of the run to continue.
-        resume: go on from the newest whole checkpoint, bit for bit on the CPU; a run that was killed before its first
-            checkpoint begins anew.
-        accept_changed_data: with ``resume``, go on although the data is not what the run began with; every model that
-            is saved from there on says so.
-        max_minutes: stop cleanly after this long; the run can be resumed.
+        recipe: resolved, as `load_recipe` gives it.
+        out: a new or empty folder; with ``resume`` that of the run to continue.
+        resume: go on from the newest whole checkpoint, bit for bit on the CPU.
+        accept_changed_data: with ``resume``, go on although the data changed; models say so from there on.
+        max_minutes: stop cleanly after this long.
         device: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
         devices: how many, on each of ``nodes`` machines.
         nodes: machines.
-        strategy: a Fabric strategy, such as ``ddp``, ``ddp_spawn`` or ``ddp_find_unused_parameters_true``.
+        strategy: a Fabric strategy, such as ``ddp`` or ``ddp_spawn``.
         progress: ``auto`` shows a bar on a terminal and plain lines elsewhere.
-
-    Returns:
-        Where the run ended, why, and its best validation.
-
-    Raises:
-        ConfigError: the recipe does not fit the task, or not the run to resume.
-        DataError: the data cannot be used, or is not what the run to resume began with.
-        OutputError: ``out`` cannot be written, already holds something, or another process trains into it.
-        TrainingStopped: the loss or a gradient stopped being finite, or another process of the run ended.
     """
     if recipe.tensorboard and find_spec("tensorboard") is None:
         raise MissingExtraError("tensorboard: true", "tensorboard")

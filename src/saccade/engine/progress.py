@@ -23,13 +23,10 @@ EVERY = 5.0  # Seconds between two lines where there is no bar.
 
 
 class Journal:
-    """Tells who watches a run, and writes down what it tells: in the run folder, and as curves for TensorBoard.
+    """Shows how a run goes and writes it down, in the run folder and as curves for TensorBoard.
 
-    Args:
-        folder: of the run.
-        mode: a bar (rich), a line every few seconds (plain), or nothing; ``auto``: a bar on a terminal, else lines.
-        writes: whether this process is the one that writes; the others are quiet.
-        tensorboard: write curves too; needs the extra.
+    ``mode`` is a bar (rich), a line every few seconds (plain), or nothing; ``auto``: a bar on a terminal, else lines.
+    One process ``writes``; the others are quiet.
     """
 
     def __init__(self, folder: RunFolder, mode: ProgressMode, *, writes: bool, tensorboard: bool) -> None:

@@ -38,10 +38,8 @@ Precision = Literal["auto", "32-true", "bf16-mixed"]
 class ModelChoice:
     """Which model of the catalog, and its own configuration."""
 
-    name: str
-    """a name of ``saccade list models``"""
-    config: dict[str, Any] = field(default_factory=dict)
-    """its settings, where they differ from the defaults"""
+    name: str  # a name of ``saccade list models``
+    config: dict[str, Any] = field(default_factory=dict)  # its settings, where they differ from the defaults
 
 
 @dataclass(frozen=True)
@@ -49,19 +47,13 @@ class OptimizerSpec:
     """An optimiser and its numbers; fields that the named optimiser does not know must stay at their defaults."""
 
     name: Literal["adamw", "adam", "rmsprop", "sgd"] = "adamw"
-    lr: Annotated[float, Within(0, above=True)] = 1e-3
-    """learning rate; the schedule multiplies it"""
+    lr: Annotated[float, Within(0, above=True)] = 1e-3  # learning rate; the schedule multiplies it
     weight_decay: Weight = 0.0
-    momentum: Portion = 0.0
-    """of sgd and rmsprop"""
-    nesterov: bool = False
-    """of sgd with momentum"""
-    betas: tuple[Portion, Portion] = (0.9, 0.999)
-    """of adam and adamw"""
-    alpha: Portion = 0.99
-    """smoothing constant of RMSprop"""
-    eps: Annotated[float, Within(0, above=True)] | None = None
-    """None: the optimiser's usual value, 1e-8"""
+    momentum: Portion = 0.0  # of sgd and rmsprop
+    nesterov: bool = False  # of sgd with momentum
+    betas: tuple[Portion, Portion] = (0.9, 0.999)  # of adam and adamw
+    alpha: Portion = 0.99  # smoothing constant of RMSprop
+    eps: Annotated[float, Within(0, above=True)] | None = None  # None: the optimiser's usual value, 1e-8
 
     def __post_init__(self) -> None:
         wrong = {
@@ -83,18 +75,12 @@ class Schedule:
 
     name: Literal["constant", "cosine", "linear", "step", "milestones"] = "constant"
     unit: Literal["step", "epoch"] = "step"
-    warmup: Annotated[int, Within(0)] = 0
-    """rise linearly to the full rate over this long"""
-    floor: Share = 0.0
-    """``cosine`` and ``linear`` fall from 1 to this share of the rate at the end of the phase"""
-    start: Annotated[int, Within(0)] = 0
-    """``step``: the first division happens here"""
-    every: Count = 1
-    """``step``: … and another one each time this much has passed"""
-    factor: Annotated[float, Within(0, above=True)] = 10.0
-    """``step`` and ``milestones``: what the rate is divided by"""
-    at: tuple[int, ...] = ()
-    """``milestones``: one division at each"""
+    warmup: Annotated[int, Within(0)] = 0  # rise linearly to the full rate over this long
+    floor: Share = 0.0  # ``cosine`` and ``linear`` fall from 1 to this share of the rate at the end of the phase
+    start: Annotated[int, Within(0)] = 0  # ``step``: the first division happens here
+    every: Count = 1  # ``step``: … and another one each time this much has passed
+    factor: Annotated[float, Within(0, above=True)] = 10.0  # ``step`` and ``milestones``: what the rate is divided by
+    at: tuple[int, ...] = ()  # ``milestones``: one division at each
 
     def __post_init__(self) -> None:
         if self.name == "milestones" and not self.at:
@@ -127,10 +113,8 @@ class Schedule:
 class Select:
     """The validation metric that decides which weights are kept."""
 
-    metric: str = "accuracy"
-    """a metric of the validation, as in ``metrics.jsonl``"""
-    mode: Literal["max", "min"] = "max"
-    """whether a larger or a smaller value is better"""
+    metric: str = "accuracy"  # a metric of the validation, as in ``metrics.jsonl``
+    mode: Literal["max", "min"] = "max"  # whether a larger or a smaller value is better
     beside: str | None = None
     """a finer metric that is better in the same direction: it breaks ties, and patience waits while it gets better"""
 
@@ -153,12 +137,9 @@ class Select:
 class Phase:
     """A stretch of training: what learns, from which loss, how, and until when."""
 
-    name: str = "main"
-    """for ``--phase``, logs and curves; it decides nothing"""
-    train: tuple[str, ...] = ("*",)
-    """glob patterns over parameter names, e.g. ``head.*``"""
-    freeze: tuple[str, ...] = ()
-    """patterns taken out of ``train`` again"""
+    name: str = "main"  # for ``--phase``, logs and curves; it decides nothing
+    train: tuple[str, ...] = ("*",)  # glob patterns over parameter names, e.g. ``head.*``
+    freeze: tuple[str, ...] = ()  # patterns taken out of ``train`` again
     freeze_statistics: bool = True
     """normalisation layers of frozen parts stay in eval mode; their statistics obey the same patterns, and
     ``backbone.*.running_*`` freezes these alone"""
@@ -173,22 +154,17 @@ class Phase:
     family says which losses there are; ``default`` is its plain one, if it has one"""
     optimizer: OptimizerSpec = field(default_factory=OptimizerSpec)
     schedule: Schedule = field(default_factory=Schedule)
-    clip_norm: Annotated[float, Within(0, above=True)] | None = None
-    """largest norm of the whole gradient"""
+    clip_norm: Annotated[float, Within(0, above=True)] | None = None  # largest norm of the whole gradient
     clip_each: Annotated[float, Within(0, above=True)] | None = None
     """largest norm of the gradient of each parameter by itself; it comes before ``clip_norm``"""
-    steps: Count | None = None
-    """length in optimiser steps; either this or ``epochs``"""
-    epochs: Count | None = None
-    """length in times through the training data"""
+    steps: Count | None = None  # length in optimiser steps; either this or ``epochs``
+    epochs: Count | None = None  # length in times through the training data
     validate_every: Count | None = None
     """in epochs if the phase is given in epochs, else in steps; the end of a phase is always validated"""
     patience: Count | None = None
     """validations without improvement, of ``select.beside`` either, before the phase ends early"""
-    select: Select | None = None
-    """the metric that decides which weights are kept; None: the last ones"""
-    restore_best: bool = False
-    """end the phase with its best weights instead of its last"""
+    select: Select | None = None  # the metric that decides which weights are kept; None: the last ones
+    restore_best: bool = False  # end the phase with its best weights instead of its last
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
@@ -225,57 +201,41 @@ class Phase:
 class Recipe:
     """Everything that decides a training run."""
 
-    name: str
-    """what the run and its model are called"""
-    family: str
-    """the kind of question, which knows task, data and losses"""
-    model: ModelChoice
-    """which model is trained"""
-    phases: tuple[Phase, ...]
-    """what is trained how, one after the other"""
+    name: str  # what the run and its model are called
+    family: str  # the kind of question, which knows task, data and losses
+    model: ModelChoice  # which model is trained
+    phases: tuple[Phase, ...]  # what is trained how, one after the other
     schema_version: int = SCHEMA_VERSION
-    title: str = ""
-    """what ``saccade list recipes`` says of it"""
-    paper: str = ""
-    """whose method it is"""
+    title: str = ""  # what ``saccade list recipes`` says of it
+    paper: str = ""  # whose method it is
     data: dict[str, Any] = field(default_factory=dict)
     """what it learns from: ``name`` and the settings of the family's data"""
-    protocol: str | None = None
-    """which entry of ``protocols`` is in force"""
-    protocols: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """named sets of overrides"""
-    seed: int = 0
-    """of weights, batches and everything else that is drawn"""
+    protocol: str | None = None  # which entry of ``protocols`` is in force
+    protocols: dict[str, dict[str, Any]] = field(default_factory=dict)  # named sets of overrides
+    seed: int = 0  # of weights, batches and everything else that is drawn
     start: str | None = None
     """model whose weights training begins with, where they fit: a name of the zoo, a run, or a model folder"""
     start_parts: tuple[str, ...] = ("*",)
     """patterns of the weights that are taken from it, as in ``backbone.*``; the rest begins anew"""
     batch_size: Annotated[int, Within(1, 10**6)] = 64
     """samples of one optimiser step, over all micro-batches and devices"""
-    accumulate: Annotated[int, Within(1, 10**6)] = 1
-    """micro-batches of one optimiser step"""
+    accumulate: Annotated[int, Within(1, 10**6)] = 1  # micro-batches of one optimiser step
     replicas: Annotated[int, Within(1, 1000)] = 1
     """restarts trained side by side as one stacked model, with seeds ``seed``, ``seed + 1``, …"""
     precision: Precision = "32-true"
     """auto: bf16-mixed on a CUDA device, 32-true elsewhere (most CPUs are many times slower in bf16)"""
-    channels_last: bool = False
-    """store feature maps with the channels last, which is quicker on some GPUs"""
-    graph: bool = False
-    """on one CUDA device, capture the whole step as a CUDA graph"""
+    channels_last: bool = False  # store feature maps with the channels last, which is quicker on some GPUs
+    graph: bool = False  # on one CUDA device, capture the whole step as a CUDA graph
     compile: bool = False
     """on CUDA, fuse the forward and backward pass with torch.compile; costs some 20 s at the start"""
     stored: Literal["float32", "float16", "int8"] = "float32"
     """type of the weights in the model folder; what is scored is what is stored"""
     ema: Annotated[float, Within(0, 1, above=True, below=True)] | None = None
     """decay of a moving average of the weights, which is then what is validated, saved and handed to the next phase"""
-    log_every: Count = 50
-    """steps between two lines of ``metrics.jsonl``"""
-    checkpoint_every: Count = 1000
-    """steps; besides at every new best, at the end of a phase and at a stop"""
-    keep_checkpoints: Count = 3
-    """how many of the newest stay on disk"""
-    tensorboard: bool = False
-    """write curves for TensorBoard too (extra ``tensorboard``)"""
+    log_every: Count = 50  # steps between two lines of ``metrics.jsonl``
+    checkpoint_every: Count = 1000  # steps; besides at every new best, at the end of a phase and at a stop
+    keep_checkpoints: Count = 3  # how many of the newest stay on disk
+    tensorboard: bool = False  # write curves for TensorBoard too (extra ``tensorboard``)
 
     def __post_init__(self) -> None:
         names = [phase.name for phase in self.phases]

@@ -28,19 +28,10 @@ UNTAUGHT = "did not receive grad"  # what DistributedDataParallel says of the st
 
 
 class Learner(nn.Module):
-    """One model under training.
+    """One model under training; ``compiled`` fuses its passes with ``torch.compile``.
 
-    Fabric autocasts ``forward`` only (a method marked as a forward method bypasses precision on a single device), so
-    `forward_raw` is called from the ``forward`` of this thin wrapper.
-
-    Args:
-        model: what is trained.
-        compiled: fuse its passes with ``torch.compile``; its own ``forward_raw`` stays as it is.
-
-    Attributes:
-        model: bears the trained parameters under their own names.
-        body: the module tree whose train/eval flags count in the forward pass.
-        replicas: length of the leading axis of losses and gradient norms.
+    Fabric autocasts ``forward`` only, so `forward_raw` is called from the ``forward`` of this thin wrapper. Losses and
+    gradient norms have a leading axis of ``replicas``.
     """
 
     def __init__(self, model: nn.Module, *, compiled: bool = False) -> None:
@@ -152,11 +143,10 @@ class TrainStep:
         return None if healthy else self.fault()
 
     def arrange_buckets(self, batch: Any) -> None:
-        """Run a forward and a backward pass that changes nothing.
+        """Run a forward and a backward pass that changes nothing, before a run goes on in the middle of a phase.
 
-        After the first backward pass of a phase, DDP arranges gradients anew in the buckets that it sums over
-        processes. With more than two processes the order of a sum depends on that arrangement, and so do its last bits.
-        A run that goes on in the middle of a phase needs the arrangement of a run that was not interrupted.
+        After the first backward pass DDP arranges gradients anew in the buckets that it sums over processes. With more
+        than two processes the last bits of a sum depend on that arrangement.
         """
         before = [buffer.clone() for buffer in self.learner.buffers()]
         values = self.learner.losses(self.task, self._forward(batch), batch, self.loss)
