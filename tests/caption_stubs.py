@@ -22,8 +22,7 @@ from saccade.models.folder import save_model
 from saccade.models.sat import SatConfig, SatModel
 from tiny_models import tiny_config
 
-WORDS = ("<end>", "<unknown>", "red", "green", "blue")
-"""Of :meth:`SatModel.tiny`."""
+WORDS = ("<end>", "<unknown>", "red", "green", "blue")  # Of :meth:`SatModel.tiny`.
 SENTENCES = ("a dog runs", "a cat sleeps", "two dogs run in the snow")
 
 

@@ -21,13 +21,13 @@ torch.set_num_threads(1)
 settings.register_profile("saccade", deadline=None, derandomize=True, max_examples=40)
 settings.load_profile("saccade")
 
+# How near is equal, by the type of the computed tensor.
 TOLERANCE: dict[torch.dtype, dict[str, float]] = {
     torch.float64: {"rtol": 1e-9, "atol": 1e-10},
     torch.float32: {"rtol": 1e-5, "atol": 1e-6},
     torch.bfloat16: {"rtol": 2e-2, "atol": 1e-2},
     torch.float16: {"rtol": 2e-3, "atol": 1e-3},
 }
-"""How near is equal, by the type of the computed tensor."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -14,8 +14,8 @@ from PIL import Image, ImageDraw
 COLOURS = {"red": (220, 30, 30), "green": (30, 200, 60), "blue": (40, 60, 230)}
 DOTS = {"upper": (255, 255, 255), "lower": (0, 0, 0)}
 SIDE, SQUARE, DOT = 48, 12, 4
+# Numbers of pictures; every pair of colours comes six times.
 SPLITS = {"train": range(36), "val": range(36, 45), "test": range(45, 54)}
-"""Numbers of pictures; every pair of colours comes six times."""
 
 
 def write_table(folder: Path, *, evidence: str = "box", several: bool = False) -> Path:

@@ -28,14 +28,13 @@ from saccade.zoo import resolve, shipped
 from tiny_models import tiny_model
 
 ROOT = Path(__file__).parent.parent
-GENERATED = {"docs/results.md", "docs/benchmarks.md"}
-"""Pages of recorded numbers: their commands take hours."""
+GENERATED = {"docs/results.md", "docs/benchmarks.md"}  # Pages of recorded numbers: their commands take hours.
 PAGES = sorted({path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")} - GENERATED)
+# Verbs that take a second. Commands of other verbs are read as the verb reads them, and not run.
 RUN = {"look", "compare", "score", "report", "list", "data make", "data show"}
-"""Verbs that take a second. Commands of other verbs are read as the verb reads them, and not run."""
-EXPORT = "docs/how-to/export.md"
-"""Its blocks need exported models, see below."""
+EXPORT = "docs/how-to/export.md"  # Its blocks need exported models, see below.
 OTHERS = ["README.md", "CONTRIBUTING.md", "TESTING.md", "SECURITY.md"]
+# Numbers of a page that a test makes smaller: page → old → new.
 SMALLER = {
     "docs/how-to/score-maps.md": {
         "one_per_scene(100)": "one_per_scene(4)",
@@ -49,7 +48,7 @@ SMALLER = {
     },
     "docs/how-to/own-pictures.md": {"torch.arange(32)": "torch.arange(2)"},
 }
-"""Numbers of a page that a test makes smaller: page → old → new."""
+# Words of commands that cannot run here, and why.
 ELSEWHERE = {
     "timm:": "needs the extra timm and published weights",
     "hf:": "needs the extra transformers and published weights",
@@ -61,9 +60,8 @@ ELSEWHERE = {
     "runs/": "needs a run of the reader's",
     "dots": "needs the family of examples/dots, see tests/families/test_families_dots.py",
 }
-"""Words of commands that cannot run here, and why."""
+# Python blocks that cannot run here: a line in them, and why.
 NOT_RUN = {"import ray": "needs Ray", "runs/mean": "needs two runs of the reader's"}
-"""Python blocks that cannot run here: a line in them, and why."""
 
 
 @dataclass(frozen=True)

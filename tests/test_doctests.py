@@ -11,12 +11,12 @@ from saccade.errors import MissingExtraError
 
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 PACKAGE = Path(saccade.__file__).parent
+# The modules with examples that run, found by their text: no other module is imported.
 MODULES = sorted(
     ".".join(("saccade", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
     for path in PACKAGE.rglob("*.py")
     if any(">>> " in line and "+SKIP" not in line for line in path.read_text("utf-8").splitlines())
 )
-"""The modules with examples that run, found by their text: no other module is imported."""
 EXTRAS = {"timm", "torchvision", "fastapi", "uvicorn", "pydantic", "onnx", "onnxruntime", "captum", "h5py", "ray"}
 
 

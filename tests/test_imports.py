@@ -25,10 +25,8 @@ LAYERS = (
     {"commands", "__main__"},
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}
-SHARED = {"answering"}
-"""Files of ``families`` that serve the families and may import data and models."""
-ABOVE = {"page"}
-"""Parts of a family that use the verbs; nobody imports them by name."""
+SHARED = {"answering"}  # Files of ``families`` that serve the families and may import data and models.
+ABOVE = {"page"}  # Parts of a family that use the verbs; nobody imports them by name.
 
 
 def room(parts: list[str]) -> str:

@@ -20,6 +20,7 @@ from saccade.families.question.scenes import SCENES, SceneDataConfig
 from saccade.models.facts import read_facts
 from saccade.zoo import shipped
 
+# The protocols that there are, by what a recipe is trained on; one on a table of the user's has none.
 PROTOCOLS = {
     "cub": {"pictures", "species"},
     "photographs": {"official", "dev"},  # captioned ones
@@ -27,7 +28,6 @@ PROTOCOLS = {
     "collection": {"full", "short", "tune", "paper"},  # all of train, or a part held out to choose by
     "drawn": {"authors", "unlimited"},
 }
-"""The protocols that there are, by what a recipe is trained on; one on a table of the user's has none."""
 FILES = sorted({path.stem for path in recipes().values()})
 every_file = pytest.mark.parametrize("file", FILES)
 

@@ -16,12 +16,12 @@ from typer.testing import CliRunner
 from labelled_files import COLOURS, class_folders, picture
 from saccade.commands.door import app
 
+# What makes ``saccade train attributes-head`` a matter of seconds; val has too few pictures to choose by.
 SMALL_HEAD = (
     *("--backbone", "compact", "--set", "model.config.through=layer2", "--set", "model.config.pretrained=false"),
     *("--set", "data.size=[32,32]", "--steps", "60", "--batch-size", "16"),
     *("--set", "phases.0.select=null", "--set", "phases.0.restore_best=false", "--set", "phases.0.patience=null"),
 )
-"""What makes ``saccade train attributes-head`` a matter of seconds; val has too few pictures to choose by."""
 
 
 def saccade(*words: str) -> str:

@@ -26,13 +26,11 @@ from saccade.trace import Act, Look, ModelOutput
 
 QUERIES = ("0", "1", "2", "north")
 ANSWERS = ("red", "green", "blue")
-SIZE = (31, 34)
-"""(height, width) of the pictures."""
+SIZE = (31, 34)  # (height, width) of the pictures.
 PEOPLE, PLACES = 4, 4
 STORY_WORDS = 1 + PEOPLE + PLACES
 
-Batch = tuple[dict[str, Tensor], Tensor]
-"""Inputs by name, and labels."""
+Batch = tuple[dict[str, Tensor], Tensor]  # Inputs by name, and labels.
 
 
 def draw_square(image: Tensor, channel: int, place: int) -> None:
@@ -124,6 +122,7 @@ _UNITS = {"answers": 3, "stem": "large", "widths": (8, 8, 16, 16), "last": 1}
 _SEEN = {"backbone": "small", "through": "stage2", "input_size": SIZE}
 _STORY = {"words": STORY_WORDS, "memory": 4}
 _each_quadrant = partial(quadrant_batch, each=True)
+# The settings of a tiny model of each class, and what makes a batch that fits it.
 TINY: dict[str, tuple[dict[str, Any], Callable[[int, int], Batch]]] = {
     "BlindModel": (_PLAIN, quadrant_batch),
     "FilmModel": (_PLAIN, quadrant_batch),
@@ -155,7 +154,6 @@ TINY: dict[str, tuple[dict[str, Any], Callable[[int, int], Batch]]] = {
     "DMNModel": ({**_STORY, "size": 16, "embedding": 12, "passes": 2}, told_batch),
     "StoryLSTMModel": ({**_STORY, "size": 16, "embedding": 12}, story_batch),
 }
-"""The settings of a tiny model of each class, and what makes a batch that fits it."""
 
 
 def _spec(model: str | type) -> ModelSpec:

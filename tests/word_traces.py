@@ -8,8 +8,7 @@ from saccade import geometry
 from saccade.trace import AttentionTrace, Look
 
 GRID = (4, 5)
-CELLS = (6, 7, 13, 19)
-"""The cell that holds most of the weight, word by word."""
+CELLS = (6, 7, 13, 19)  # The cell that holds most of the weight, word by word.
 GATES = (0.25, 0.5, 1.0, 0.0)
 WORDS = (("a", 0.9), ("small", 0.75), ("red", 1.0), ("seven", 0.5))
 

@@ -93,13 +93,6 @@ def test_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert is_offline()
 
 
-def test_everything_reaches_the_function(given: dict[str, Any], tmp_path: Path) -> None:
-    run("soft-mref", "--out", tmp_path, "--set", "seed=1", "--set", "a.b=2", "--max-minutes", "1.5", "--resume")
-    assert (given["recipe"], given["out"], given["overrides"]) == ("soft-mref", tmp_path, ["seed=1", "a.b=2"])
-    assert (given["resume"], given["accept_changed_data"], given["max_minutes"]) == (True, False, 1.5)
-    assert (given["seed"], given["phases"]) == (None, ())
-
-
 def test_it_ends_with_a_command_that_can_be_pasted(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     told = run("attributes", "--out", "my runs/1", "--data", "csv:my pictures/t.csv").stderr
     assert "saccade evaluate 'my runs/1' --data 'csv:my pictures/t.csv'" in " ".join(told.split())

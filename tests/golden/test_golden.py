@@ -17,8 +17,7 @@ from safetensors.torch import load_file
 import saccade
 
 STORED: dict[str, dict[str, Any]] = json.loads(SIGHTINGS.read_text(encoding="utf-8"))
-NEAR = 2e-4
-"""How far a share may be off on another processor."""
+NEAR = 2e-4  # How far a share may be off on another processor.
 OFF_THE_WAY = 0.1
 """How far from its end a run may end on another processor, as a share of the way from the stop to the end.
 
