@@ -9,7 +9,10 @@ from typing import Any
 
 import pytest
 from page_browser import Opened, launched, opened, served
+from web_models import LIVE
 
+import saccade
+from saccade.web.page import STATIC, offline_page
 from tiny_models import save_tiny
 
 DIGITS = tuple(str(digit) for digit in range(4))
@@ -25,7 +28,7 @@ def tiny_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(tiny_folder: Path) -> Iterator[object]:
+def server(tiny_folder: Path) -> Iterator[Any]:
     from live_server import serving
 
     with serving(tiny_folder / "digits", tiny_folder / "words") as running:
@@ -48,8 +51,6 @@ def browser() -> object:
 @pytest.fixture(scope="module")
 def run(browser: object) -> Iterator[Callable[..., Any]]:
     """``run(module, body, given)``: what the JavaScript ``body``, which sees a module of the page as ``m``, returns."""
-    from saccade.web.page import STATIC
-
     with served(STATIC) as site, opened(browser, f"{site}/glyphs.png") as page:
 
         def call(module: str, body: str, given: Any = None) -> Any:
@@ -59,21 +60,19 @@ def run(browser: object) -> Iterator[Callable[..., Any]]:
         yield call
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(nextitem: pytest.Item | None) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
     """The browser ends with the last test of this folder in a row: elsewhere, its event loop would be in the way."""
-    if _STARTED and (nextitem is None or Path(__file__).parent not in nextitem.path.parents):
-        _STARTED.pop()[0].close()
+    try:
+        return (yield)
+    finally:
+        if _STARTED and (nextitem is None or Path(__file__).parent not in nextitem.path.parents):
+            _STARTED.pop()[0].close()
 
 
 @pytest.fixture(scope="session")
 def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page as a file, with the two models of the tour inside."""
-    from carried_models import LIVE
-
-    import saccade
-    from saccade.web.page import offline_page
-
     path = tmp_path_factory.mktemp("page") / "page.html"
     path.write_text(offline_page([saccade.load(name, "cpu") for name in LIVE]), encoding="utf-8")
     return path

@@ -8,7 +8,7 @@ import io
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,15 @@ def png(size: tuple[int, int] = (34, 31), seed: int = 0) -> bytes:
     pixels = np.random.default_rng(seed).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
     Image.fromarray(pixels).save(buffer, "PNG")
     return buffer.getvalue()
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    """Let the server work until something is so."""
+    for _ in range(20_000):
+        if is_so():
+            return
+        threading.Event().wait(0.005)
+    raise AssertionError("it never came")
 
 
 @dataclass(frozen=True)

@@ -105,12 +105,12 @@ class Opened:
         box = self.page.locator(".stage").nth(number).bounding_box()
         return box["x"] + x / 100 * box["width"], box["y"] + y / 100 * box["height"]
 
-    def drag(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Drag on the first picture, in its pixels."""
+    def drag(self, start: tuple[float, float], end: tuple[float, float], number: int = 0) -> None:
+        """Drag on a picture, in its pixels."""
         mouse = self.page.mouse
-        mouse.move(*self.stage_point(*start))
+        mouse.move(*self.stage_point(*start, number))
         mouse.down()
-        mouse.move(*self.stage_point(*end), steps=6)
+        mouse.move(*self.stage_point(*end, number), steps=12)
         mouse.up()
 
     def download(self, button: str, folder: Path) -> Path:

@@ -11,34 +11,28 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import pytest
 from chromium import ARGUMENTS, found
 
-import saccade.web
+from saccade.web.page import STATIC
 
-MODULES = Path(saccade.web.__file__).parent / "static" / "js"
-IN_ORDER = (
-    *("frames", "views"),
-    *(f"engine/{name}" for name in ("layers", "networks", "worker")),
-)
+IN_ORDER = ("frames", "views", "engine/layers", "engine/networks", "engine/worker")
 """The modules that compute, each behind those that it imports."""
 NODE = shutil.which("node")
-CHROMIUM = found()
-RUNTIMES = [
-    *(["node"] if NODE else []),
-    *(["chromium"] if CHROMIUM and importlib.util.find_spec("playwright") else []),
-]
+CHROMIUM = found() if importlib.util.find_spec("playwright") else None
+RUNTIMES = [name for name, path in (("node", NODE), ("chromium", CHROMIUM)) if path]
+needs_runtime = pytest.mark.skipif(not RUNTIMES, reason="neither node nor Chromium is there to run the engine")
 
 
-def as_script(*modules: str) -> str:
-    """Modules as one script: they use no names twice, so that taking out the imports is enough."""
-    text = "\n".join((MODULES / f"{name}.js").read_text(encoding="utf-8") for name in modules)
-    return re.sub(r"^export ", "", re.sub(r"^import [^;]*;\n", "", text, flags=re.M), flags=re.M)
-
-
-def computed(body: str, given: Any, folder: Path, *, runtime: str, modules: tuple[str, ...] = IN_ORDER) -> Any:
+def computed(
+    body: str, given: Any, folder: Path, *, runtime: str | None = None, modules: tuple[str, ...] = IN_ORDER
+) -> Any:
     """What the JavaScript ``body``, which may await, returns for ``given``."""
-    script = f"{as_script(*modules)}\nconst given = {json.dumps(given)};\nconst work = async () => {{{body}}};\n"
-    if runtime == "node":
+    # the modules use no name twice, so that taking out the imports makes one script of them
+    text = "\n".join((STATIC / "js" / f"{name}.js").read_text(encoding="utf-8") for name in modules)
+    text = re.sub(r"^export ", "", re.sub(r"^import [^;]*;\n", "", text, flags=re.M), flags=re.M)
+    script = f"{text}\nconst given = {json.dumps(given)};\nconst work = async () => {{{body}}};\n"
+    if (runtime or RUNTIMES[0]) == "node":
         path = folder / "engine.mjs"
         start = "globalThis.self = globalThis;\n"  # what a worker and a page call themselves
         path.write_text(f"{start}{script}console.log(JSON.stringify(await work()));", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The engine of the page gives PyTorch's numbers: logits, every look, the total; and fast enough to follow a finger."""
+"""The engine of the page gives PyTorch's numbers: logits, every look, the total, and the hops of a story."""
 
 from __future__ import annotations
 
@@ -8,22 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import page_engine
 import pytest
 import torch
+from page_engine import RUNTIMES, computed, needs_runtime
 from torch import nn
+from web_models import QUESTION, STORY, save_story_model
 
 import saccade
 from saccade.config import to_dict
-from saccade.families import families, models
+from saccade.errors import DataError
+from saccade.families import model_spec
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
+from saccade.web.page import live_part
 from saccade.web.views import view_of
 from tiny_models import tiny_config, tiny_facts
 
-pytestmark = pytest.mark.skipif(not page_engine.RUNTIMES, reason="neither node nor Chromium is there to run the engine")
-FIRST = page_engine.RUNTIMES[0] if page_engine.RUNTIMES else ""
+pytestmark = needs_runtime
 
 LOOK = """
 const { model, queries } = load(given.weights);
@@ -37,85 +39,79 @@ return given.asked.map(([pixels, question]) => {
 """
 
 
-def trained(name: str, size: tuple[int, int] = (31, 34), **changes: Any) -> Predictor:
+def trained(name: str, **changes: Any) -> Predictor:
     """A small model whose norms have seen something, so that folding them wrongly would show."""
-    spec = models()[name]
     config = tiny_config(name, **changes)
-    model = spec.load()(config)
+    model = model_spec(name).load()(config)
     for layer in model.modules():
         if isinstance(layer, (nn.BatchNorm1d, nn.BatchNorm2d)):
             for values, low in ((layer.running_mean, -0.5), (layer.running_var, 0.5), (layer.weight, 0.5)):
                 nn.init.uniform_(values, low, low + 1)
             nn.init.uniform_(layer.bias, -0.5, 0.5)
     model.requires_grad_(False).half().float()  # as a folder in half precision gives it back
-    facts = tiny_facts(architecture=name, model=to_dict(config), preprocessing=Preprocessing(size))
+    facts = tiny_facts(architecture=name, model=to_dict(config), preprocessing=Preprocessing((31, 34)))
     return Predictor(model, facts, name="tiny")
 
 
-def looked(predictor: Predictor, images: torch.Tensor, asked: list[int], folder: Path, runtime: str) -> list[Any]:
+def looked(predictor: Predictor, images: torch.Tensor, asked: list[int], folder: Path, runtime: str | None) -> Any:
     """What the engine says about each image (B,3,H,W) and question."""
     pixels = images.permute(0, 2, 3, 1).flatten(1).tolist()  # (B, H·W·3)
     questions = [predictor.facts.queries[question] for question in asked]
     given = {"weights": predictor.family.page_model(predictor), "asked": list(zip(pixels, questions))}
-    return page_engine.computed(LOOK, given, folder, runtime=runtime)
+    return computed(LOOK, given, folder, runtime=runtime)
 
 
-def assert_agrees(predictor: Predictor, images: torch.Tensor, asked: list[int], found: list[Any], near: float) -> None:
+def floats(entry: dict[str, Any]) -> torch.Tensor:
+    return torch.from_numpy(np.frombuffer(base64.b64decode(entry["weights"]), "<f4").copy())
+
+
+def as_json(view: Any) -> Any:
+    return json.loads(json.dumps(view))
+
+
+def assert_agrees(
+    predictor: Predictor, images: torch.Tensor, asked: list[int], folder: Path, near: float, runtime: str | None = None
+) -> None:
     output = predictor.model(images, torch.tensor(asked))
     total = output.trace.image_map("total", predictor.facts.preprocessing.size)
-    for row, said in enumerate(found):
-        torch.testing.assert_close(
-            torch.tensor(said["logits"], dtype=torch.float32), output.logits[row], atol=near, rtol=0
-        )
-        assert len(said["weights"]) == len(output.trace.looks)
-        for weights, look in zip(said["weights"], output.trace.looks):
-            torch.testing.assert_close(
-                torch.tensor(weights, dtype=torch.float32), look.weights[row].flatten(), atol=near, rtol=0
-            )
-        torch.testing.assert_close(_floats(said["view"]["total"]), total[row].flatten(), atol=near, rtol=0)
-
-
-def _floats(entry: dict[str, Any]) -> torch.Tensor:
-    assert entry["dtype"] == "float32"
-    return torch.from_numpy(np.frombuffer(base64.b64decode(entry["weights"]), "<f4").copy())
+    for row, engine in enumerate(looked(predictor, images, asked, folder, runtime)):
+        pairs = [(engine["logits"], output.logits[row]), (floats(engine["view"]["total"]), total[row].flatten())]
+        for weights, look in zip(engine["weights"], output.trace.looks, strict=True):
+            pairs.append((weights, look.weights[row].flatten()))
+        for ours, theirs in pairs:
+            torch.testing.assert_close(torch.as_tensor(ours, dtype=torch.float32), theirs, atol=near, rtol=0)
 
 
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
         ("soft", {}),
-        ("hattnet", {}),
-        ("hattnet-ctx", {}),
+        ("hattnet", {"gated": ()}),
         ("hattnet-ctx", {"context": 5}),
         ("hattnet-ctx", {"context": 4}),
         ("hattnet-ctx", {"gated": ("stage2",)}),
-        ("hattnet", {"gated": ()}),
         ("hattnet-ctx", {"norm_after_gates": False}),
     ],
-    ids=lambda value: value if isinstance(value, str) else "-".join(map(str, value)) or "plain",
+    ids=str,
 )
 def test_every_variant_agrees_with_torch(name: str, changes: dict[str, Any], tmp_path: Path) -> None:
-    predictor = trained(name, **changes)
-    images = torch.rand(3, 3, 31, 34)
-    found = looked(predictor, images, [0, 3, 1], tmp_path, FIRST)
-    assert_agrees(predictor, images, [0, 3, 1], found, near=1e-5)
+    assert_agrees(trained(name, **changes), torch.rand(3, 3, 31, 34), [0, 3, 1], tmp_path, near=1e-5)
 
 
-@pytest.mark.parametrize("runtime", page_engine.RUNTIMES)
+@pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("name", ["soft-mref", "hattnet-ctx-mref"])
 def test_the_shipped_models_agree_on_scenes(name: str, runtime: str, tmp_path: Path) -> None:
-    predictor = saccade.load(name, "cpu")
     data = SceneData(SceneDataConfig(glyphs="pack"), "test", allow_pack=True)
     batch = data.take(data.one_per_scene(6))
     asked = batch.query.tolist()
-    assert_agrees(predictor, batch.images, asked, looked(predictor, batch.images, asked, tmp_path, runtime), near=1e-3)
+    assert_agrees(saccade.load(name, "cpu"), batch.images, asked, tmp_path, near=1e-3, runtime=runtime)
 
 
 def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
     predictor = trained("hattnet-ctx")
     image = torch.randint(0, 256, (3, 31, 34)) / 255
-    ours = looked(predictor, image[None], [3], tmp_path, FIRST)[0]["view"]
-    theirs = json.loads(json.dumps(view_of(predictor.look(image, ask="north"), family="question")))
+    ours = looked(predictor, image[None], [3], tmp_path, None)[0]["view"]
+    theirs = as_json(view_of(predictor.look(image, ask="north"), family="question"))
     assert ours.keys() == theirs.keys()
     assert ours["picture"].keys() == theirs["picture"].keys()
     alike = ("schema", "model", "family", "question", "answer", "kind", "labels", "words", "evidence", "scores")
@@ -123,29 +119,80 @@ def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
     assert ours["confidence"] == pytest.approx(theirs["confidence"], abs=1e-5)
     assert [word for word, _ in ours["alternatives"]] == [word for word, _ in theirs["alternatives"]]
     for mine, other in zip([*ours["looks"], ours["total"]], [*theirs["looks"], theirs["total"]], strict=True):
-        assert mine.keys() == other.keys()
         assert {**mine, "weights": None} == {**other, "weights": None}
-        torch.testing.assert_close(_floats(mine), _floats(other), atol=1e-5, rtol=0)
+        torch.testing.assert_close(floats(mine), floats(other), atol=1e-5, rtol=0)
 
 
 def test_cut_off_weights_are_refused(tmp_path: Path) -> None:
-    given = families()["question"].page_model(trained("soft"))
-    matrix = given["stages"][0]["convolution"]["weight"]
+    predictor = trained("soft")
+    given = predictor.family.page_model(predictor)
+    matrix = given["stages"][0]["convolution"]["weight"]  # type: ignore[index]
     matrix["values"] = matrix["values"][:-8]
     body = "try { load(given); } catch (error) { return error.message; }"
-    assert page_engine.computed(body, given, tmp_path, runtime=FIRST) == "a matrix of 8×27 has 213 numbers"
+    assert computed(body, given, tmp_path) == "a matrix of 8×27 has 213 numbers"
 
 
-def test_the_worker_answers_messages_and_reports_errors(tmp_path: Path) -> None:
+def told(folder: Path, asked: list[tuple[list[str], str]], tmp_path: Path, runtime: str | None = None) -> list[Any]:
+    """The views that the worker of a page gives for stories; a text where it refuses."""
+    predictor = saccade.load(folder, "cpu")
     body = """
     const replies = [];
-    const say = (verb, ...given) => { self.onmessage({ data: { verb, given } }); };
-    self.postMessage = (reply) => replies.push(reply);
-    say("load", given);
-    say("look", new Float32Array(31 * 34 * 3), "1", "tiny");
-    say("look", new Float32Array(3), "1", "nobody");
-    return replies.map(({ result, error }) => [result?.model, result?.schema, error !== undefined]);
+    self.postMessage = ({ result, error }) => replies.push(error ?? result);
+    new Function(given.worker)();
+    const say = (verb, ...given) => self.onmessage({ data: { verb, given } });
+    say("load", given.weights);
+    for (const [input, question] of given.asked) say("look", input, question, replies[0].model);
+    return replies.slice(1);
     """
-    given = families()["question"].page_model(trained("soft"))
-    found = page_engine.computed(body, given, tmp_path, runtime=FIRST)
-    assert found == [["tiny", "saccade.page-weights/1", False], ["tiny", "saccade.view/1", False], [None, None, True]]
+    weights = predictor.family.page_model(predictor)
+    given = {"worker": json.loads(live_part([predictor]).data)["worker"], "weights": weights, "asked": asked}
+    replies: list[Any] = computed(body, given, tmp_path, runtime=runtime, modules=())
+    return replies
+
+
+ASKED = [
+    (STORY, QUESTION),
+    (STORY[:1], "Where is John?"),
+    ([*STORY, *STORY], "where is JOHN, the office"),  # longer than the memory
+    (["Sam walks.", *STORY[:2], "Xyz!", "Mary went."], "Where is Sam?"),  # sentences without a known word
+    (["Where is Mary?", *STORY[:2]], QUESTION),  # a question is no fact
+    (["Mary " * 20, "the “garden”, 'the' office ."], "Is Mary's garden the kitchen"),  # longer than any of training
+]
+
+
+@pytest.mark.parametrize(
+    ("changes", "runtime"),
+    [
+        ({}, RUNTIMES[-1:]),
+        ({"tying": "layerwise", "mask": True}, ()),
+        ({"encoding": "position", "hops": 3, "mask": True}, ()),
+        ({"encoding": "bag", "tying": "layerwise", "times": 2}, ()),
+    ],
+    ids=str,
+)
+def test_a_page_reads_stories_as_python_does(changes: dict[str, Any], runtime: list[str], tmp_path: Path) -> None:
+    folder = save_story_model(tmp_path / "m", **changes)
+    predictor, spread = saccade.load(folder, "cpu"), []
+    for (story, question), ours in zip(ASKED, told(folder, ASKED, tmp_path, *runtime), strict=True):
+        seen = predictor.look(predictor.reads.from_json(story), question)
+        theirs = as_json(view_of(seen, family="story"))
+        assert ours.keys() == theirs.keys()
+        alike = set(theirs) - {"looks", "confidence", "alternatives"}
+        assert {key: ours[key] for key in alike} == {key: theirs[key] for key in alike}
+        assert ours["confidence"] == pytest.approx(theirs["confidence"], abs=1e-5)
+        assert dict(ours["alternatives"]) == pytest.approx(dict(theirs["alternatives"]), abs=1e-5)
+        for mine, other in zip(ours["looks"], theirs["looks"], strict=True):
+            assert {**mine, "weights": None} == {**other, "weights": None}
+            torch.testing.assert_close(floats(mine), floats(other), atol=1e-5, rtol=0)
+            spread.append(float(floats(other).std()))
+    assert max(spread) > 0.05  # or uniform weights would agree
+
+
+def test_a_page_refuses_what_python_refuses(tmp_path: Path) -> None:
+    folder = save_story_model(tmp_path / "m")
+    predictor = saccade.load(folder, "cpu")
+    asked: list[tuple[list[str], str]] = [(STORY, "Why?"), (["Sam walks.", "Why?"], QUESTION)]
+    for (story, question), message in zip(asked, told(folder, asked, tmp_path), strict=True):
+        with pytest.raises(DataError) as refused:
+            predictor.look(predictor.reads.from_json(story), question)
+        assert message == str(refused.value)
