@@ -68,21 +68,21 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
             picture = torch.zeros(shape, dtype=weight.dtype, device=weight.device)
             moves = GridTracker(picture)
             with moves:
-                made = network(picture)
+                output = network(picture)
     finally:
         for module in was_training:
             module.training = True
     name = type(network).__name__
-    if not isinstance(made, Tensor) or made.dim() not in (3, 4):
-        found = f"a tensor {tuple(made.shape)}" if isinstance(made, Tensor) else type(made).__name__
+    if not isinstance(output, Tensor) or output.dim() not in (3, 4):
+        found = f"a tensor {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
         raise ConfigError(
             f"{name} returns {found}, not a feature map (B,D,h,w) nor tokens (B,N,D): give the part of it that does"
         )
-    grid, frame = moves.grid_and_frame(made)
+    grid, frame = moves.grid_and_frame(output)
     seen = (float(grid[0] * frame[1, 1]), float(grid[1] * frame[0, 0]))
     is_whole = all(abs(span - side) < 2 * side / cells for span, side, cells in zip(seen, (height, width), grid))
-    more = made.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
-    if not is_whole or (tuple(made.shape[-2:]) != grid if made.dim() == 4 else not 0 <= more <= _MAX_OWN_TOKENS):
+    more = output.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
+    if not is_whole or (tuple(output.shape[-2:]) != grid if output.dim() == 4 else not 0 <= more <= _MAX_OWN_TOKENS):
         raise ConfigError(
             f"{name} changes its grid by more than convolutions and poolings, so its frame is not known; if its "
             "cells tile the picture, use frame_like(features, image)"
@@ -99,39 +99,35 @@ class GridTracker(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch 
         self._known: dict[int, tuple[Tensor, Size, Tensor]] = {id(picture): (picture, size, geometry.identity())}
 
     def stop(self) -> None:
-        """Keep nothing from here on, and forget what was kept: it holds every tensor since the picture."""
+        """Forget all tensors: later ones are then unknown too."""
         self._known.clear()
 
     def grid_and_frame(self, tensor: Tensor) -> tuple[Size, Tensor]:
         """Grid and frame of ``tensor``."""
-        found = self._known.get(id(tensor))
-        if found is None:
+        if id(tensor) not in self._known:
             raise ConfigError("the output of the network does not depend on the picture, so it has no frame")
-        return found[1], found[2]
+        _, grid, frame = self._known[id(tensor)]
+        return grid, frame
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Run ``func``; what it makes has the grid of an input, of its own shape if there is one, moved by the step."""
-        made = func(*args, **(kwargs or {}))
-        if not self._known:
-            return made
-        inputs = [each for each in tree_flatten((args, kwargs))[0] if isinstance(each, Tensor)]
-        known = [self._known[id(each)] for each in inputs if id(each) in self._known]
-        if not known:
-            return made
+        """Run ``func``; its output has the grid of an input, of its own shape if there is one, moved by the step."""
+        output = func(*args, **(kwargs or {}))
+        inputs = [self._known[id(leaf)] for leaf in tree_flatten((args, kwargs))[0] if id(leaf) in self._known]
+        if not inputs:
+            return output
         step = _STEPS.get(func.overloadpacket)
-        for result in tree_flatten(made)[0]:
+        for result in tree_flatten(output)[0]:
             if not isinstance(result, Tensor):
                 continue
-            given, grid, frame = next((each for each in known if each[0].shape == result.shape), known[0])
-            if step is not None and given.dim() == 4 and result.dim() == 4:
+            source, grid, frame = next((item for item in inputs if item[0].shape == result.shape), inputs[0])
+            if step is not None and source.dim() == 4 and result.dim() == 4:
                 named = {item.name: value for item, value in zip(func._schema.arguments, args)} | (kwargs or {})
-                moved = geometry.compose(frame, step(named, given, result))
-                self._known[id(result)] = (result, (result.shape[-2], result.shape[-1]), moved)
-            else:
-                self._known[id(result)] = (result, grid, frame)
-        return made
+                frame = geometry.compose(frame, step(named, source, result))
+                grid = (result.shape[-2], result.shape[-1])
+            self._known[id(result)] = (result, grid, frame)
+        return output
 
 
 Step = Callable[[dict[str, Any], Tensor, Tensor], Tensor]

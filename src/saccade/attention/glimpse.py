@@ -1,6 +1,4 @@
-"""Glimpses: where to look next, by saliency, and covert attention as a mixture of Gaussians.
-
-Saliency: a map of what stands out, its update after each look, and the priority map made from it.
+"""Glimpses: where to look next, by a saliency map that each look updates, and covert attention by a few spotlights.
 
 Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165).
 
@@ -14,13 +12,11 @@ Section 3, "Update Mechanism"   S' = 0 at glimpsed cells, elsewhere max(S − M,
 A saliency model is a function from an activation volume (B,C,H,W) to a map (B,H,W), and has a name in
 :data:`SALIENCY`; one of your own joins by :func:`register_saliency`.
 
-Deviations from the paper: S is normalised once, at the start, and not after updates: normalising again would amplify
-small remainders and hide that nothing is left. A map that is the same everywhere becomes 0 everywhere.
+Deviations from the paper: S is normalised once, at the start, and not after updates, which would amplify small
+remainders and hide that nothing is left. A map that is the same everywhere becomes 0 everywhere.
 
-Gaussian mixture attention: a few soft spotlights on a grid, placed by a state vector.
-
-Paper: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165),
-Section 3, "Gaussian Attention Mechanism" and "Interface", after the one-dimensional window of Graves 2013.
+**Gaussian mixture attention**, spotlights on a grid placed by a state vector: Section 3, "Gaussian Attention Mechanism"
+and "Interface", after the one-dimensional window of Graves 2013.
 
 =============  =====================================================================================
 Section 3      α = softmax, κ1 = σ·m, κ2 = σ·n, β                     :meth:`GaussianMixtureAttention.mask`
@@ -75,10 +71,8 @@ def strongest(volume: Tensor) -> Tensor:
 SALIENCY: dict[str, Reduction] = {"energy": energy, "absolute": absolute, "strongest": strongest}
 """Saliency models by name: (B,C,H,W) → (B,H,W), larger where it stands out more."""
 
-NOTHING = 1e-12
-"""Ranges below this count as no range at all; a ratio that small has long lost its digits."""
-ROUNDING = 1e-5
-"""As a share of the largest value: how much sums of a few hundred numbers may differ by rounding."""
+NOTHING = 1e-12  # ranges below this count as none
+ROUNDING = 1e-5  # rounding of sums of a few hundred numbers, as a share of the largest value
 
 
 def register_saliency(name: str, reduction: Reduction) -> None:

@@ -1,14 +1,7 @@
-"""One cell, by chance: hard attention, and straight-through samples of cells.
-
-Samples from a categorical distribution without reading back from the device, so it works inside a CUDA graph.
-
-The Gumbel-max trick: the largest of logits plus independent Gumbel noise is a draw from their softmax. Unlike
-``torch.multinomial`` it needs no synchronisation, and the noise of a whole rollout can be drawn at once.
-
-Hard attention: the model looks at one cell, and which one is a latent variable.
+"""Hard attention: the model looks at one cell, and which one is a latent variable with the prior α.
 
 Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), the baseline HARD of Section 5.1, after
-Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044). The location is a latent variable; α is its prior.
+Xu et al., "Show, Attend and Tell", 2015 (arXiv:1502.03044).
 
 =================  ===============================================================================
 Seo, Eq. (2-3)     α_ij = softmax_ij g_att(f_ij, q)            :meth:`HardAttention.prior`
@@ -19,6 +12,10 @@ Xu, Eq. (8)        s ~ Categorical(α)                          :func:`sample_ce
 
 The answers of the cells come in as log-probabilities (B,K,H,W): a log-softmax over K exclusive answers, or for many
 labels at once a log-sigmoid of each, which are then marginalised label by label.
+
+Cells are drawn by the Gumbel-max trick: the largest of logits plus independent Gumbel noise is a draw from their
+softmax. Unlike ``torch.multinomial`` it reads nothing back from the device, so it works inside a CUDA graph, and the
+noise of a whole rollout can be drawn at once.
 
 Deviations from the paper: none known. The paper says only "marginal log-likelihood" about HARD; the formula is ours.
 
@@ -105,10 +102,7 @@ def posterior(weights: Tensor, answers: Tensor, answer: Tensor) -> Tensor:
 
 
 def sample_cells(weights: Tensor, count: int, *, generator: torch.Generator | None = None) -> Tensor:
-    """``count`` independent draws from Categorical(α): weights (B,H,W) → cells (B,S), numbered row by row.
-
-    By the Gumbel-max trick, which, unlike ``torch.multinomial``, asks the device for no number: it can be captured.
-    """
+    """``count`` independent draws from Categorical(α): weights (B,H,W) → cells (B,S), numbered row by row."""
     fine = weights.detach().float()  # bfloat16 is too coarse to draw in
     log_prior = log_weights(fine).flatten(1).unsqueeze(1)  # (B,1,N)
     shape = (log_prior.shape[0], count, log_prior.shape[2])

@@ -69,8 +69,7 @@ def apply_mask(features: Tensor, mask: Tensor, *, residual: bool) -> Tensor:
 def upsample_like(features: Tensor, like: Tensor) -> Tensor:
     """``features`` (B,C,h,w) at the height and width of ``like``, bilinear.
 
-    Twice the size, which is what a network of even sizes needs, is made of whole slices: a GPU computes it and its
-    gradient in order, with no sums that depend on who comes first.
+    Twice the size is made of whole slices, so that a GPU sums its gradient in a fixed order.
     """
     height, width = like.shape[-2:]
     if (height, width) == (2 * features.shape[-2], 2 * features.shape[-1]):
@@ -153,11 +152,10 @@ class ResidualAttention(Mechanism):
         self.mask_type, self.residual = mask_type, residual
 
     def attend(self, before: Tensor, trunk: Tensor, /, *, weights: Tensor | None = None) -> Act:
-        """The act: what goes on (B,C,H,W), the whole mask M (B,C,H,W), and the mask in short as its weights.
+        """The act: the context (B,C,H,W), the whole mask M (B,C,H,W), and as its weights the mask in short.
 
-        In short it is (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells. ``weights`` that
-        are given take the place of its mask: (B,C,H,W), or in the shape of its own weights, which then hold for every
-        channel (of a channel mask: for every cell).
+        In short it is (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells. Given ``weights``
+        replace the mask: (B,C,H,W), or in short, for every channel (of a channel mask: every cell).
         """
         own = MASKS[self.mask_type](self.branch(before))  # (B,C,H,W)
         full, short = self._given(weights, own)

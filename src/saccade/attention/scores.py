@@ -1,14 +1,10 @@
-"""Scores of cells, and attention that is given instead of computed.
+"""Scores: how well each cell of a feature map fits a query; and attention that is given instead of computed.
 
-Given attention: weights that a caller supplies instead of those that the mechanism would compute.
+**Given attention.** Every mechanism takes ``weights`` of the shape of its own and computes with them: context =
+Σ weights · features, for a gate weights ⊙ features. They are used and returned as they are, not normalised. Scores are
+still computed: they say where the mechanism would have looked. A crop takes the ``frame`` of its look instead.
 
-Every mechanism takes ``weights`` of the shape of its own and computes with them: context = Σ weights · features, for a
-gate weights ⊙ features. They are used and returned as they are, not normalised again. Scores are still computed and
-returned: they say where the mechanism would have looked. A crop has no weights; it takes the ``frame`` of its look.
-
-Attention scores: how well each cell of a feature map fits a query.
-
-Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393); layer sizes from its authors' code.
+**Scores.** Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393); layer sizes from its authors' code.
 
 =========  ==============================================================
 Eq. (2)    s_ij = g_att(f_ij, q): :class:`AdditiveScorer` with context 1

@@ -1,8 +1,7 @@
-"""A mean over cells: soft attention, and cross-attention with several heads.
+"""A weighted mean over cells: soft attention with an additive score, and cross-attention with a dot product.
 
-Soft attention: every cell contributes, weighted by its probability.
-
-Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 3, after Xu et al. 2015.
+**Soft attention.** Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 3, after Xu et al.
+2015.
 
 =========  ==============================================================
 Eq. (2)    s_ij = g_att(f_ij, q)              the scorer
@@ -12,9 +11,7 @@ Eq. (4)    f_att = Σ_ij α_ij f_ij             :func:`attend_with_scores`
 
 Deviations from the paper: none.
 
-Cross-attention: one dot-product head, the query against a key of every cell.
-
-Paper: Vaswani et al., "Attention Is All You Need", 2017 (arXiv:1706.03762), Section 3.2.1.
+**Cross-attention.** Vaswani et al., "Attention Is All You Need", 2017 (arXiv:1706.03762), Section 3.2.1.
 
 =========  ==============================================================
 Eq. (1)    α = softmax(q·k_ij / √d), context = Σ_ij α_ij v_ij   :meth:`CrossAttention.score`, :func:`attend_with_scores`

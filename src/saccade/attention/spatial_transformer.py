@@ -1,8 +1,7 @@
-"""A crop of the picture by an affine transform, and one that points at a place.
+"""Crops: by any affine map that the network chooses, or at the place to which attention points.
 
-Spatial transformer: the network cuts out, by an affine map that it chooses, the part of the picture it goes on with.
-
-Paper: Jaderberg et al., "Spatial Transformer Networks", 2015 (arXiv:1506.02025), with a query beside the picture.
+**Spatial transformer.** Jaderberg et al., "Spatial Transformer Networks", 2015 (arXiv:1506.02025), with a query beside
+the picture.
 
 =========  ==============================================================
 Sec. 3.1   θ = f_loc(U), here f_loc(U, q)         :meth:`SpatialTransformer.locate`
@@ -14,8 +13,8 @@ Eq. (5)    bilinear reading of the picture        :func:`saccade.geometry.sample
 scales below 1 zoom in. Feature and query meet in a hidden layer: with one linear layer alone the query could only move
 the same window over every picture, wherever its object is.
 
-**No free zooming out.** Beyond the border the picture goes on as it is at the border, never as a value of its own that
-would make a frame. ``bounded`` also makes every θ a window inside the picture, by smooth functions of six numbers:
+**No free zooming out.** Beyond the border the picture repeats its border, as a value of its own would make a frame.
+``bounded`` also makes every θ a window inside the picture, by smooth functions of six numbers:
 
 * extent e = smallest + (1 − smallest)·σ(·) of each axis, so no axis grows beyond the picture nor shrinks to a point;
 * turn u = ½ tanh(·), row i of the matrix = e_i · (1, u_i) / (1 + √(u_i² + ε²)), diagonal first: a row sums to less
@@ -24,15 +23,13 @@ would make a frame. ``bounded`` also makes every θ a window inside the picture,
 * place t = (1 − e)·tanh(·), so that the farthest corner, at e + |t| < 1, stays inside.
 
 Deviations from the paper: the bounds (``bounded=False`` is the paper's θ), and the border. The last layer starts with
-weights 0, so that every picture starts with the same window: the identity, or bounded a centred one of extent 0.9,
-since at extent 1 there is nowhere to move to and no gradient for the place. ``pace`` below 1 lets the numbers leave
-that start more slowly than everything else learns: windows that run ahead end in an empty corner, where nothing pulls
-them back. Coordinates are computed in float32 whatever the precision around them.
+weights 0, so every picture starts with the same window: the identity, or if bounded a centred one of extent 0.9, since
+at extent 1 the place has no gradient. ``pace`` below 1 lets the numbers leave that start more slowly than everything
+else learns: windows that run ahead end in an empty corner, where nothing pulls them back. Coordinates are computed in
+float32 whatever the precision around them.
 
-Pointing: attention over the cells of a map says where a spatial transformer cuts.
-
-Papers: Seo et al. 2016 (arXiv:1606.02393), for the attention; Finn et al., "Deep Spatial Autoencoders for Visuomotor
-Learning", 2016 (arXiv:1509.06113), for the point; Jaderberg et al. 2015 (arXiv:1506.02025), for the window.
+**Pointing.** Seo et al. 2016 (arXiv:1606.02393), for the attention; Finn et al., "Deep Spatial Autoencoders for
+Visuomotor Learning", 2016 (arXiv:1509.06113), for the point; Jaderberg et al. 2015, for the window.
 
 =============  ==============================================================
 Seo (2)-(4)    α = softmax g_att(f, q), f_att = Σ α f   :class:`saccade.attention.SoftAttention`
@@ -40,17 +37,17 @@ Finn           p = Σ_ij α_ij u_ij, the soft argmax      :func:`expected_point`
 Jaderberg (2)  θ = [[e, 0, t_x], [0, e, t_y]]           :func:`square_window`
 =============  ==============================================================
 
-A linear layer on a flattened map (:mod:`saccade.attention.spatial_transformer`) must learn for every cell separately
-what a 7 looks like; a scorer that all cells share learns it once. The weights also show what decided the crop.
+A linear layer on a flattened map must learn for every cell separately what a 7 looks like; a scorer that all cells
+share learns it once. The weights also show what decided the crop.
 
 The window keeps inside the picture: cells lie at u from −1 to 1, edge to edge, and t = (1 − e)·p. Its extent e is
 smallest + (largest − smallest)·σ(·) of one number that the attended feature and the query decide. ``largest`` is well
-below 1: the whole picture holds the answer in any case, so training would otherwise start by widening the window, and
-in a window that shows everything no place is better than another.
+below 1: training would otherwise start by widening the window, and in a window that shows everything no place is better
+than another.
 
 Deviations from the papers: Jaderberg's Eq. (2) has no bounds; Finn's points have no query. The number of the extent
-starts at a weight of 0, in the middle of its range, and follows at a tenth of the layer's pace, so that it does not
-settle at an end before the window is in the right place.
+starts in the middle of its range and moves at a tenth of the layer's pace, so that it does not settle at an end before
+the window is in the right place.
 
 Axes: B examples, C channels of the picture, F of the features, Q queries, H and W pixels, I and J cells.
 """
@@ -71,8 +68,7 @@ from saccade.attention.soft import SoftAttention
 from saccade.geometry import Size
 from saccade.trace import Act, Look, crop_spec
 
-START = 0.9
-"""Extent of a bounded window before training, as a share of the picture."""
+START = 0.9  # extent of a bounded window before training, as a share of the picture
 _ROUNDING = 1e-3  # ε: rounds the kink of |u|
 
 
@@ -198,8 +194,7 @@ class PointingTransformer(CropMechanism):
         hidden: units in which feature and query meet.
         smallest: extent of the smallest window, as a share of the picture.
         largest: extent of the largest.
-        steered: whether what becomes of the crop also teaches the point; if not, whatever else learns from the
-            attention does, and the crop teaches the extent alone.
+        steered: whether the crop also teaches the point; if not, it teaches the extent alone.
 
     >>> transformer = PointingTransformer(16, 4, crop=(5, 6))
     >>> crop, look = transformer(torch.rand(2, 3, 11, 12), torch.rand(2, 16, 4, 4), torch.rand(2, 4))

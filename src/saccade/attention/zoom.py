@@ -38,10 +38,8 @@ from saccade import geometry
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 
-SMALLEST = 1 / 3
-"""Side of the smallest region, as a share of its parent's."""
-SHARPNESS = 40.0
-"""k: a logistic edge rises from 12 % to 88 % within a tenth of the parent's side."""
+SMALLEST = 1 / 3  # side of the smallest region, as a share of its parent's
+SHARPNESS = 40.0  # k: a logistic edge rises from 12 % to 88 % within a tenth of the parent's side
 
 
 def legal_box(numbers: Tensor, smallest: float = SMALLEST) -> Tensor:

@@ -25,7 +25,7 @@ from saccade.errors import ConfigError, nearest
 
 
 class Chain(nn.Sequential):
-    """Layers of another library in a row, which move the grid by ``reduction``."""
+    """Layers of another library in a row, which make the grid coarser by ``reduction``."""
 
     def __init__(self, layers: Iterable[nn.Module], reduction: int) -> None:
         super().__init__(*layers)
@@ -39,7 +39,7 @@ class Chain(nn.Sequential):
 
 
 class LastMap(nn.Module):
-    """A network that returns several feature maps, as one that returns the last of them."""
+    """The last of the feature maps that a network returns."""
 
     def __init__(self, network: nn.Module) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class LastMap(nn.Module):
     def with_class_token(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """(B,3,H,W) → the last map (B,C,h,w) and the class token (B,C) of the same layer."""
         network: Any = self.network
-        ((found, prefix),) = network.model.forward_intermediates(
+        ((features, prefix),) = network.model.forward_intermediates(
             images,
             indices=[network.out_indices[-1]],
             norm=network.norm,
@@ -68,7 +68,7 @@ class LastMap(nn.Module):
             return_prefix_tokens=True,
             intermediates_only=True,
         )
-        return found, prefix[:, 0]
+        return features, prefix[:, 0]
 
 
 def timm_stages(name: str) -> Stages:

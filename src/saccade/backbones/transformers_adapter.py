@@ -29,18 +29,11 @@ from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Sta
 from saccade.backbones.timm_adapter import Chain
 from saccade.errors import ConfigError, ShapeError
 
-MAX_PREFIX = 16
-"""Tokens in front of a grid at most."""
+MAX_PREFIX = 16  # tokens in front of a grid at most
 
 
 class TokenGrid(nn.Module):
-    """A network whose last hidden state is tokens (B,T,C) or a map (B,C,h,w), as one that returns a map.
-
-    Args:
-        network: of transformers.
-        reduction: pixels along a side of a cell.
-        has_class_token: whether its first token is one.
-    """
+    """The last hidden state of a network, tokens (B,T,C) or a map, as a map of cells of ``reduction`` pixels a side."""
 
     def __init__(self, network: nn.Module, reduction: int, has_class_token: bool) -> None:
         super().__init__()
@@ -55,8 +48,8 @@ class TokenGrid(nn.Module):
 
     def with_class_token(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """The map (B,C,h,w) and the class token (B,C)."""
-        found, prefix = self._split(images)
-        return found, prefix[:, 0]
+        features, prefix = self._split(images)
+        return features, prefix[:, 0]
 
     def _split(self, images: Tensor) -> tuple[Tensor, Tensor]:
         """The map (B,C,h,w) and the tokens before it (B,P,C)."""
@@ -111,8 +104,8 @@ def usable(name: str) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, KeyError, TypeError, ImportError, RuntimeError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise ConfigError(f"hf:{name} cannot be used ({said}); choose another vision model") from error
+        reason = " ".join(str(error).split())[:200]
+        raise ConfigError(f"hf:{name} cannot be used ({reason}); choose another vision model") from error
 
 
 @contextmanager
@@ -144,8 +137,8 @@ def hf_colours(name: str) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     processing = importlib.import_module("transformers.image_processing_base").ImageProcessingMixin
     with _fetching(name, "the colours") as place:
         try:
-            said, _ = processing.get_image_processor_dict(place)
-            mean, std = (tuple(float(value) for value in said[key]) for key in ("image_mean", "image_std"))
+            settings, _ = processing.get_image_processor_dict(place)
+            mean, std = (tuple(float(value) for value in settings[key]) for key in ("image_mean", "image_std"))
         except (OSError, ValueError, KeyError, TypeError):
             return None
     return (mean, std) if len(mean) == len(std) == 3 and all(std) else None

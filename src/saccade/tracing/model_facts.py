@@ -102,29 +102,29 @@ def logits_of(model: nn.Module, output: object, batch: int) -> Tensor | None:
 
 def input_size(model: nn.Module) -> Size | None:
     """(H, W) that the model was made for; None where it does not say."""
-    told = getattr(model, "pretrained_cfg", None) or {}
-    config = getattr(model, "config", None)
-    config = getattr(config, "vision_config", None) or config
+    by_timm = (getattr(model, "pretrained_cfg", None) or {}).get("input_size") or (None,)
     patches = getattr(getattr(model, "patch_embed", None), "img_size", None)
-    size = patches or (told.get("input_size") or (None,))[1:] or getattr(config, "image_size", None)
+    size = patches or by_timm[1:] or getattr(_vision_config(model), "image_size", None)
     return _pair(size or getattr(model, "image_size", None))
 
 
 def colours(model: nn.Module) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Mean and standard deviation by which its pictures are scaled; None where it does not say."""
-    told = getattr(model, "pretrained_cfg", None) or {}
-    if "mean" not in told or "std" not in told:
-        return None
-    return tuple(told["mean"]), tuple(told["std"])
+    by_timm = getattr(model, "pretrained_cfg", None) or {}
+    return (tuple(by_timm["mean"]), tuple(by_timm["std"])) if {"mean", "std"} <= by_timm.keys() else None
 
 
 def patch_grid(model: nn.Module, size: Size) -> Size | None:
     """Patches (h, w) of a picture of ``size``, by the model's own patch size; None where it does not say."""
-    config = getattr(model, "config", None)
-    config = getattr(config, "vision_config", None) or config
-    told = (getattr(getattr(model, "patch_embed", None), "patch_size", None), getattr(config, "patch_size", None))
-    patch = _pair(told[0] or told[1] or getattr(model, "patch_size", None))
+    patches = getattr(getattr(model, "patch_embed", None), "patch_size", None)
+    patch = _pair(patches or getattr(_vision_config(model), "patch_size", None) or getattr(model, "patch_size", None))
     return None if patch is None else (size[0] // patch[0], size[1] // patch[1])
+
+
+def _vision_config(model: nn.Module) -> Any:
+    """The config of a model of transformers, of its vision part where it has several; None of other models."""
+    config = getattr(model, "config", None)
+    return getattr(config, "vision_config", None) or config
 
 
 def _pair(value: Any) -> Size | None:
