@@ -23,7 +23,6 @@ from saccade.attention.zoom import (
     responding_region,
     theta_box,
 )
-from saccade.errors import ConfigError
 
 
 def test_corners_and_theta_by_hand() -> None:
@@ -122,8 +121,6 @@ def test_proposal_starts_centred_and_learns() -> None:
     torch.nn.init.normal_(proposal.propose.weight)
     proposal(torch.randn(2, 4, 3, 5)).sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in proposal.parameters())
-    with pytest.raises(ConfigError, match="share of its parent"):
-        AttentionProposal(4, (3, 5), hidden=6, smallest=0.0)
 
 
 def test_a_map_responds_in_a_square() -> None:

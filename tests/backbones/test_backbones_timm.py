@@ -226,7 +226,6 @@ def test_weights_that_cannot_be_fetched_are_said_at_once(timm, monkeypatch: pyte
     ("name", "message"),
     [
         ("timm:residul", "no model 'residul': did you mean 'residual'"),
-        ("timm:", "needs the name of a model"),
         ("timm:mapless", "cannot give the feature maps of 'mapless'.*not supported"),
         ("timm:last", "channels last"),
     ],

@@ -207,7 +207,6 @@ def test_without_gates_it_is_soft() -> None:
     [
         ({"gated": ["stage5"]}, "no stage 'stage5'"),
         ({"gated": ["stage4"]}, "'stage4' is the last stage"),
-        ({"gated": ["stage1", "stage1"]}, "repeats a stage: stage1, stage1"),
     ],
 )
 def test_wrong_settings_are_named(settings: dict[str, object], said: str) -> None:

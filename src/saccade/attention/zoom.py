@@ -35,7 +35,6 @@ import torch
 from torch import Tensor, nn
 
 from saccade import geometry
-from saccade.errors import ConfigError
 from saccade.geometry import Size
 
 SMALLEST = 1 / 3  # side of the smallest region, as a share of its parent's
@@ -139,8 +138,6 @@ class AttentionProposal(nn.Module):
 
     def __init__(self, channels: int, grid: Size, *, hidden: int, smallest: float = SMALLEST) -> None:
         super().__init__()
-        if not 0 < smallest <= 1:
-            raise ConfigError(f"smallest: a side is a share of its parent's, above 0 and up to 1, found {smallest}")
         self.smallest = smallest
         self.meet = nn.Linear(channels * grid[0] * grid[1], hidden)
         self.propose = nn.Linear(hidden, 3)

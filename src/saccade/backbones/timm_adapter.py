@@ -88,8 +88,6 @@ def timm_weights(name: str) -> dict[str, Tensor]:
 def timm_with(name: str) -> Any:
     """The module timm, if it has the model ``name``."""
     timm = open_library("timm", "a timm model")
-    if not name:
-        raise ConfigError("timm: needs the name of a model, such as timm:resnet18")
     if not timm.is_model(name):
         alike = timm.list_models(f"{name[:4]}*")[:20]
         hint = nearest(name, alike) if alike else "timm.list_models() names those it has"

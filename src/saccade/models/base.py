@@ -156,9 +156,7 @@ class AskedModel(AttentionModel):
         self, encoding: Encoding, query: Tensor | None = None, *, attention: Given | None = None
     ) -> ModelOutput:
         """:meth:`ask`; the query is required."""
-        if query is None:
-            raise ShapeError("query", "(B,…) ids of what is asked", ())
-        return self.ask(encoding, query, **attention_kwargs(attention))
+        return self.ask(encoding, cast(Tensor, query), **attention_kwargs(attention))
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from saccade.errors import SaccadeError
@@ -70,11 +71,11 @@ def model_card(facts: ModelFacts) -> str:
 
 
 def _lead(facts: ModelFacts) -> str:
-    try:
+    about = ""
+    with suppress(SaccadeError):  # a card can be written for a model of another catalog
         spec = model_spec(facts.architecture)
-    except SaccadeError:  # a card can be written for a model of another catalog
-        return f"Architecture `{facts.architecture}`, family `{facts.family}`."
-    return f"Architecture `{facts.architecture}` ({spec.summary}; {spec.paper}), family `{facts.family}`."
+        about = f" ({spec.summary}; {spec.paper})"
+    return f"Architecture `{facts.architecture}`{about}, family `{facts.family}`."
 
 
 def _facts(facts: ModelFacts) -> Iterator[str]:
@@ -102,9 +103,9 @@ def _scores(scores: tuple[Score, ...]) -> list[str]:
         for metric, value in {**score.metrics, **score.attention}.items():
             if isinstance(value, (int, float)):
                 n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
-                told = f"{value:g} {score.units[metric]}(s)" if metric in score.units else f"{value:.4f}"
+                number = f"{value:g} {score.units[metric]}(s)" if metric in score.units else f"{value:.4f}"
                 published = f"{score.published[metric]:.4f}" if score.published.get(metric) is not None else "–"
-                cells = (score.data, split, score.protocol or "–", f"{n:,}", score.seed, metric, told, published)
+                cells = (score.data, split, score.protocol or "–", f"{n:,}", score.seed, metric, number, published)
                 lines.append(f"| {' | '.join(map(str, cells))} |")
     return [*lines, "", PUBLISHED_ELSEWHERE] if any(score.published for score in scores) else lines
 
@@ -119,8 +120,8 @@ def _escaped(label: str) -> str:
 
 
 def _pairs(values: Mapping[str, Any]) -> list[str]:
-    told = {key: value for key, value in values.items() if value not in (None, "", {}, [])}
     return [
         f"- {key}: {value if isinstance(value, str) else f'`{json.dumps(value, ensure_ascii=False)}`'}"
-        for key, value in told.items()
+        for key, value in values.items()
+        if value not in (None, "", {}, [])
     ]

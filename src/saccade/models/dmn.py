@@ -34,19 +34,15 @@ from torch import Tensor, nn
 
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, GateNorm, WeightedSum, gates
 from saccade.config import Portion
-from saccade.models.base import Encoding, Given, Hops, Sentences, Units, Words
-from saccade.models.story import StoryModel, in_one_run, last_state
+from saccade.models.base import Encoding, Given, Hops, Units
+from saccade.models.story import StoryConfig, StoryModel, in_one_run, last_state
 from saccade.trace import Act, LookSpec, ModelOutput
 
 
 @dataclass(frozen=True)
-class DMNConfig:
+class DMNConfig(StoryConfig):
     """Sizes of the network."""
 
-    words: Words = 30
-    """Words of the vocabulary, including the empty one; set from the data."""
-    memory: Sentences = 50
-    """The last so many sentences of a story are read."""
     answer_words: Hops = 1
     """Most words of an answer; comes from the data."""
     size: Units = 64

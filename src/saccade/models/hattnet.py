@@ -69,11 +69,6 @@ class HAttNetConfig(AttendingConfig):
     """Price of gates that are open where nothing is: this times the mean opening ÷ the root mean square opening where
     features stand out, however wide they are."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.gated is not None and len(set(self.gated)) < len(self.gated):
-            raise ValueError(f"gated repeats a stage: {', '.join(self.gated)}")
-
 
 class HAttNetModel(PictureQueryModel):
     """A gate on each gated stage, then a soft look on the last."""

@@ -25,21 +25,17 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.memory import HOP, Code, SentenceCode, memory_hop
-from saccade.models.base import Encoding, Given, Hops, Sentences, Steps, Units, Words
-from saccade.models.story import StoryModel
+from saccade.models.base import Encoding, Given, Hops, Sentences, Steps, Units
+from saccade.models.story import StoryConfig, StoryModel
 from saccade.trace import Act, ModelOutput
 
 INIT_STD = 0.1
 
 
 @dataclass(frozen=True)
-class MemN2NConfig:
+class MemN2NConfig(StoryConfig):
     """Sizes of the network."""
 
-    words: Words = 30
-    """Words of the vocabulary, including the empty one; set from the data."""
-    memory: Sentences = 50
-    """The last so many sentences of a story are held."""
     times: Sentences = 50
     """How many times there are, counted back from the question; earlier sentences share the last."""
     longest: Steps = 12

@@ -264,6 +264,7 @@ class HardHead(ProbeHead):
     """Every cell answers; attention is the prior over cells, and the logits are the log of the mixture."""
 
     spec = MIXTURE
+    scores = SoftHead.scores
 
     def __init__(self, channels: int, answers: int, *, hidden: int, asked: int = 1, **sizes: Any) -> None:
         super().__init__(answers, asked)
@@ -292,10 +293,6 @@ class HardHead(ProbeHead):
             cells = cells + alone.transpose(0, 1)[:, None]
         joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (R,N,M,K)
         return joint.logsumexp(1).transpose(0, 1)  # (M,R,K)
-
-    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
-        """(M,R,N)."""
-        return additive(weights, features, asked)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Hidden units and logits of each cell."""

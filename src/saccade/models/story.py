@@ -59,13 +59,19 @@ def last_state(states: Tensor, words: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class StoryLSTMConfig:
-    """Sizes of the network."""
+class StoryConfig:
+    """Settings of all story models."""
 
     words: Words = 30
     """Words of the vocabulary, including the empty one; set from the data."""
     memory: Sentences = 50
     """The last so many sentences of a story are read."""
+
+
+@dataclass(frozen=True)
+class StoryLSTMConfig(StoryConfig):
+    """Sizes of the network."""
+
     size: Units = 50
     embedding: Units = 50
 

@@ -23,6 +23,7 @@ Axes: B examples, Q queries, D width of a token, N = 1 + h·w tokens, h and w ce
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import cast
 
@@ -98,7 +99,7 @@ class VitModel(PictureQueryModel):
         asked = self.one_hot_query(encoding, query)  # (B,Q)
         cells = grid_of(encoding)  # (B, h, w)
         tokens = self._tokens(encoding, asked)  # (B,N,D)
-        *earlier, last = self._chain()
+        *earlier, last = cast(Iterable[Layer], self.layers)
         for layer in earlier:
             tokens = layer(tokens)
         given = None if attention is None else [self.given(attention, name, cells) for name in self.look_names]
@@ -110,14 +111,11 @@ class VitModel(PictureQueryModel):
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
         """Attention rollout from the class token to the patches: (B,h,w) of encodings (B,C,h,w), queries (B,)."""
         tokens, layers = self._tokens(encoding, self.one_hot_query(encoding, query)), []
-        for layer in self._chain():
+        for layer in cast(Iterable[Layer], self.layers):
             layers.append(layer.attention.weights(layer.before_attention(tokens)).mean(1))  # (B,N,N)
             tokens = layer(tokens)
         rolled = attention_rollout(layers)  # (B,N,N)
         return rolled[:, 0, 1:].reshape(grid_of(encoding))
-
-    def _chain(self) -> list[Layer]:
-        return [cast(Layer, layer) for layer in self.layers]
 
     def _tokens(self, encoding: Tensor, asked: Tensor) -> Tensor:
         """Dosovitskiy, Eq. (1): (B,N,D)."""
