@@ -303,16 +303,15 @@ def hsal_expected_loss(
     """As :func:`hsal_loss`, each action judged by what all its alternatives were worth: −Σ_a p(a) R(a), summed.
 
     In every state of a rollout the reward of every class and cell is known, not only of the one drawn. The gradient of
-    their mean is what REINFORCE estimates from one draw, so there is no baseline to learn; rollouts are drawn as ever.
-    With ``looked`` that holds for classes only.
+    their mean is what REINFORCE estimates from one draw, so there is no baseline to learn.
 
     Args:
-        output: as there.
+        output: as there, like all that follow.
         labels: (B,M), padded with -1.
-        rewards: as there.
-        entropy_weight: as there.
-        looked: as there. What a cell is worth depends on what was said after the glimpse that was drawn. The cells
-            that were not drawn are judged as if the same had been said, so for glimpses the gradient is biased.
+        rewards: of every class.
+        entropy_weight: price of being decided.
+        looked: what a cell is worth depends on what was said after the glimpse that was drawn. The cells that were not
+            drawn are judged as if the same had been said, so for glimpses the gradient is biased.
         log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not
             vanish where the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells which
             the mask leaves out can be learned, and no rewards below 0.

@@ -11,9 +11,8 @@ Xu, Eq. (10)      L = Σ_s p(s) log p(y|s) ≤ log p(y): the bound that is climb
 Xu, Eq. (12, 14)  ∇L ≈ mean over draws of ∇log p(y|s) + (log p(y|s) − b) ∇log p(s), + λ ∇H[p(s)]
 ================  ================================================================================
 
-The bound is another objective than the marginal log Σ_s p(s) p(y|s). Deviations: by default the baseline b of a draw is
-the mean reward of the other draws for the same example (Kool et al. 2019), which needs no state; the paper's moving
-average can be given instead. The reward is not scaled (λ_r = 1).
+Deviations: by default the baseline b of a draw is the mean reward of the other draws for the same example (Kool et al.
+2019); the paper's moving average can be given instead. The reward is not scaled (λ_r = 1).
 
 **Captions** (:func:`self_critical_loss`; Rennie et al., CVPR 2017, arXiv:1612.00563, Section 3):
 

@@ -42,10 +42,7 @@ def shares(weights: Tensor, present: Tensor) -> Tensor:
 def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
     """Whether the heaviest sentence is a supporting fact (B,); of several heaviest, the share that are.
 
-    Args:
-        weights: (B,S).
-        supporting: (B,S) bool, slots of supporting facts.
-        present: (B,S) bool, slots that hold a sentence.
+    ``supporting`` (B,S) bool are the slots of supporting facts, ``present`` those that hold a sentence.
     """
     weights, supporting = _wide(weights), supporting & present
     heaviest = _heaviest(weights, present)  # (B,S)
@@ -77,8 +74,8 @@ def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
 def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the supporting facts that are the heaviest sentence of at least one of the looks (B,).
 
-    A look without any weight on sentences finds nothing. A look with several heaviest sentences finds one of them,
-    drawn at random and apart from the other looks: a fact counts as much as it is likely to be found.
+    A look without weight on sentences finds nothing; one with several heaviest sentences finds one of them, drawn at
+    random: a fact counts as much as it is likely to be found.
     """
     missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
     for each in looks:
@@ -108,14 +105,9 @@ def _heaviest(weights: Tensor, present: Tensor) -> Tensor:
 
 
 def weights_hold(before: Tensor, after: Tensor, kept: Tensor) -> Tensor:
-    """1 − total variation between two maps over the sentences that both stories have (B,): 1 is no change.
+    """1 − total variation between weights (B,S) over the sentences that both stories have (B,): 1 is no change.
 
-    Both maps are taken as shares of their weight on these sentences. NaN where one of them has none there.
-
-    Args:
-        before: weights (B,S) of the first story.
-        after: weights (B,S) of the second.
-        kept: (B,S), see the module.
+    Both are taken as shares of their weight on these sentences; NaN where one has none there.
     """
     before, after, both = _aligned(before, after, kept)
     first, second = shares(before, both), shares(after, both)
@@ -125,14 +117,9 @@ def weights_hold(before: Tensor, after: Tensor, kept: Tensor) -> Tensor:
 def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tensor:
     """The share of the weight that was gained which lies on the sentences ``where`` (B,).
 
-    Weight was gained on slots of the second story that have more of it than their sentence had in the first. What is
-    new there counts as having had none. Where nothing was gained it is 0: weights that stay do not follow.
-
-    Args:
-        before: weights (B,S) of the first story; not turned into shares.
-        after: weights (B,S) of the second.
-        kept: (B,S), see the module.
-        where: (B,S) bool, slots of the second story.
+    Weight was gained on slots of the second story that have more of it than their sentence had in the first; what is
+    new there had none. Where nothing was gained it is 0: weights that stay do not follow. Weights are not turned into
+    shares; ``where`` (B,S) bool are slots of the second story.
     """
     had, after, _ = _aligned(before, after, kept)
     gained = (after - had).clamp(min=0)  # (B,S)
@@ -161,13 +148,9 @@ def recency(present: Tensor) -> Tensor:
 
 
 def word_overlap(story: Tensor, query: Tensor) -> Tensor:
-    """Weight by the number of different words that a sentence shares with the question.
+    """Weight by the number of different words that a sentence (B,S,J) shares with the question (B,Q); ids, 0: none.
 
     Every word counts, also "the". Where no sentence shares a word, all are alike.
-
-    Args:
-        story: word ids (B,S,J), 0 where there is no word.
-        query: word ids (B,Q).
     """
     present = (story != 0).any(-1)  # (B,S)
     is_there = (story.unsqueeze(2) == query[:, None, :, None]).any(-1)  # (B,S,Q): word q of the question is in s

@@ -206,9 +206,6 @@ class Scoring(ABC):
     kept: type[Kept] = Kept
     """Makes an empty result."""
 
-    tell: Callable[[int], None] = staticmethod(lambda done: None)
-    """Called with the examples done within a batch that takes long; :func:`evaluate` sets it."""
-
     @abstractmethod
     def measure(self, numbers: Tensor, before: int) -> Kept:
         """The answers and maps of the examples ``numbers`` (B,), after ``before`` others."""
@@ -241,7 +238,6 @@ class Scoring(ABC):
 def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) -> Summary:
     """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`."""
     kept, total, done = scoring.kept(), len(scoring.numbers), 0
-    scoring.tell = lambda done: progress(done, total)
 
     def measured(job: tuple[Callable[[Tensor], Kept], Tensor, int]) -> tuple[Kept, int]:
         measure, numbers, count = job

@@ -76,12 +76,7 @@ class QuestionScoring(Scoring):
     def add(self, kept: Any, batch: Any, seen: EncodedPictures, output: Output, swapped: Tensor) -> None:
         """Measure the maps of a batch, and what this kind of data knows besides.
 
-        Args:
-            kept: where it goes.
-            batch: the questions.
-            seen: their different pictures.
-            output: to the questions.
-            swapped: (B,K) logits of other questions about the same pictures.
+        ``seen`` are its different pictures, ``swapped`` (B,K) the logits of other questions about the same pictures.
         """
 
     @abstractmethod
@@ -152,12 +147,10 @@ class SceneScoring(QuestionScoring):
 
     Args:
         model: in eval mode, on the device of ``data``.
-        data: the split, which is asked for digits that are there; a model that learned to say that one is not there
-            is also asked for digits that are not.
+        data: the split; a model that learned to say that a digit is not there is also asked for such digits.
         limit: at most this many triples, from the first on.
-        sweeps: triples for deletion and insertion, from the first on.
-        twins: triples whose scenes are rendered again for scores of maps under intervention, see
-            :mod:`saccade.metrics.maps.interventions`; from the first on.
+        sweeps: of these for deletion and insertion.
+        twins: of these whose scenes are rendered again for scores of maps under intervention.
     """
 
     data: SceneData
@@ -279,16 +272,10 @@ def sweep_areas(
     *,
     fill: float | Tensor,
 ) -> dict[str, Tensor]:
-    """``deletion`` and ``insertion`` (B,) of the probability that a model gives its answers.
+    """``deletion`` and ``insertion`` (B,) of the probability that a model gives its ``answers`` (B,) to queries (B,).
 
-    Args:
-        model: in eval mode.
-        images: (P,3,H,W).
-        maps: (P,H,W), the order of the pixels of each.
-        query: (B,) what is asked.
-        answers: (B,) what was answered.
-        picture: (B,) the number of the picture that each question is about; altered once, it is asked all of them.
-        fill: what replaces a pixel.
+    ``picture`` (B,) is the number of the picture of each, of ``images`` (P,3,H,W) with ``maps`` (P,H,W): altered once,
+    it is asked all questions about it.
     """
     place = (picture[:, None] == picture).tril(-1).sum(1)  # (B,): how many questions about the same picture come before
     asked = torch.full((len(images), int(place.max()) + 1), -1, device=picture.device)  # (P,A): the questions of each

@@ -97,12 +97,7 @@ def training_prior(table: Table, queries: tuple[str, ...], answers: tuple[str, .
 class TableScoring(QuestionScoring):
     """Measures a model on a split of a table.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split, in the words of the model.
-        limit: at most this many questions: those about a sample of the pictures.
-        sweeps: questions for deletion and insertion. Each is about another picture of such a sample, as far as there
-            are so many.
+    ``limit`` takes the questions about a sample of the pictures, ``sweeps`` for deletion and insertion one each.
     """
 
     data: TableData

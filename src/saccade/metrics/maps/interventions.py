@@ -104,13 +104,7 @@ def map_turn(first: Tensor, second: Tensor, first_object: Tensor, second_object:
 
 
 def map_specific(before: Tensor, target: Tensor, other: Tensor) -> Tensor:
-    """Eq. (I3): 1 where the map moves more when the target changes than when another object does, a tie ½ (B,).
-
-    Args:
-        before: maps (B,H,W) of the unchanged scenes.
-        target: after what is asked for was changed.
-        other: after another object was changed in the same way.
-    """
+    """Eq. (I3): 1 where the map moves more when the target changes than when another object does, a tie ½ (B,)."""
     return more(total_variation(before, target) - total_variation(before, other), TIE)
 
 
@@ -147,12 +141,8 @@ def object_effects(before: Tensor, after: Tensor, present: Tensor) -> Tensor:
 def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     """Eq. (E2): 1 where the object with the most mass has the largest effect (B,), NaN where no effect reaches .1.
 
-    Args:
-        mass: of each object (B,N), or its area, or any other rank; larger is more.
-        effects: of :func:`object_effects` (B,N), NaN where no object is present.
-
-    Returns:
-        where k objects share the most mass, the share of them that have the largest effect.
+    Objects that share the most mass count by how many of them have the largest effect. ``mass`` (B,N) may be any rank;
+    ``effects`` (B,N) are those of :func:`object_effects`, NaN where no object is present.
     """
     check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
@@ -181,12 +171,8 @@ def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:
 def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
     """Eq. (E4): the share of the mass on objects that lies on objects without an effect (B,).
 
-    NaN where no object has an effect, so there is no right place, and where nothing of the map lies on an object.
-
-    Args:
-        maps: (B,H,W).
-        masks: (B,N,H,W) bool of the objects; they do not overlap.
-        effects: of :func:`object_effects` (B,N), NaN where no object is present.
+    NaN where no object has an effect, so there is no right place, and where nothing of the map lies on an object. Masks
+    (B,N,H,W) bool of objects do not overlap; ``effects`` as in :func:`cause_top`.
     """
     mass = mass_on(maps, masks)  # (B,N)
     check_alike("effects", effects, mass)

@@ -48,12 +48,7 @@ LEVELS = (127 << LEVEL_BITS) + 1  # codes of 0 … 1: the exponent of a float32 
 
 
 def check_maps(maps: Tensor) -> Tensor:
-    """The maps (B,H,W) in float32 or float64, once they are known to be finite and nowhere negative.
-
-    Raises:
-        ShapeError: not three axes, or pictures without pixels.
-        DataError: NaN, infinity or a negative value; the message names the picture.
-    """
+    """The maps (B,H,W) in float32 or float64, once they are known to be finite and nowhere negative."""
     if maps.dim() != 3 or maps.shape[1] * maps.shape[2] == 0:
         raise ShapeError("maps", "(B,H,W) with at least one pixel", maps.shape)
     if maps.dtype not in (torch.float32, torch.float64):
@@ -137,14 +132,9 @@ def true_positive_strength(maps: Tensor, evidence: Tensor) -> Tensor:
 
 
 def selectivity(maps: Tensor, target: Tensor, objects: Tensor) -> Tensor:
-    """Attention on the target ÷ attention on all objects, for each picture (B,).
+    """Attention on the target (B,H,W) bool ÷ attention on all objects (B,H,W) bool, for each picture (B,).
 
     What lies on the background does not count. A map that misses every object scores 0.
-
-    Args:
-        maps: (B,H,W).
-        target: pixels of the object that was asked for, (B,H,W) bool.
-        objects: pixels of all objects, (B,H,W) bool; the target's own are added if they are missing.
     """
     target = target.to(maps.device)
     return CheckedMaps(maps, Region(target)).selectivity(Region(objects.to(maps.device) | target))

@@ -102,14 +102,7 @@ class Clicks:
 
 
 def at_points(points: Tensor, frame: Tensor, grid: Size, size: Size) -> Tensor:
-    """All weight on the one cell nearest to each point, laid over the picture: (B,H,W).
-
-    Args:
-        points: (B,2) in pixels of the picture; a map of zeros where NaN.
-        frame: cells → pixels of the picture, (2,3) or (B,2,3).
-        grid: (h, w) of the cells.
-        size: (H, W) of the picture.
-    """
+    """All weight on the one cell nearest to each point (B,2), laid over the picture: (B,H,W); zeros where NaN."""
     cells = geometry.apply(geometry.invert(frame), points.nan_to_num()) - 0.5  # (B,2) as (column, row), centres whole
     limit = torch.tensor([grid[1] - 1, grid[0] - 1], device=cells.device)
     column, row = torch.minimum(cells.round().clamp(min=0), limit).long().unbind(-1)  # (B,) each
@@ -154,9 +147,8 @@ def drawn(points: Tensor, size: tuple[int, int]) -> Tensor:
 class PointScorer(Grouped):
     """NSS and AUC of maps beside baselines, added up batch by batch.
 
-    ``points_exact`` knows the points: a bound for all three scores on this truth. For NSS and Judd's AUC it is how many
-    points lie in each pixel. For the shuffled AUC it is their share among the points of all pictures there: where
-    everyone looks, a map gains less.
+    ``points_exact`` knows the points and bounds all three scores: for NSS and Judd's AUC how many points lie in each
+    pixel, for the shuffled AUC their share among the points of all pictures there.
     """
 
     def __init__(self) -> None:

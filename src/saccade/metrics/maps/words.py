@@ -62,7 +62,7 @@ def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
 
 
 def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
-    """D[t,t] and the mean of D[u,t] over other words u, (N,) each; the latter is NaN where no other word is.
+    """D[t,t] and the mean of D[u,t] over other words u, (N,) each; the latter is NaN where there is none.
 
     >>> own, other = own_and_other(torch.tensor([[2.0, 0.5], [1.0, 3.0]]), torch.tensor([7, 8]))
     >>> own.tolist(), other.tolist()
@@ -106,13 +106,9 @@ class WordFollow(NamedTuple):
 
 
 def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tensor) -> WordFollow:
-    """Compare the captions of scenes with those of the same scenes after one object was recoloured.
+    """Compare captions (B,T) of scenes with those (B,T') after one object was recoloured.
 
-    Args:
-        before: ids (B,T) said of the scenes.
-        after: ids (B,T') said of the changed scenes.
-        place: (B,) where in the caption the changed word stands; it tells two objects of one colour apart.
-        new_word: (B,) the word that is true there now.
+    ``place`` (B,) is where in the caption the changed word stands, ``new_word`` (B,) what is true there now.
     """
     place = place.to(before.device)
     reach = int(place.max()) + 1 if len(place) else 0  # a caption may end before the place

@@ -242,14 +242,9 @@ def meteor_jar(
 ) -> float:
     """METEOR 1.5 of a set of captions, a fraction 0..1; NaN when there are no pictures.
 
-    Args:
-        hypotheses: one caption for each picture.
-        references: what people said of it, any number for each picture.
-        timeout_seconds: after which the program is ended. A thousand pictures take well under a minute.
-
     Raises:
         MissingExtraError: there is no Java, or no program for it.
-        ConfigError: the program failed, or took longer.
+        ConfigError: the program failed, or took longer than ``timeout_seconds``.
     """
     pictures = judged_captions(hypotheses, references)
     java, jar, paraphrases = _program()
