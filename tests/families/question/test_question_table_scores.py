@@ -200,41 +200,6 @@ def test_what_the_map_marks_is_what_the_answer_needs(seen):
     assert seen["attention"]["insertion"] >= seen["baselines"]["uniform"]["insertion"]
 
 
-class Constant(Seer):
-    """Says red, whatever is there."""
-
-    def ask(self, encoding, query):
-        """The first answer that is red."""
-        raw = super().ask(encoding, query)
-        raw.logits = F.one_hot(torch.full_like(query, ANSWERS.index("red")), len(ANSWERS)).float()
-        return raw
-
-
-@pytest.fixture(scope="module")
-def by_label(folder):
-    """The table of boxes, all splits test, sorted by label."""
-    path = folder / "sorted" / "table.csv"
-    write_table(path.parent)
-    head, *rows = path.read_text(encoding="utf-8").splitlines()
-    place = head.split(",").index("label")
-    kept = sorted((row for row in rows if ",train," in row), key=lambda row: row.split(",")[place], reverse=True)
-    first = next(row for row in rows if ",val," in row)
-    tests = [row.replace(",train,", ",test,") for row in kept]
-    path.write_text("\n".join([head, first, *tests]) + "\n", encoding="utf-8")
-    return TableData(TableDataConfig(f"csv:{path}", size=SIZE), "test", queries=("lower", "upper"), answers=ANSWERS)
-
-
-def test_a_limit_does_not_take_the_first_rows_of_a_sorted_table(by_label):
-    """The first 24 of 72 rows are all red: who says red would be right about everything."""
-    assert {row.labels for row in by_label.rows[:24]} == {("red",)}
-    found = evaluate(TableScoring(Constant().eval(), by_label, limit=24, sweeps=0))
-    assert 0.1 < found["metrics"]["accuracy"] < 0.6
-    seer = evaluate(TableScoring(Seer().eval(), by_label, limit=24, sweeps=0))
-    assert seer["metrics"]["accuracy"] == 1
-    assert (found["n"], found["counts"]["questions"]) == (24, 24)
-    assert found["counts"]["pictures"] == seer["counts"]["pictures"] == 12
-
-
 PARTS, SHADES = ("crown", "wing", "tail"), ("black", "red")
 
 

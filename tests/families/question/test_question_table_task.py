@@ -154,12 +154,9 @@ def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
     ("data", "error", "words"),
     [
         ({"name": ""}, ConfigError, "give `data=READER:PATH`"),
-        ({"name": "csv"}, ConfigError, "not READER:PATH"),
         ({"name": "cvs:t.csv"}, ConfigError, "no reader 'cvs': did you mean 'csv'"),
         ({"name": "csv:nowhere.csv"}, DataError, "nowhere.csv: cannot be"),
-        ({"options": {"stict": True}}, ConfigError, "did you mean 'strict'"),
         ({"size": [4, 4]}, DataError, "too small"),
-        ({"augment": {"area": [0.0, 1.0]}}, ConfigError, "area"),
     ],
 )
 def test_wrong_settings_are_named(table, data, error, words):

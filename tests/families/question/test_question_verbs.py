@@ -144,14 +144,8 @@ def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Pat
         scored(run, None)
     with pytest.raises(ConfigError, match=r"glyphs: .* has no choice of these"):
         scored(run, f"csv:{table}", glyphs="pack")
-    with pytest.raises(ConfigError, match=r"protocol: .* has no choice of these"):
-        scored(run, f"csv:{table}", protocol="authors")
-    with pytest.raises(ConfigError, match=r"drawing: .* has no choice of these"):
-        scored(run, f"csv:{table}", drawing="authors")
     with pytest.raises(ConfigError, match="split"):
         scored(run, f"csv:{table}", split="tset")
-    with pytest.raises(ConfigError, match="no reader 'cvs': did you mean 'csv'"):
-        scored(run, f"cvs:{table}")
 
 
 def test_answers_that_the_model_never_learnt_are_counted(run: Path, table: Path, tmp_path: Path) -> None:
