@@ -84,7 +84,7 @@ def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     return ((better.sum(1) < count) & ~logits.isnan().any(1)).float()
 
 
-def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> float:
+def calibration_error(confidence: Tensor, right: Tensor) -> float:
     """The expected calibration error of answers (N,) with this confidence in 0..1; NaN for none.
 
     >>> round(calibration_error(torch.tensor([0.9, 0.9, 0.9, 0.9]), torch.tensor([1.0, 1.0, 1.0, 0.0])), 4)
@@ -93,8 +93,8 @@ def calibration_error(confidence: Tensor, right: Tensor, bins: int = BINS) -> fl
     sure, right = confidence.double().cpu(), right.double().cpu()
     if not len(sure):
         return float("nan")
-    bin_of = (sure * bins).ceil().long().clamp(1, bins) - 1  # (N,): bins are open on the left, 0 lies in the first
-    gap = torch.bincount(bin_of, weights=sure - right, minlength=bins)  # (bins,) sums of what is too much
+    bin_of = (sure * BINS).ceil().long().clamp(1, BINS) - 1  # (N,): bins are open on the left, 0 lies in the first
+    gap = torch.bincount(bin_of, weights=sure - right, minlength=BINS)  # (BINS,) sums of what is too much
     return float(gap.abs().sum() / len(sure))
 
 

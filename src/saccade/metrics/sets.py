@@ -144,13 +144,13 @@ def macro_f1_interval(said: Tensor, truth: Tensor) -> Interval:
     return Interval(float(found), float(low), float(high), pictures, pictures, 0)
 
 
-def macro_f1_by_presence(said: Tensor, truth: Tensor, *, batch_size: int = AUTHORS_BATCH) -> float:
+def macro_f1_by_presence(said: Tensor, truth: Tensor) -> float:
     """The macro-F1 of the author's later code, from counts (B,K); NaN without pictures.
 
     Give counts with a column for "stop" (one true stop a picture) to score what that code does.
     """
     scores = []
-    for one, other in zip(torch.split(said.double(), batch_size), torch.split(truth.double(), batch_size)):
+    for one, other in zip(torch.split(said.double(), AUTHORS_BATCH), torch.split(truth.double(), AUTHORS_BATCH)):
         right = torch.minimum(one, other)  # (b,K)
         present = other > 0  # (b,K)
         pictures = present.sum(0).clamp(min=1)  # (K,)

@@ -32,7 +32,7 @@ def test_centre_gaussian_by_hand():
     With sigma ¼ the outer cells weigh exp(−½·(4/3)²) = exp(−8/9).
     """
     frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
-    maps = baselines.centre_gaussian(frame, (1, 3), (10, 30), sigma=0.25)
+    maps = baselines.centre_gaussian(frame, (1, 3), (10, 30))
     outer = math.exp(-8 / 9)
     assert maps[0, 5, 0].item() == pytest.approx(outer)
     assert maps[0, 5, 29].item() == pytest.approx(outer)

@@ -158,15 +158,15 @@ def add_glimpses(kept: Kept, output: MultisetOutput, trace: AttentionTrace, batc
         return
     saliency, said = output.acts["saliency"].weights, answers_of(trace)
     active = sets.before_stop(said, stop)  # (B,T): a label is said
-    steps, salient = said.shape[1], most_salient(saliency)
+    salient = most_salient(saliency)
     low, high = output.energy.flatten(1).aminmax(dim=1)  # (B,): of the energy (B,h,w), which saliency was scaled from
     raw = low[:, None, None, None] + saliency * (high - low)[:, None, None, None]  # (B,T,h,w)
     maps = {"attn_saliency": saliency, "attn_saliency_raw": raw}
     for score, each in (maps | _evidence_under_cells(trace, said, batch)).items():
         kept.acts.add_values({score: at_glimpses(each, output.location, active).flatten()})  # (B·T,)
         kept.rivals.add_values("most_salient_glimpse", {score: at_glimpses(each, salient, active).flatten()})
-        kept.rivals.add_values("random_glimpse", {score: at_random(each, steps, active).flatten()})
-    kept.columns.append(act_picture=batch.picture.repeat_interleave(steps))
+        kept.rivals.add_values("random_glimpse", {score: at_random(each, active).flatten()})
+    kept.columns.append(act_picture=batch.picture.repeat_interleave(said.shape[1]))
 
 
 def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:

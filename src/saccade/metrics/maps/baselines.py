@@ -44,16 +44,17 @@ def uniform(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1) -> Tens
     return _lay(torch.ones(1, *grid, device=frame.device), frame, size, pictures)
 
 
-def centre_gaussian(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1, sigma: float = 0.25) -> Tensor:
-    """A Gaussian of the cell centres' distance from the picture's centre: (pictures,H,W), on the frame's device.
+SIGMA = 0.25
+"""Standard deviation of ``centre_gaussian``, as a share of the picture's width along x, and of its height along y."""
 
-    ``sigma`` is its standard deviation as a share of the picture's width (along x) and height (along y).
-    """
+
+def centre_gaussian(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1) -> Tensor:
+    """A Gaussian of the cell centres' distance from the picture's centre: (pictures,H,W), on the frame's device."""
     rows, columns = (torch.arange(cells, dtype=torch.float64, device=frame.device) + 0.5 for cells in grid)
     centres = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), dim=-1)  # (h,w,2) as (x, y)
     at = geometry.apply(frame.unsqueeze(-3).unsqueeze(-3), centres)  # ([B,]h,w,2) in pixels
     extent = torch.tensor([size[1], size[0]], dtype=torch.float64, device=frame.device)
-    distance = (at / extent - 0.5) / sigma  # in standard deviations
+    distance = (at / extent - 0.5) / SIGMA  # in standard deviations
     weights = torch.exp(-0.5 * distance.square().sum(-1)).float()  # ([B,]h,w)
     return _lay(weights.reshape(-1, *grid), frame, size, pictures)
 

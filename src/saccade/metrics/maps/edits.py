@@ -348,16 +348,14 @@ def beside(crops: Tensor, targets: Tensor, picture: Size, *, seed: int = 0) -> t
     return _drawn(boxes, apart.any(-1), seed)
 
 
-def over(
-    crops: Tensor, targets: Tensor, picture: Size, *, within: Tensor | None = None, seed: int = 0
-) -> tuple[Tensor, Tensor]:
+def over(crops: Tensor, targets: Tensor, picture: Size, *, within: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """Boxes (B,4) as large as ``crops``, ``within`` boxes, that hold all of ``targets``, and whether there are any."""
     boxes, to = places_of(crops[:, 2:] - crops[:, :2], picture), targets.double()[:, None]
     fits = (boxes[..., :2] <= to[..., :2]).all(-1) & (boxes[..., 2:] >= to[..., 2:]).all(-1)  # (B,K)
     if within is not None:
         outer = within.double()[:, None]
         fits &= (boxes[..., :2] >= outer[..., :2]).all(-1) & (boxes[..., 2:] <= outer[..., 2:]).all(-1)
-    return _drawn(boxes, fits, seed)
+    return _drawn(boxes, fits, seed=0)
 
 
 def round_about(targets: Tensor, sides: Tensor, picture: Size) -> Tensor:

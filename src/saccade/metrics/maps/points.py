@@ -268,12 +268,13 @@ def at_glimpses(maps: Tensor, choice: Tensor, active: Tensor | None = None) -> T
         active: (B,T) steps that count; None: all.
     """
     flat = _by_step(maps, choice.shape[1])  # (B,T,hw)
-    return _where(torch.take_along_dim(flat, choice, dim=2).mean(-1), active)
+    values = torch.take_along_dim(flat, choice, dim=2).mean(-1)  # (B,T)
+    return values if active is None else where_defined(values, active.bool())
 
 
-def at_random(maps: Tensor, steps: int, active: Tensor | None = None) -> Tensor:
-    """What :func:`at_glimpses` is on average for glimpses at cells drawn evenly: (B,T)."""
-    return _where(_by_step(maps, steps).mean(-1), active)
+def at_random(maps: Tensor, active: Tensor) -> Tensor:
+    """What :func:`at_glimpses` is on average for glimpses at cells drawn evenly: (B,T), as ``active``."""
+    return where_defined(_by_step(maps, active.shape[1]).mean(-1), active.bool())
 
 
 def most_salient(saliency: Tensor) -> Tensor:
@@ -285,7 +286,3 @@ def _by_step(maps: Tensor, steps: int) -> Tensor:
     """Maps as (B,T,hw) in float64, the same one at every step if there is only one."""
     stepped = maps.unsqueeze(1).expand(-1, steps, -1, -1) if maps.dim() == 3 else maps  # (B,T,h,w)
     return stepped.flatten(2).double()
-
-
-def _where(values: Tensor, active: Tensor | None) -> Tensor:
-    return values if active is None else torch.where(active.bool(), values, torch.nan)

@@ -50,9 +50,9 @@ TOP = 0.1
 """The share of a picture's pixels that is altered."""
 
 
-def marked(maps: Tensor, share: float = TOP) -> Tensor:
-    """The pixels (N,H,W) bool of the highest ``share`` of each map (N,H,W); ties by a fixed hash of their place."""
-    return pixel_ranks(maps) < round(share * maps.shape[1] * maps.shape[2])
+def marked(maps: Tensor) -> Tensor:
+    """The pixels (N,H,W) bool of the highest tenth of each map (N,H,W); ties by a fixed hash of their place."""
+    return pixel_ranks(maps) < round(TOP * maps.shape[1] * maps.shape[2])
 
 
 def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
