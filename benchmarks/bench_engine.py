@@ -23,7 +23,7 @@ from torch.nn import functional as F
 from torch.nn.utils import clip_grad_norm_
 
 from saccade.commands.train import build_task, resolve
-from saccade.engine import fit
+from saccade.engine.loop import fit
 
 
 def main() -> None:

@@ -10,7 +10,8 @@ import torch
 import torch._inductor.config
 from engine_fakes import read_metrics, tiny_recipe
 
-from saccade.engine import fit, phases
+from saccade.engine import phases
+from saccade.engine.loop import fit
 from saccade.engine.step import Learner
 from saccade.families.question.task import QuestionTask
 

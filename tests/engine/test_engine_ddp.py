@@ -11,8 +11,8 @@ import pytest
 import torch
 from engine_fakes import TinyTask, tiny_recipe
 
-from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.loop import fit
 
 PHASES = (
     {"name": "head", "steps": 5, "train": ["head.*"], "optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}},
@@ -26,7 +26,7 @@ import torch
 torch.set_num_threads(1)
 from engine_fakes import TinyTask, tiny_recipe
 from test_engine_ddp import PHASES
-from saccade.engine import fit
+from saccade.engine.loop import fit
 
 if __name__ == "__main__":
     task = TinyTask(norm=False)

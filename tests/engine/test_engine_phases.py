@@ -9,8 +9,8 @@ import torch
 from engine_fakes import Double, Scaled, TinyTask, read_metrics, tiny_recipe, weights
 from safetensors.torch import load_file
 
-from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.loop import fit
 from saccade.errors import ConfigError
 
 ADAMW = {"name": "adamw", "lr": 0.05, "weight_decay": 0.1}

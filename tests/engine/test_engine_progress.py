@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 from engine_fakes import TinyTask, tiny_recipe
 
-from saccade.engine import fit, progress
+from saccade.engine import progress
+from saccade.engine.loop import fit
 from saccade.engine.progress import Journal, StopRequest
 from saccade.engine.run_folder import RunFolder
 

@@ -11,8 +11,8 @@ from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 from safetensors.torch import load_file
 from torch import nn
 
-from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.loop import fit
 from saccade.engine.recipe import Select
 from saccade.engine.replicas import ReplicaStack, compare_replicas
 from saccade.errors import ConfigError

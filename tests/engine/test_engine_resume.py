@@ -9,8 +9,8 @@ import pytest
 import torch
 from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 
-from saccade.engine import fit
 from saccade.engine.checkpoint import Checkpoint, CheckpointStore
+from saccade.engine.loop import fit
 from saccade.errors import CheckpointError, ConfigError
 
 QUIET = {"device": "cpu", "progress": "quiet"}

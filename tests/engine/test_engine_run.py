@@ -6,7 +6,7 @@ import pytest
 import torch
 from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
-from saccade.engine import fit
+from saccade.engine.loop import fit
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
 
-from saccade.engine import fit
+from saccade.engine.loop import fit
 from saccade.engine.run_folder import LOCK, RunFolder
 from saccade.errors import CheckpointError, DataError, OutputError
 

@@ -10,11 +10,11 @@ import torch
 from engine_fakes import DeviceTask, TinyTask, read_metrics, tiny_recipe, weights
 from torch import Tensor, nn
 
-from saccade.engine import TrainingStopped, fit
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.cuda_graph import clone_tensors, copy_tensors
+from saccade.engine.loop import fit
 from saccade.engine.step import GradientWatch, origin
-from saccade.errors import DataError
+from saccade.errors import DataError, TrainingStopped
 
 
 class Pair(NamedTuple):

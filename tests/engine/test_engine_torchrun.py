@@ -14,9 +14,9 @@ import torch
 from engine_fakes import TinyTask, tiny_recipe
 from test_engine_ddp import PHASES
 
-from saccade.engine import fit
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.hardware import pick_hardware
+from saccade.engine.loop import fit
 from saccade.errors import ConfigError
 
 RANKS, STEPS = 4, 20
@@ -28,7 +28,7 @@ import torch
 torch.set_num_threads(1)
 from engine_fakes import TinyTask, tiny_recipe
 from test_engine_ddp import PHASES
-from saccade.engine import fit
+from saccade.engine.loop import fit
 from saccade.errors import SaccadeError
 
 class WatchedTask(TinyTask):

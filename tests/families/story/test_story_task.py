@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from saccade.config import from_dict
-from saccade.engine import Recipe, fit
 from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.loop import fit
+from saccade.engine.recipe import Recipe
 from saccade.errors import ConfigError
 from saccade.families.story import task as story_task
 from saccade.families.story.reading import StoryItem, memory_of
