@@ -13,21 +13,20 @@ class Answer:
     """What a model answered; how it is drawn and stored follows from its kind and from the trace."""
 
     text: str
+    #: Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included).
+    #: Calibrated where the model has a temperature, see ``raw``.
     confidence: float
-    """Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included).
-
-    Calibrated where the model has a temperature, see ``raw``."""
+    #: One label; labels said one after the other; the words of a sentence; none where the model has no head.
     kind: AnswerKind = "label"
-    """One label; labels said one after the other; the words of a sentence; none where the model has no head."""
+    #: The other answers and their probabilities, likeliest first: all of them, or of very many the first few.
     alternatives: tuple[tuple[str, float], ...] = ()
-    """The other answers and their probabilities, likeliest first: all of them, or of very many the first few."""
+    #: What was said one after the other, each with its probability; None for one label.
     parts: tuple[tuple[str, float], ...] | None = None
-    """What was said one after the other, each with its probability; None for one label."""
     log_probability: float | None = None  #: Log-probability of the whole sentence, including its end.
+    #: What it would have answered before it had seen all, in order: where (a scale), the answer, its probability.
     on_the_way: tuple[tuple[str, str, float], ...] = ()
-    """What it would have answered before it had seen all, in order: where (a scale), the answer, its probability."""
+    #: Before calibration: the probability of the answer, then that of each alternative. Empty: not calibrated.
     raw: tuple[float, ...] = ()
-    """Before calibration: the probability of the answer, then that of each alternative. Empty: not calibrated."""
 
     @property
     def is_calibrated(self) -> bool:

@@ -35,8 +35,8 @@ class Record(ShortRepr):
     """A trace with what a reader needs beside it."""
 
     trace: AttentionTrace
+    #: Model, question, answer in words, confidence, alternatives …: plain JSON values.
     info: Mapping[str, Any] = field(default_factory=dict)
-    """Model, question, answer in words, confidence, alternatives …: plain JSON values."""
     picture: Image.Image | None = None
 
 

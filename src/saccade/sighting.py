@@ -47,11 +47,11 @@ class Sighting:
     source: Item  #: What was looked at.
     trace: AttentionTrace  #: The trace of this one example, in main memory; its maps lie on the original picture.
     model: str
+    #: Further answers that a search found, likeliest first, each with a trace of its own.
     others: tuple[Sighting, ...] = ()
-    """Further answers that a search found, likeliest first, each with a trace of its own."""
     remarks: tuple[str, ...] = ()  #: What of the input and the question the model could not use.
+    #: Whether the input is like those that the model learned from.
     fit: Fit = Fit()  # noqa: RUF009  # frozen
-    """Whether the input is like those that the model learned from."""
 
     @property
     def unlike(self) -> bool | None:

@@ -378,8 +378,8 @@ class LabelOutput(ModelOutput):
 
     scale_logits: Tensor = ABSENT  #: (B,S,K) of each scale that looked.
     boxes: Tensor = ABSENT  #: (B,2,3): the regions, in shares of their parents.
+    #: (B,2,2): the place (x, y) of the strongest response of scales 1 and 2, in shares of what they see.
     strongest: Tensor = ABSENT
-    """(B,2,2): the place (x, y) of the strongest response of scales 1 and 2, in shares of what they see."""
     responses: Tensor = ABSENT  #: (B,2,3): the square of what they see in which the network of the next scale responds.
 
 

@@ -68,16 +68,16 @@ class Command:
     """A function as a verb of the command line: what its signature does not tell."""
 
     function: Callable[..., Any]
+    # Prints the result; it gets what was typed too, and what prints remarks. It never sees --json.
     show: Callable[[Any, dict[str, Any], Remark], None]
-    """Prints the result; it gets what was typed too, and what prints remarks. It never sees --json."""
+    # Called in the function's place; arguments that it names itself come first, the others are the function's.
     run: Callable[..., Any] | None = None
-    """Called in the function's place; arguments that it names itself come first, the others are the function's."""
+    # Arguments that are given by their place, and how help calls them.
     place: Mapping[str, str] = field(default_factory=dict)
-    """Arguments that are given by their place, and how help calls them."""
+    # Names beside ``--NAME``, such as ``-o``; or other ones, such as ``--set``.
     names: Mapping[str, str] = field(default_factory=dict)
-    """Names beside ``--NAME``, such as ``-o``; or other ones, such as ``--set``."""
+    # What stands for the value in help, in place of TEXT, N and PATH.
     words: Mapping[str, str] = field(default_factory=dict)
-    """What stands for the value in help, in place of TEXT, N and PATH."""
     commas: frozenset[str] = frozenset()  # Arguments of several values that are one text with commas between.
     leave_out: frozenset[str] = frozenset()  # Arguments that are for Python alone, besides those that cannot be typed.
     code: Callable[[Any], int] = lambda result: 0  # The exit code for a result.

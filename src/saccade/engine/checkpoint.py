@@ -62,8 +62,8 @@ class Position:
     stale: Annotated[int, Within(0)] = 0  # validations since the best one
     seconds: Annotated[float, Within(0)] = 0.0  # spent training, over all sittings
     validation: dict[str, float] = field(default_factory=dict)  # the last one
+    # the best value so far, in the present phase, of the metric that stands beside the one that decides
     beside: float | None = None
-    """the best value so far, in the present phase, of the metric that stands beside the one that decides"""
 
     def next_phase(self) -> Position:
         """The start of the following phase."""

@@ -52,8 +52,8 @@ class RunResult:
     """How a run ended; not frozen, because Fabric refuses such results of spawned processes."""
 
     out: Path
+    #: 'finished', 'early' (patience ran out in the last phase), 'time' or 'signal' (both can be resumed)
     stopped: Stopped
-    """'finished', 'early' (patience ran out in the last phase), 'time' or 'signal' (both can be resumed)"""
     step: int
     phase: str
     best: Best | None  #: best validation of the last phase reached

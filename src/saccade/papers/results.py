@@ -44,12 +44,12 @@ class Run:
 
     run: str
     table: str
+    # ``main``; ``variant``: other settings than the recipe's; ``tried``: on the validation split; ``shipped``.
     kind: str
-    """``main``; ``variant``: other settings than the recipe's; ``tried``: on the validation split; ``shipped``."""
     system: str
     data: str
+    # How scenes are drawn: by the authors' generator (``authors``), by saccade's blending, or half of them each.
     drawing: str
-    """How scenes are drawn: by the authors' generator (``authors``), by saccade's blending, or half of them each."""
     glyphs: str  # ``disjoint`` between training and test, or ``merged``.
     protocol: str
     seed: str

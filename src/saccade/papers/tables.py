@@ -43,10 +43,10 @@ class PaperTable:
     title: str
     metrics: tuple[str, ...] = ()
     further: tuple[str, ...] = ()  # Scores that are not printed and that :attr:`Reproduction.cells` has too.
+    # Rows that are no models: the system whose runs have it, and what it is called among their baselines.
     bounds: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Rows that are no models: the system whose runs have it, and what it is called among their baselines."""
+    # The paper's figures, each with the command that draws it from a shipped model.
     figures: Mapping[str, str] = field(default_factory=dict)
-    """The paper's figures, each with the command that draws it from a shipped model."""
 
 
 _LOOK = "saccade look --example digits --filmstrip --out DIR"
