@@ -84,6 +84,11 @@ class ReplicaStack(Learner):
         """Norm of every parameter's gradient within each replica: (P,R)."""
         return torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients])
 
+    def scale_gradients(self, gradients: list[Tensor], factor: Tensor) -> None:
+        """Multiply the gradients of each replica by its entry of ``factor`` (R,)."""
+        for gradient in gradients:
+            gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
+
     def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
         """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
         factors = [each.view(-1, *[1] * (gradient.dim() - 1)) for each, gradient in zip(factor, gradients)]

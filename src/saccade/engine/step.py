@@ -58,6 +58,10 @@ class Learner(nn.Module):
         """Norm of every parameter's gradient: (P,R)."""
         return torch.stack(torch._foreach_norm(gradients)).unsqueeze(1)
 
+    def scale_gradients(self, gradients: list[Tensor], factor: Tensor) -> None:
+        """Multiply the gradients of each replica by its entry of ``factor`` (R,)."""
+        torch._foreach_mul_(gradients, factor[0])
+
     def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
         """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
         torch._foreach_mul_(gradients, list(factor[:, 0].unbind()))
@@ -200,7 +204,7 @@ class TrainStep:
             self.learner.scale_each(gradients, factors)
             total = torch.linalg.vector_norm(norms * factors, dim=0)  # (R,)
         if self.phase.clip_norm is not None:
-            self.learner.scale_each(gradients, _at_most(self.phase.clip_norm, total).expand_as(norms))
+            self.learner.scale_gradients(gradients, _at_most(self.phase.clip_norm, total))
         self.optimizer.step()
         if self.ema is not None:
             self.ema.update()
