@@ -101,7 +101,7 @@ def test_of_an_empty_scene_nothing_is_said_shown_or_named():
     assert (names == -1).all()
     assert not render(layout).any()
     assert not layout.masks().any()
-    with pytest.raises(DataError, match="has no 'nothing' to say of empty ones"):
+    with pytest.raises(DataError, match="lacks 'nothing'"):
         check_words(scene_vocabulary(empty=False), empty=True)
 
 

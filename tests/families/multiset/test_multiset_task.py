@@ -182,8 +182,6 @@ def test_a_saved_model_is_scored_on_its_own_data(tmp_path: Path) -> None:
     assert {"metrics", "attention", "baselines", "intervals", "counts"} <= set(found)
     other = MultisetTask.eval_settings(facts, {"name": "mnist-set", "seed": 5})
     assert (other["name"], other["seed"]) == ("mnist-set", 5)
-    with pytest.raises(ConfigError, match="sweeps"):
-        MultisetTask.evaluate(model, settings, "test", facts=facts, sweeps=5)
     with pytest.raises(ConfigError, match="drawing"):
         MultisetTask.eval_settings(facts, {"drawing": "authors"})
 

@@ -128,16 +128,11 @@ _NAMED = (-1, 0, 0, 0, -1, 1, 1, 1, *[-1] * 6)  # the digit that each of them na
 
 
 def check_words(vocabulary: Vocabulary, *, empty: bool) -> None:
-    """Refuses a vocabulary without the words of scenes, and without "nothing" where some are ``empty``."""
-    if missing := [word for word in scene_vocabulary(empty=False).words if word not in vocabulary]:
+    """Refuses a vocabulary without the words of scenes, "nothing" among them where some are ``empty``."""
+    if missing := [word for word in scene_vocabulary(empty=empty).words if word not in vocabulary]:
         raise DataError(
-            f"scenes: the vocabulary does not know {', '.join(missing[:5])}, so it cannot say what is on them; "
-            "use a model that was trained on scenes"
-        )
-    if empty and NOTHING not in vocabulary:
-        raise DataError(
-            f"scenes: the vocabulary has no '{NOTHING}' to say of empty ones; "
-            "use a model that was trained on some, or leave out data.empty"
+            f"scenes: the vocabulary lacks '{', '.join(missing[:5])}', so it cannot say what is on them; use a model "
+            "that was trained on scenes" + (", with empty ones, or leave out data.empty" if empty else "")
         )
 
 

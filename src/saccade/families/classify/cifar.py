@@ -138,24 +138,32 @@ def _files(folder: Path, part: str, *, is_cached: bool) -> Iterator[Path]:
 @lru_cache(maxsize=2)
 def _read(files: tuple[Path, ...], changed: tuple[tuple[int, int], ...]) -> tuple[Tensor, Tensor]:
     """Pixels and labels of ``files``; ``changed`` tells a file from what was there before it."""
-    if files[0].suffix == ".bin":
-        parts = [_binary(file) for file in files]
-        return torch.cat([images for images, _ in parts]), torch.cat([labels for _, labels in parts])
-    *pictures, labels = files
-    images = torch.cat([_rows_of_pixels(file) for file in pictures])
-    return images, _labels(labels, len(images))
+    last = files[-1]
+    if last.suffix == ".bin":
+        records = torch.cat([_records(file) for file in files])  # (N,3073)
+        images, labels = records[:, 1:].reshape(-1, 3, SIDE, SIDE), records[:, 0].long()
+    else:
+        images = torch.cat([_rows_of_pixels(file) for file in files[:-1]])
+        try:
+            labels = torch.tensor(parse_json(read_regular(last, _MAX_LABELS)))
+        except (ValueError, TypeError, RuntimeError) as error:
+            raise DataError(f"{last}: not a JSON list of labels ({error}); get it again") from error
+    is_list = labels.shape == (len(images),) and labels.dtype == torch.int64
+    if not is_list or bool(((labels < 0) | (labels >= len(CLASSES))).any()):
+        most = len(CLASSES) - 1
+        raise DataError(f"{last.parent}: expected {len(images):,} labels of 0 to {most}; damaged: get it again")
+    return images, labels
 
 
-def _binary(file: Path) -> tuple[Tensor, Tensor]:
+def _records(file: Path) -> Tensor:
+    """A binary file, a label and the colours of a picture in each row: (N,3073)."""
     content = read_regular(file, 2 * EACH * _RECORD)
     if len(content) != EACH * _RECORD:
         raise DataError(
             f"{file}: {len(content):,} bytes, and a batch has {EACH * _RECORD:,}; it is cut off or no batch of "
             "CIFAR-10: get it again"
         )
-    records = torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(EACH, _RECORD).copy())  # (N,3073)
-    labels = _checked(records[:, 0].long(), EACH, file)  # (N,)
-    return records[:, 1:].reshape(EACH, 3, SIDE, SIDE), labels
+    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(EACH, _RECORD).copy())
 
 
 def _rows_of_pixels(file: Path) -> Tensor:
@@ -166,18 +174,3 @@ def _rows_of_pixels(file: Path) -> Tensor:
         raise DataError(f"{file}: {found} pixels, expected {_PIXELS:,} × {EACH:,}, one row a picture; get it again")
     rows = torch.from_numpy(np.array(image)).reshape(EACH, SIDE, SIDE, 3)  # (N,32,32,3)
     return rows.permute(0, 3, 1, 2).contiguous()
-
-
-def _labels(file: Path, count: int) -> Tensor:
-    try:
-        return _checked(torch.tensor(parse_json(read_regular(file, _MAX_LABELS))), count, file)
-    except (ValueError, TypeError, RuntimeError) as error:
-        raise DataError(f"{file}: not a JSON list of labels ({error}); get it again") from error
-
-
-def _checked(labels: Tensor, count: int, file: Path) -> Tensor:
-    """``labels``, if they are ``count`` numbers of classes."""
-    is_list = labels.shape == (count,) and labels.dtype == torch.int64
-    if not is_list or bool(((labels < 0) | (labels >= len(CLASSES))).any()):
-        raise DataError(f"{file}: expected {count:,} labels of 0 to {len(CLASSES) - 1}; it is damaged: get it again")
-    return labels

@@ -29,7 +29,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.config import Seed, Share, Within, from_dict
-from saccade.data.examples import Example, Split, checked_split, seen_masks
+from saccade.data.examples import Example, Split, seen_masks
 from saccade.data.pictures.augment import Augmentation, augment
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
@@ -222,7 +222,7 @@ class MultisetScenes(SplitStream[GlyphLayout]):
     def __init__(
         self, config: MultisetDataConfig, split: Split, device: torch.device | str = "cpu", **how: bool
     ) -> None:
-        size = SIZES[config.protocol][checked_split(split)]
+        size = SIZES[config.protocol][split]
         super().__init__(config, split, config.scenes(split), _STREAMS[config.name], size, device, **how)
 
     def _draw(self, numbers: Tensor) -> tuple[GlyphLayout, Tensor]:

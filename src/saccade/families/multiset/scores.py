@@ -25,7 +25,6 @@ from torch import Tensor
 from saccade import geometry
 from saccade.data.pictures.reading import as_float
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.errors import ConfigError
 from saccade.families.multiset.data import MultisetBatch, MultisetFiles, MultisetSplit, at_size, boxes_at_size
 from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import paint
@@ -51,12 +50,10 @@ VALIDATION_BATCH = 500
 class MultisetScoring(Scoring):
     """Measures a model that reads multisets.
 
-    ``limit`` is how many pictures at most, of files a sample, else the first; ``sweeps`` must be 0.
+    ``limit`` is how many pictures at most, of files a sample, else the first.
     """
 
-    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None, sweeps: int = 0) -> None:
-        if sweeps:
-            raise ConfigError(f"sweeps: deletion and insertion are about one answer, not multisets; found {sweeps}")
+    def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
         self.model, self.data, self.size = model, data, tuple(model.config.input_size)
         self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
         """The labels that most training pictures have, scored as an answer to every picture."""
