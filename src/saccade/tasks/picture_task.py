@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from saccade.tasks.task import Batch, HeldOut, Task, evenly_spaced
 from saccade.trace import COMBINE, AttentionTrace, Look, ModelOutput
 
 HELD_OUT_AT_ONCE = 100
+Split = TypeVar("Split")
 
 
 class PictureTask(Task):
@@ -179,10 +180,11 @@ def _weights(look: Look) -> Tensor:
     return cast(Tensor, look.weights).float()
 
 
-def with_labels_of(examples: Any, facts: ModelFacts | None) -> Any:
+def with_labels_of(examples: Split, facts: ModelFacts | None) -> Split:
     """``examples``, if they have the labels of a trained model, in its order."""
-    if facts is not None and examples.answers != facts.answers:
-        own, theirs = (", ".join(words[:5]) for words in (examples.answers, facts.answers))
-        name = examples.described()["data"]
+    split: Any = examples
+    if facts is not None and split.answers != facts.answers:
+        own, theirs = (", ".join(words[:5]) for words in (split.answers, facts.answers))
+        name = split.described()["data"]
         raise DataError(f"{name}: its labels are {own}, …; those of the model are {theirs}, …; name other data")
     return examples

@@ -126,11 +126,6 @@ class CaptionBatch:
         return replace(self, **chosen)
 
     @property
-    def lengths(self) -> Tensor:
-        """(B,) steps of each caption: its words and the end."""
-        return (self.words != NO_WORD).sum(1)
-
-    @property
     def has_mask(self) -> Tensor:
         """(B, T) bool: the words of which it is known where their evidence is."""
         return torch.zeros_like(self.words, dtype=torch.bool) if self.names is None else self.names >= 0

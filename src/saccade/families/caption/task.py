@@ -336,7 +336,7 @@ class CaptionTask(PictureTask):
             features = encoded(captioner.encode, batch.images)  # (B,L,D)
             logits = captioner.teacher_force(features, batch.words).logits  # (B,T,V)
             likelihood += float(caption_losses.word_log_likelihood(logits, batch.words).sum())
-            steps += int(batch.lengths.sum())
+            steps += int(_steps(batch.words))
             words = captions_of(captioner, features)  # (B,T)
             said += sentences(words, self.vocabulary)
             references += [data.references(number) for number in numbers.tolist()]

@@ -162,16 +162,14 @@ class ClassifyTask(LabelTask):
     ) -> LabelFiles | DrawnSplit | CifarPictures:
         """Files, drawn pictures, or CIFAR-10."""
         table = cls.read(config) if how.table is None else how.table
-        examples: Any
         if table is not None:
             words = None if how.facts is None else how.facts.answers
             more: dict[str, Any] = {"cache_mb": config.cache_mb, "progress": how.progress}
-            examples = LabelFiles(table, split, config.size, device, answers=words, **more)
-        elif config.is_generated:
-            examples = DrawnSplit(config.drawn(), split, device)
-        else:
-            examples = CifarPictures(config.name, split, config.size, torch.device(device), hold_out=config.hold_out)
-        return cast("LabelFiles | DrawnSplit | CifarPictures", with_labels_of(examples, how.facts))
+            return LabelFiles(table, split, config.size, device, answers=words, **more)
+        if config.is_generated:
+            return with_labels_of(DrawnSplit(config.drawn(), split, device), how.facts)
+        pictures = CifarPictures(config.name, split, config.size, torch.device(device), hold_out=config.hold_out)
+        return with_labels_of(pictures, how.facts)
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """``answers`` comes from the data."""

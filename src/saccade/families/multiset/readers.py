@@ -209,13 +209,12 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
 
 
 def _check(number: HouseNumber) -> None:
-    if not number.digits or not set(number.digits) <= set("0123456789"):
-        raise rows.UnusableRowError("no digits" if not number.digits else "unknown digit", " ".join(number.digits))
-    if len(number.boxes) != len(number.digits):
-        raise rows.UnusableRowError(
-            "boxes for other digits", f"{len(number.boxes)} boxes for {len(number.digits)} digits"
-        )
-    for box in number.boxes:
+    _, digits, boxes = number
+    if not digits or not set(digits) <= set("0123456789"):
+        raise rows.UnusableRowError("no digits" if not digits else "unknown digit", " ".join(digits))
+    if len(boxes) != len(digits):
+        raise rows.UnusableRowError("boxes for other digits", f"{len(boxes)} boxes for {len(digits)} digits")
+    for box in boxes:
         rows.box_in(box)  # has an area
 
 

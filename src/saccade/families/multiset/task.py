@@ -180,8 +180,7 @@ class MultisetTask(PictureTask):
         """Generated scenes, or the pictures of a table; a trained model says its own labels, and only so many."""
         table = cls.read(config) if how.table is None else how.table
         if table is None:
-            scenes = MultisetScenes(config, split, device, allow_pack=how.allow_pack)
-            return cast(MultisetScenes, with_labels_of(scenes, how.facts))
+            return with_labels_of(MultisetScenes(config, split, device, allow_pack=how.allow_pack), how.facts)
         known = {} if how.facts is None else {"answers": how.facts.answers, "most": how.facts.model.get("most")}
         return MultisetFiles(config, table, split, device=device, progress=how.progress, **known)
 

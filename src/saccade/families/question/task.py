@@ -120,7 +120,7 @@ class QuestionTask(PictureTask):
         """Generated scenes, or a table in the words of the model."""
         if isinstance(config, SceneDataConfig):
             scenes = SceneData(config, split, device, allow_pack=how.allow_pack)
-            return cast(SceneData, with_labels_of(scenes, how.facts))
+            return with_labels_of(scenes, how.facts)
         words: dict[str, Any] = {}
         if how.facts is not None:
             words = {"queries": how.facts.queries, "answers": how.facts.answers}
