@@ -86,8 +86,7 @@ def captions_table(
 ) -> Table:
     """A table of all captions, pictures in the order in which they were first seen.
 
-    A caption beyond ``options.captions`` is dropped without a word, as in the paper. What cannot be used is added to
-    what the reader has ``skipped``.
+    Captions beyond ``options.captions`` are dropped, as in the paper; what cannot be used is added to ``skipped``.
     """
     rows: dict[Path, Row] = {}
     seen: set[tuple[object, ...]] = set()

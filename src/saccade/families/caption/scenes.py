@@ -1,16 +1,14 @@
 """Scenes with one canonical sentence each, as a pure function of (seed, scene number).
 
-One or two coloured digits, small or large, and what is to be said of them: "a large green three", "a small red seven
-above a large white two", "a large blue one left of a small white four". By construction, exactly one sentence is right:
+One or two coloured digits, small or large: "a large green three", "a small red seven above a large white two", "a large
+blue one left of a small white four". By construction, exactly one sentence is right:
 
 * small digits have 18 to 27 hundredths of the picture's side, large ones 36 to 48;
-* two digits are in reading order: the one above comes first, or the left one of two that are side by side. Which of
-  the two it is, the centres say: they are farther apart along the one axis than along the other by ``MARGIN``;
-* along that axis the boxes are disjoint, so digits never share a pixel;
+* two digits are in reading order, the upper or the left one first: their centres are farther apart along the one axis
+  than along the other by ``MARGIN``, and along it the boxes are disjoint;
 * the two digits of a scene are different ones; their colours may be the same.
 
-A share of the scenes may be empty, of which "nothing" is said; which ones they are is a draw of its own, so that all
-others stay as they are.
+A share of the scenes may be empty, of which "nothing" is said, by a draw of its own: all others stay as they are.
 """
 
 from __future__ import annotations

@@ -244,9 +244,9 @@ class CaptionTask(PictureTask):
         return bucketed_order(data.lengths, together, self.seed, epoch)
 
     def batch(self, data: Material, indices: Tensor, number: int) -> Batch:
-        """The captions ``indices`` (B,) with their pictures, or with the features of those.
+        """The captions ``indices`` (B,) with their pictures, or the features of those.
 
-        Where the model says the captions, all ``references`` of their pictures are there in their place.
+        For a model that says the captions, the ``references`` of the pictures are there in their place.
         """
         varied = derive_seed(self.seed, number)
         if isinstance(data, JudgedPictures):

@@ -1,15 +1,12 @@
 """How a caption is cut into words, the words that a model knows, and how words become sentences again.
 
-Words are in lower case, without punctuation, clitics on their own. Scores cut captions by the full rules of the COCO
-evaluation (:mod:`saccade.metrics.text.tokens`); a model learns the part of them that is worth learning: ``dog's`` is
-``dog 's``, ``isn't`` is ``is n't``, hyphens stay inside a word and marks stay inside a number. What scored words have
-and these do not: symbols (``#``, ``&``, ``%``) and brackets (``-lrb-``), the full stop of ``mr.`` and ``u.s.``, the cut
-in ``can not`` and ``gon na``, and whole ``o'clock`` and ``'n'``: 41 of the 35,000 captions of Flickr8k's train and dev
-sets. It stays so because trained models keep their vocabulary.
+Words are in lower case, without punctuation, clitics on their own: ``dog's`` is ``dog 's``, ``isn't`` is ``is n't``;
+hyphens stay inside a word and marks inside a number. Scores cut captions by the full rules of the COCO evaluation
+(:mod:`saccade.metrics.text.tokens`), which also have symbols and brackets, the full stop of ``mr.`` and the cut in
+``can not``: 41 of 35,000 captions of Flickr8k differ. It stays so because trained models keep their vocabulary.
 
-Captions are found by a search, so one look may return several: ``decode`` puts given words into a sentence with the
-probability of each; :class:`CaptionResponder` searches for the words first, by beam search, and asks the model once
-more for the probability of each word.
+Captions are found by a search, so one look may return several: :class:`CaptionResponder` searches for the words by beam
+search, and asks the model once more for the probability of each; ``decode`` puts given words into a sentence.
 """
 
 from __future__ import annotations

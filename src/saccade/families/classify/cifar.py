@@ -1,4 +1,4 @@
-"""CIFAR-10: 60,000 pictures of 32 × 32 in ten classes, read into bytes on the device.
+"""CIFAR-10 (Krizhevsky 2009): 60,000 pictures of 32 × 32 in ten classes, read into bytes on the device.
 
 Two forms of the same pixels are read, in the same order:
 
@@ -6,13 +6,11 @@ Two forms of the same pixels are read, in the same order:
 package    what ``saccade data get cifar10`` fetches: six PNGs of 1024 × 10,000, one row for each picture, and the
            labels as JSON lists
 binary     the official "binary version": six files of 10,000 records of 3,073 bytes, the label and then the three
-           colour planes. The official python version is pickle, which can run code when it is read; it is refused.
+           colour planes. The official python version is pickle, which can run code; it is refused.
 ========= ==========================================================================================================
 
-Train and val: every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are learned from,
-as in published tables; val then holds pictures that were learned, so it only tells that training works.
-
-Data: Krizhevsky, "Learning Multiple Layers of Features from Tiny Images", 2009.
+Every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are learned from, as in
+published tables; val then only tells that training works.
 """
 
 from __future__ import annotations

@@ -40,8 +40,7 @@ COLUMNS = Columns()
 def read_cub_species(path: Path, options: TableOptions) -> Table:
     """The birds in ``path``, the folder CUB_200_2011 or the one that holds it: which of 200 species is it?
 
-    Train is the official training list less a tenth of its pictures for val, test the official test list. Boxes are
-    evidence and never learned from.
+    Train is the official training list less a tenth of its pictures for val. Boxes are evidence and never learned from.
     """
     files = CubFiles(path)
     found: list[Found] = []

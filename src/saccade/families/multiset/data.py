@@ -1,13 +1,7 @@
-"""Pictures with a set, multiset or list of labels: generated scenes, SVHN, and your own tables.
+"""Pictures with a set, multiset or list of labels: generated scenes (``scenes.py``), SVHN, and your own tables.
 
-=============== ====================================================================================================
-mnist-multiset   1 to 4 digits that may repeat, ``scenes.py``
-mnist-set        1 to 4 different digits
-mnist-single     one digit of such a scene: what a backbone learns digits from
-READER:PATH      your own tables and folders, and svhn (``readers.py``)
-=============== ====================================================================================================
-
-Protocols of generated scenes:
+``mnist-multiset`` has 1 to 4 digits that may repeat, ``mnist-set`` different ones, ``mnist-single`` one of them, from
+which a backbone learns digits. Protocols of generated scenes:
 
 ========== =========================================================================================================
 authors     the paper's 60,000 pictures: 55,000 to learn from, the same for every seed, and 5,000 to choose weights by;
@@ -118,8 +112,8 @@ class MultisetDataConfig:
     def teaches_objects(self) -> str:
         """The name of the pictures that a backbone learns objects from; those of files are these very ones.
 
-        Never scenes where a digit may occur twice. What cells say is added up, so cells would learn of one another,
-        those between equal digits most of all, and saliency would lie between the digits.
+        Never scenes where a digit may occur twice: as what cells say is added up, saliency would lie between equal
+        digits.
         """
         if not self.is_generated:
             return self.name

@@ -3,12 +3,12 @@
 MNIST Set and MNIST Multiset of Welleck, Mao, Cho and Zhang, "Saliency-based Sequential Image Attention with Multiset
 Prediction" (arXiv:1711.05165, §5), after the generator they released: 1 to 4 digits of 20 to 50 px on 100 × 100.
 The picture is divided into a grid whose cell is as large as the scene's largest digit; digits go to distinct cells,
-each with a random offset inside its own, over eight patches of clutter; only their non-zero pixels are written.
-Labels are in reading order: by row of the grid, then by column.
+each with a random offset, over eight patches of clutter; only their non-zero pixels are written. Labels are in reading
+order of the grid.
 
-Deviations: a share of training scenes may be empty, which the paper's never are, so that an empty picture can be
-answered; the scenes with one object are scenes of the set with all digits but one left out, where the released
-generator would put a lone digit on a grid as coarse as itself; digits are resized by the filter of ``drawing.py``.
+Deviations: a share of training scenes may be empty; scenes with one object are scenes of the set with all digits but
+one left out, where the released generator would put a lone digit on a grid as coarse as itself; digits are resized by
+the filter of ``drawing.py``.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """Multisets: a picture in, the labels of everything on it out, each as often as it occurs and in no order.
 
-The training side; the scoring side is in ``scores``. A recipe has two phases, as the paper has
-(Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): the first, with ``data: objects``, teaches the backbone and
-its classifier of single objects, then everything else learns on the frozen backbone; perhaps a third, in which both
-learn together (ours). What teaches is a dataclass for each loss, by the name that a recipe uses.
+A recipe has two phases, as the paper has (Welleck et al. 2017, arXiv:1711.05165, Sections 4.2 and 5): the first, with
+``data: objects``, teaches the backbone and its classifier of single objects, then everything else learns on the frozen
+backbone; perhaps a third, in which both learn together (ours).
 
-With ``data: objects`` nothing is read: the model is asked about single objects alone. Generated scenes are then scenes
-of one object (mnist-single), or with the option ``among`` of different ones (mnist-set); given pictures are the same
-ones as in the other phases. Deviation from the paper: a few per cent of the training scenes are empty (``data.empty``),
-so that the empty multiset can be answered.
+With ``data: objects`` the model is asked about single objects alone. Generated scenes are then scenes of one object
+(mnist-single), or with the option ``among`` of different ones (mnist-set); files are the same as in the other phases.
+Deviation from the paper: a few per cent of the training scenes are empty (``data.empty``), so that the empty multiset
+can be answered.
 """
 
 from __future__ import annotations

@@ -128,7 +128,7 @@ def exchanged(asked: StoryExample, one: str, two: str) -> Edit:
 def pairs_of_names(asked: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
     """Pairs to exchange, in a drawn order: a name that the question or a supporting fact has, and another.
 
-    The other one is in the story if any is. Pairs with the name that is the answer come first.
+    The other is in the story if any is. Pairs with the name that is the answer come first.
     """
     told = _words_in(asked.sentences) & set(names)
     central = sorted(_words_in([asked.question, *(asked.sentences[at] for at in asked.supporting)]) & set(names))

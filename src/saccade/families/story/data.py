@@ -1,7 +1,6 @@
 """The settings of stories, and the questions of each split: generated, from bAbI, or from your own table.
 
-bAbI v1.2 holds the twenty question answering tasks of Weston et al. (2015). Below the folder that its archive unpacks
-to::
+bAbI v1.2 holds the twenty tasks of Weston et al. (2015). Below the folder that its archive unpacks to::
 
     en/qa1_single-supporting-fact_train.txt        1,000 questions of each task
     en/qa1_single-supporting-fact_test.txt         1,000
@@ -9,9 +8,9 @@ to::
     en-10k/qa1_single-supporting-fact_test.txt     the same 1,000; where they are missing, those of en are taken
 
 A line is ``NUMBER SENTENCE``, or ``NUMBER QUESTION ⇥ ANSWER ⇥ SUPPORTING``. Number 1 starts a story. Supporting facts
-are line numbers of the story. A question takes up a number too, so these are not yet indices into the sentences.
+are line numbers of the story, in which questions count too.
 
-Your own stories are JSON lines, one question per line; other keys are ignored, unusable lines left out and counted:
+Your own stories are JSON lines, one question per line; other keys are ignored:
 
 =========== ==========================================================================================================
 key          holds

@@ -63,10 +63,10 @@ def story_numbers(asked: Sequence[StoryExample]) -> Tensor:
 
 
 def sample_questions(asked: Sequence[StoryExample], limit: int) -> list[StoryExample]:
-    """At most ``limit`` questions, in their order.
+    """At most ``limit`` questions, in their order; every task gets its share of them.
 
-    Every task gets its share of them. Within a task, stories are taken in the order of a hash of task and number. Of
-    the last story there may be room for some questions only; a hash says which.
+    Within a task, stories are taken in the order of a hash of task and number. Of the last story there may be room for
+    some questions only; a hash says which.
     """
     if limit >= len(asked):
         return list(asked)

@@ -106,8 +106,8 @@ def facts_and_questions(text: str) -> tuple[list[str], list[str]]:
 def cut_sentences(text: str) -> list[str]:
     """The sentences of ``text``. What holds no word is none.
 
-    A line is a sentence if all lines have numbers. Otherwise lines are cut where sentences end. A line goes on in the
-    next one if it ends without a full stop and the next one starts in lower case, unless no line ends with a full stop.
+    A line is a sentence if all lines have numbers. Otherwise lines are cut where sentences end, and a line without a
+    full stop goes on in the next one that starts in lower case, unless no line ends with a full stop.
     """
     lines = [" ".join(line.split()) for line in text.splitlines()]
     filled = [line for line in lines if line]

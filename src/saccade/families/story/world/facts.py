@@ -111,7 +111,7 @@ def generate_beside(draws: Draws) -> list[StoryExample]:
 def generate_way(draws: Draws) -> list[StoryExample]:
     """Task 19: six rooms on a grid, each beside one told before; a way of two steps is asked for.
 
-    Rooms that are not told to be neighbours do not touch, so the way is the only one.
+    Rooms that are not told to be neighbours do not touch: the way is the only one.
     """
     rooms = draws.some(ROOMS, 6)
     cells = {(0, 0): rooms[0]}
