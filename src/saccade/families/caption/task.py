@@ -319,8 +319,8 @@ class CaptionTask(PictureTask):
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
-        told = ("bleu_4", "bleu_1", "length_ratio", "log_likelihood")
-        return ("exact_match", *told) if self.data_config.is_generated else told
+        names = ("bleu_4", "bleu_1", "length_ratio", "log_likelihood")
+        return ("exact_match", *names) if self.data_config.is_generated else names
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
@@ -342,9 +342,9 @@ class CaptionTask(PictureTask):
             references += [data.references(number) for number in numbers.tolist()]
             exact += [same_caption(words, batch.words).cpu()] if batch.layout is not None else []
         found = bleu(said, references)
-        told = {name: found[name] for name in ("bleu_1", "bleu_4", "length_ratio")}
-        told |= {"exact_match": float(torch.cat(exact).mean())} if exact else {}
-        return {**told, "log_likelihood": likelihood / steps}
+        scores = {name: found[name] for name in ("bleu_1", "bleu_4", "length_ratio")}
+        scores |= {"exact_match": float(torch.cat(exact).mean())} if exact else {}
+        return {**scores, "log_likelihood": likelihood / steps}
 
     @classmethod
     def evaluate(cls, model: nn.Module, data: Mapping[str, Any], split: str, **how: Any) -> Evaluation:

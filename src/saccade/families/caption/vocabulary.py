@@ -175,12 +175,12 @@ class CaptionResponder(Responder):
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """How captions are searched for, in the words of ``SatModel.caption``."""
-        told = super().options(given)
-        several = told.get("captions", 1)
-        width = told.get("beam", max(BEAM, several))
+        options = super().options(given)
+        several = options.get("captions", 1)
+        width = options.get("beam", max(BEAM, several))
         if not 1 <= several <= width:
             raise DataError(f"captions are 1 or more and no more than the beam follows, found {several} of {width}")
-        return {"width": width, "captions": several, "length_penalty": told.get("length_penalty", 0.0)}
+        return {"width": width, "captions": several, "length_penalty": options.get("length_penalty", 0.0)}
 
     def respond(
         self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None

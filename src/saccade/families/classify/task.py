@@ -102,17 +102,17 @@ def zoom_loss(raw: LabelOutput, label: Tensor, loss: ZoomLoss, smallest: float) 
     """
     logits = raw.scale_logits  # (B,S,K)
     right = (logits.argmax(-1) == label[:, None]).float().mean(0)  # (S,)
-    told = {f"{name}_accuracy": share for name, share in zip(SCALES, right)}
+    shares = {f"{name}_accuracy": share for name, share in zip(SCALES, right)}
     if isinstance(loss, Scales):
         total = scale_losses(logits, label).sum()
         if raw.logits is not None:
             total = total + F.cross_entropy(raw.logits, label)
-            told["accuracy"] = (raw.logits.argmax(-1) == label).float().mean()
-        return {"loss": total, **told}
+            shares["accuracy"] = (raw.logits.argmax(-1) == label).float().mean()
+        return {"loss": total, **shares}
     if isinstance(loss, Proposals):
         which = slice(None) if loss.of == "both" else slice(CROPS.index(loss.of), CROPS.index(loss.of) + 1)
-        return {"loss": proposal_loss(raw.boxes[:, which], taught_regions(raw, loss, smallest)[:, which]), **told}
-    return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **told}
+        return {"loss": proposal_loss(raw.boxes[:, which], taught_regions(raw, loss, smallest)[:, which]), **shares}
+    return {"loss": rank_loss(true_class_probability(logits, label), loss.margin), **shares}
 
 
 def taught_regions(raw: LabelOutput, loss: Proposals, smallest: float) -> Tensor:
@@ -134,11 +134,11 @@ def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Ans
         return answers
     best = model.probabilities(scales.float()).cpu().max(-1)  # (B,S) shares and numbers
     rows = zip(best.values.tolist(), best.indices.tolist())
-    told = [
+    ways = [
         tuple((name, facts.answers[number], share) for name, share, number in zip(SCALES, shares, numbers))
         for shares, numbers in rows
     ]
-    return [replace(answer, on_the_way=way) for answer, way in zip(answers, told)]
+    return [replace(answer, on_the_way=way) for answer, way in zip(answers, ways)]
 
 
 class ClassifyTask(LabelTask):

@@ -212,18 +212,18 @@ def causal_values(
     before = crops_of(model, raw)[CROPS[-1]]  # (B,4)
     answer = raw.logits.argmax(-1)  # (B,)
     counts = (answer == batch.label) & (edits.covers_evidence(before, batch.evidence) >= HALF)  # (B,)
-    found: dict[str, Tensor] = {}
+    scores: dict[str, Tensor] = {}
     for name, other in again.items():
         then = seen(model, as_float(other.images), other.evidence)
         crop, said = crops_of(model, then)[CROPS[-1]], then.logits.argmax(-1)
         stayed = edits.on_boxes(before, crop)["overlap"] >= HALF
         if name == "moved" and other.evidence is not None:
-            found["moved_follow"] = edits.covers_evidence(crop, other.evidence) >= HALF
-            found["moved_hold"] = said == answer
+            scores["moved_follow"] = edits.covers_evidence(crop, other.evidence) >= HALF
+            scores["moved_hold"] = said == answer
         elif name == "rewoven":
-            found["rewoven_follow"] = said == other.label
-            found["rewoven_hold"] = stayed
+            scores["rewoven_follow"] = said == other.label
+            scores["rewoven_hold"] = stayed
         else:
-            found["surrounded_hold"] = said == answer
-            found["surrounded_crop_hold"] = stayed
-    return {name: torch.where(counts, value.double(), torch.nan) for name, value in found.items()}
+            scores["surrounded_hold"] = said == answer
+            scores["surrounded_crop_hold"] = stayed
+    return {name: torch.where(counts, value.double(), torch.nan) for name, value in scores.items()}

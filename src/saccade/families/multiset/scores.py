@@ -183,8 +183,8 @@ def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict
         single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
         right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
         objects.append(right[known])  # (N,)
-    told = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
-    return {name: float(right.float().mean()) for name, right in told.items() if len(right)}
+    answers = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
+    return {name: float(right.float().mean()) for name, right in answers.items() if len(right)}
 
 
 def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:

@@ -299,9 +299,9 @@ class MultisetTask(PictureTask):
             multiset_scores.add_answers(kept, answers_of(trace), batch, stop, self.is_list)
             multiset_scores.add_glimpses(kept, output, trace, batch, stop)
         measured = multiset_scores.answer_scores(kept.columns["said"], kept.columns["truth"]) | kept.answers.means()
-        told = {name: measured[name] for name in ANSWERS if name in measured}
+        scores = {name: measured[name] for name in ANSWERS if name in measured}
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        return {**told, **only_defined(kept.acts.means()), **multiset_scores.objects_named(reader, alone, self.size)}
+        return {**scores, **only_defined(kept.acts.means()), **multiset_scores.objects_named(reader, alone, self.size)}
 
 
 def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:

@@ -312,8 +312,8 @@ def _question_in(cells: Cells, where: str) -> StoryExample:
         answer = ",".join(map(str, answer))
     numbers = supporting if isinstance(supporting, list) else [] if supporting is None else [supporting]
     if not all(type(number) is int and 0 <= number < len(sentences) for number in numbers):
-        told = f"0 to {len(sentences) - 1}" if sentences else "none, the story is empty"
-        raise UnusableRowError("unusable supporting", f"{str(supporting)[:40]}; sentences are numbered {told}")
+        allowed = f"0 to {len(sentences) - 1}" if sentences else "none, the story is empty"
+        raise UnusableRowError("unusable supporting", f"{str(supporting)[:40]}; sentences are numbered {allowed}")
     return StoryExample(
         tuple(sentences),
         _worded("question", text_in(cells, "question")),

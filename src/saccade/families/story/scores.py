@@ -240,16 +240,17 @@ class StoryScoring(Scoring):
         right, task, story = kept.answers["accuracy"], kept.columns["task"], kept.columns["story"]
         names = self.tensors.task_names
         metrics: Scores = {**kept.answers.means()}
-        found: dict[str, Interval] = {}
+        intervals: dict[str, Interval] = {}
         for number, name in enumerate(names):
             if name:
                 own = task == number
-                found[f"accuracy_{name}"] = mean_interval(right[own], story[own])
-        metrics |= {name: held.mean for name, held in found.items()}
-        if found:
-            failed = sum(round(1 - held.mean, 9) > FAILED for held in found.values())  # exactly 5 % has not failed
+                intervals[f"accuracy_{name}"] = mean_interval(right[own], story[own])
+        metrics |= {name: interval.mean for name, interval in intervals.items()}
+        if intervals:
+            errors = [round(1 - interval.mean, 9) for interval in intervals.values()]
+            failed = sum(error > FAILED for error in errors)  # exactly 5 % has not failed
             size = torch.bincount(task, minlength=len(names)).double()  # (T,) questions of each task
             even = len(right) / (len(names) * size[task])  # (N,): every task counts alike
-            found["mean_error"] = mean_interval((1 - right) * even, story, ends=(0.0, float(even.max())))
-            metrics |= {"mean_error": found["mean_error"].mean, "failed_tasks": failed}
-        return metrics, found
+            intervals["mean_error"] = mean_interval((1 - right) * even, story, ends=(0.0, float(even.max())))
+            metrics |= {"mean_error": intervals["mean_error"].mean, "failed_tasks": failed}
+        return metrics, intervals

@@ -242,8 +242,8 @@ def question_entries(source: StorySource, split: Split) -> Entries:
     found: dict[str, tuple[int, Any]] = {}
     for each in source.questions(split):
         count, digest = found.get(each.task) or (0, hashlib.blake2b(digest_size=8))
-        told = (*each.sentences, each.question, each.answer, ",".join(map(str, each.supporting)))
-        digest.update("\n".join(told).encode("utf-8", "surrogatepass") + b"\0")
+        content = (*each.sentences, each.question, each.answer, ",".join(map(str, each.supporting)))
+        digest.update("\n".join(content).encode("utf-8", "surrogatepass") + b"\0")
         found[each.task] = count + 1, digest
     names = {task: f"{split} {task or 'questions'}, {count:,} in all" for task, (count, _) in found.items()}
     return [(names[task], f"#{digest.hexdigest()}") for task, (_, digest) in found.items()]
