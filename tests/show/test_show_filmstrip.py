@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
-from PIL import Image, ImageDraw
+from PIL import Image
 
 from saccade import geometry
 from saccade.errors import DataError, ShapeError
@@ -102,19 +102,6 @@ def test_crops_are_drawn_with_their_content(grey_picture):
     assert upper[40, 40].tolist() == [200, 30, 30]
     assert lower[50, 50].tolist() == [200, 30, 30]
     assert lower[5, 50].tolist() == [255, 255, 255]  # a 2:1 grid leaves paper above and below
-
-
-def test_nothing_is_cut_under_a_narrow_picture(monkeypatch, grey_picture):
-    frame = geometry.scale_shift((15, 50), (0, 0))
-    look = Look("stage1", "gate", "multiplier", torch.full((1, 2, 2), 0.5), "sigmoid", frame)
-    last = dataclasses.replace(look, name="stage2", kind="soft", norm="none")
-    trace = AttentionTrace((look, last), image_size=torch.tensor([[100, 30]]), total="product").validate()
-    written = []
-    monkeypatch.setattr(ImageDraw.ImageDraw, "text", lambda pen, xy, text, *ink, **how: written.append(text))
-    filmstrip(grey_picture[:, :30], trace, answer="green (98%)", columns=2, panel=100)
-    assert not [text for text in written if text.endswith("…")]
-    assert written[written.index("stage1") + 1 :][:2] == ["peak 0.500", "mean 0.500"]
-    assert "product of all looks" in " ".join(written)
 
 
 def test_contact_sheet_grid():

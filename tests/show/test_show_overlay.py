@@ -41,14 +41,6 @@ def test_a_lit_pixel_lands_on_itself_at_every_size(height, width, data):
     assert at[1] // factor == col
 
 
-def test_a_coarse_map_lights_the_middle_of_its_cell():
-    """A 3×5 map on 21×35 has cells of 7×7; cell (1,3) is centred on row 10, column 24."""
-    attention = np.zeros((3, 5))
-    attention[1, 3] = 1
-    image = overlay(np.zeros((21, 35, 3), np.uint8), attention, least_side=1)
-    assert brightest(image) == (10, 24)
-
-
 def test_canvas_and_crop_land_on_the_original():
     """A 6×6 look on a 12×12 crop taken from (30, 10) of a 61×47 picture; cell (4,2) is centred on (35, 19)."""
     weights = torch.zeros(1, 6, 6)

@@ -1,6 +1,6 @@
-"""The acts of one example, in the order they happened, each with what a drawing needs: map, outline, words.
+"""The acts of one example in the order they happened, each with what a drawing needs: map, outline, words.
 
-A look that repeats (words, glimpses) counts as one act a step; steps that were padding are left out.
+Each step of a look that repeats (words, glimpses) is one act; steps that were padding are left out.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Drawing:
         self.original = as_picture(picture)
         self.shown = fit(self.original)
         self.size = (self.shown.height, self.shown.width)
-        self.trace = _of_picture(trace, (self.original.height, self.original.width))
+        self.trace = _of_picture(trace, self.original.height, self.original.width)
         self.acts = [act for look in self.trace.looks if look.is_spatial for act in acts_of(look)]
         self._outline = as_marks(outline)
 
@@ -146,20 +146,18 @@ def acts_of(look: Look) -> list[Act]:
     return [Act(look.step(step), step) for step in range(look.steps) if active[step]]
 
 
-def _of_picture(trace: AttentionTrace, size: geometry.Size) -> AttentionTrace:
-    """``trace``, checked to hold one example of a picture shaped as ``size`` (which may be that of a smaller copy)."""
+def _of_picture(trace: AttentionTrace, height: int, width: int) -> AttentionTrace:
+    """``trace``, checked to hold one example of a picture of this shape; the picture may be a smaller copy."""
     if len(trace) != 1:
         raise DataError(f"a drawing shows one example, and this trace holds {len(trace)}: pass trace[i]")
     trace = trace.detach().cpu()
     if trace.image_size is None:
-        return dataclasses.replace(trace, image_size=torch.tensor([size]))
-    height, width = (int(side) for side in trace.image_size[0])
-    expected = size[1] * height / width
-    if abs(size[0] - expected) > 1.5 + 0.02 * expected:
-        raise DataError(
-            f"the picture is {size[1]}×{size[0]} px and the trace is of one with {width}×{height} px: "
-            "pass the picture that the model saw"
-        )
+        return dataclasses.replace(trace, image_size=torch.tensor([(height, width)]))
+    own = trace.image_size[0].tolist()
+    expected = width * own[0] / own[1]
+    if abs(height - expected) > 1.5 + 0.02 * expected:
+        what = f"the picture is {width}×{height} px and the trace is of one with {own[1]}×{own[0]} px"
+        raise DataError(f"{what}: pass the picture that the model saw")
     return trace
 
 

@@ -1,21 +1,18 @@
-"""Colours of maps: how values are rescaled, smoothed, and coloured.
+"""Colours of maps: how values are rescaled, smoothed, and coloured. No other module rescales maps for display.
 
-A trace keeps the model's own weights. A screen shows 0 … 1. This is the only place that rescales maps for display, by
-one of two rules: each map by its own peak, or several maps by their common peak. Each rule says what it did, so that a
-legend can. Zero always stays zero: a map is never stretched from its minimum, so that a uniform map looks uniform and
-not empty.
+Each map is divided by its own peak, or several maps by their common peak, and the rule says what it did, for a legend.
+Zero stays zero: a map is never stretched from its minimum, so that a uniform map looks uniform and not empty.
 
-The exception are masks that only add (1 + M): their zero means nothing, and they often lie close about one half. Such
-a map is shown from its least to its peak where what it multiplies by, 1 + M, differs by half or more. A flatter one is
-shown on a scale of that width about its middle, so that an almost even mask looks almost even.
+Masks that only add (1 + M) are the exception: their zero means nothing, and they often lie close about one half. Such a
+map is shown from its least to its peak where 1 + M differs by half or more. A flatter one is shown on a scale of that
+width about its middle, so that an almost even mask looks almost even.
 
-Maps are made smooth as Xu et al. (2015, Section 5.4) show theirs: upsampled, then a Gaussian filter. The paper does not
-say how wide its filter is. Half a cell is enough to hide the creases that bilinear upsampling leaves along the cell
-centres, and too little to move a peak into another cell.
+Maps are smoothed as Xu et al. (2015, Section 5.4) show theirs: upsampled, then a Gaussian filter. The paper gives no
+width. Half a cell hides the creases of bilinear upsampling, and is too little to move a peak into another cell.
 
-The nine anchors of the colour map were computed in the OKLCH colour space: lightness rises in equal steps from 0.24 to
-0.95 while the hue turns from indigo over teal to pale yellow, and chroma is as high as sRGB allows up to 0.155. Because
-lightness alone carries the order, the map reads the same without any sense of red and green, and on a grey printer.
+The nine anchors of the colour map were computed in OKLCH: lightness rises in equal steps from 0.24 to 0.95 while the
+hue turns from indigo over teal to pale yellow, with as much chroma as sRGB allows up to 0.155. Lightness alone carries
+the order, so the map reads the same in grey and without any sense of red and green.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
 """The looks of one example as one picture: side by side, word by word, or label by label; and contact sheets.
 
-A filmstrip has a column for each look, the total last: the overlay above, below it the attended image (for a crop: what
-was cut out), and under both the name of the act with the raw peak weight. Strips longer than a row wrap.
+A filmstrip has a column for each look, the total last: the overlay, the attended image (for a crop: what was cut out),
+the name of the act and its raw peak weight.
 
-A caption is the sentence, the picture, then a panel for every word, smooth as in the paper
-(:mod:`saccade.show.colours`) or cell by cell. Below it stand a bar for the gate β, the share of what was seen that went
-into the word, the word itself, how sure the model was of it, and the peak weight.
+A caption is the picture, then a panel for every word, smooth as in the paper (:mod:`saccade.show.colours`), with a bar
+for the gate β, the word, how sure the model was of it, and the peak weight.
 
-A multiset is a row for each label: the saliency before, the covert mask, the priority map, the glimpses in order on the
-picture, and the saliency after, darkened where attention has been (inhibition of return), then the label that was said.
-The row in which the model said that nothing more is there comes last. Maps of one kind share one scale, so that rows
-can be compared.
+A multiset has a row for each label: the saliency before, the covert mask, the priority map, the glimpses in order, the
+saliency after (darkened where attention has been), and the label. The row in which the model found nothing more comes
+last. Maps of one kind share one scale, so that rows can be compared.
 """
 
 from __future__ import annotations
@@ -71,12 +69,12 @@ def filmstrip(
 
     Args:
         picture: the original picture, upright.
-        trace: of one example (``trace[i]``); its looks on slots are drawn by :func:`slot_table` instead.
-        question: what was asked; shown with the answer under the picture.
-        answer: in words, with its confidence if there is one.
-        whole: title of the first panel, the whole picture; nested crops are framed in it.
-        captions: titles by look name, one text or one per step (the words of a caption).
-        outline: evidence, drawn on the picture itself and on every overlay, in pixels of ``picture``.
+        trace: of one example (``trace[i]``); looks on slots are drawn by :func:`slot_table` instead.
+        question: shown with the answer under the picture.
+        answer: in words.
+        whole: title of the first panel, the whole picture.
+        captions: titles by look name, one text or one per step.
+        outline: evidence, in pixels of ``picture``.
         scale: each map by its "own" peak, or all by a "shared" one.
         cells: paint the cells flat instead of smooth.
         columns: panels in a row.

@@ -1,11 +1,10 @@
 """A picture with a map over it and outlines on it, as an image or as the bytes of a PNG file.
 
 Pictures of any kind become upright RGB images, enlarged by whole factors or reduced to fit a panel. A map is laid over
-its picture pixel for pixel; the attended image is the picture as the map lets it through.
+its picture pixel for pixel.
 
-Outlines are evidence masks, boxes, crops and points, in a double line that shows on any background. Their coordinates
-are those of the picture that was handed in (pixels, x to the right, y down); the drawing is scaled with the picture,
-the width of the lines is not. A mask is outlined from outside, so that small evidence stays visible.
+Outlines are evidence masks, boxes, crops and points, in a double line that shows on any background, in pixels of the
+picture that was handed in. A mask is outlined from outside, so that small evidence stays visible.
 """
 
 from __future__ import annotations
@@ -222,8 +221,7 @@ def overlay(
 
     Args:
         picture: PIL image, array (H,W,3) uint8 or tensor (3,H,W) float 0..1.
-        attention: a map (h,w) over the whole picture, as :meth:`AttentionTrace.image_map` gives it, of any size; or
-            one already scaled. A bare map is scaled by its own peak.
+        attention: a map (h,w) of any size over the whole picture, scaled by its own peak, or one already scaled.
         opacity: how much of the picture the peak hides, 0 to 1.
         colormap: a colour map of matplotlib by name, as in "viridis"; None: that of :mod:`saccade.show.colours`.
         alpha: as ``opacity``, and where there is no weight the picture stays as it is; so it does with a ``colormap``.

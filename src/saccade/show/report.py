@@ -1,12 +1,10 @@
 """Self-contained HTML pages: one file, no network, readable on paper and in the dark.
 
-A page carries its style, its pictures (data: addresses) and a content security policy that forbids everything else:
-the style is allowed by its SHA-256, so nothing that slipped into a caption could restyle the page, run or call home.
-A page with a live part carries that part's style and script too, allowed in the same way.
+A page carries its style and its pictures. Its content security policy allows the style, and the script of a live part,
+by their SHA-256 and forbids everything else, so nothing that slipped into a caption could run or call home.
 
-The HTML is written by the templates beside this file and nowhere else: all of them extend ``page.html``. They escape
-what they insert; ``of_the_package`` lets through what comes from the package itself. Blocks are data: what a template
-draws, with a macro for each kind.
+All HTML is written by the templates beside this file, which extend ``page.html``. They escape what they insert;
+``of_the_package`` lets through what comes from the package itself. Blocks are data, with a macro for each kind.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Reports made of what is already on disk: a run folder with its curves, or saved records.
 
-Curves are drawn with matplotlib (extra ``plots``), on objects of the Agg canvas: no display, no global state. Every
-drawing comes in a light and a dark theme, so that a page can carry both.
+Curves are drawn with matplotlib (extra ``plots``) without a display or global state, in a light and a dark theme.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from saccade.show.colours import SERIES
 from saccade.show.filmstrip import filmstrip, glimpse_strip, has_glimpses, has_words, word_strip
 from saccade.show.report import Block, Code, KeyFigures, Picture, Report, Section
 from saccade.show.slot_table import SlotHeat, slot_grid
-from saccade.show.tables import DASH, Cell, Row, Table, percent
+from saccade.show.tables import DASH, Cell, Row, Table, percent, spaced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -72,8 +71,8 @@ def report_from_run(
             note = f"{'lowest' if lower else 'highest'} of {len(points)} {kind} measurements, at step {at:,}"
             top = Cell(value, note=note)
             if kind == "validation" and name != "loss" and len(figures) < 5:
-                figures.append((_words(name), top))
-        best.append((_words(name), top, at, points[-1][1]))
+                figures.append((spaced(name), top))
+        best.append((spaced(name), top, at, points[-1][1]))
     results = Table(
         ("metric", "best", "at step", "last"),
         best,
@@ -150,10 +149,6 @@ def _read_settings(folder: Path) -> Mapping[str, Any]:
     return settings if isinstance(settings, dict) else {}
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
 def _kinds(rows: Sequence[Metrics]) -> dict[str, str]:
     """The rows that count for each metric: those of validation, where it was measured there."""
     kinds: dict[str, str] = {}
@@ -174,7 +169,7 @@ def _curve_sections(rows: Sequence[Metrics], source: str) -> list[Section]:
     light, dark = (_as_svg(training_curves(rows, shown, theme)) for theme in _THEMES)
     alt = f"Curves over training steps of {', '.join(shown)}"
     picture = Picture(light, "Over training steps; a dotted line is where a phase begins.", alt, source, dark)
-    return [Section("Curves", f"Not drawn: {', '.join(map(_words, rest))}." if rest else "", [picture])]
+    return [Section("Curves", f"Not drawn: {', '.join(map(spaced, rest))}." if rest else "", [picture])]
 
 
 def _flat(settings: object, path: str = "") -> Iterator[tuple[str, str]]:
@@ -250,9 +245,9 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
         elif key in _DRAWN:
             continue
         elif _is_plain(value):
-            yield _words(key), Cell(value)
+            yield spaced(key), Cell(value)
         elif isinstance(value, list) and value and all(map(_is_plain, value)):
-            yield _words(key), Cell(", ".join(map(str, value)))
+            yield spaced(key), Cell(", ".join(map(str, value)))
 
 
 def _pairs(info: Mapping[str, Any], key: str) -> list[tuple[str, float]]:
@@ -313,7 +308,7 @@ def _draw_metric(axes: Axes, rows: Sequence[Metrics], name: str, colours: Sequen
         points = course(rows, name, kind)
         if points:
             axes.plot(*zip(*points), color=colour, marker="o" if len(points) < 15 else "", label=kind)
-    axes.set_title(name.replace("_", " "))
+    axes.set_title(spaced(name))
     axes.set_xlabel("step")
     axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
     if len(axes.lines) > 1:  # in one line above the axes, where it hides nothing; the title stands on the left

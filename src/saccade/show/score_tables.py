@@ -1,7 +1,6 @@
 """Scores of an evaluation as tables and as sections of a page.
 
-Each score stands with its interval and n, then beside its baselines. Answers with one label have sections of their own:
-confusions, scores by class, and dependence on the evidence. ``score_words.yaml`` says what each score asks.
+Each score stands with its interval and n, then beside its baselines. ``score_words.yaml`` says what each score asks.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 
 from saccade.config import quick_yaml
 from saccade.show.report import Block, Gallery, Picture, Section
-from saccade.show.tables import Cell, Row, Table, percent
+from saccade.show.tables import Cell, Row, Table, percent, spaced
 
 Scores = Mapping[str, Any]
 
@@ -127,12 +126,12 @@ def _side_by_side(
         if ORACLE in names and set(part) == {BOUNDED}:
             notes.append("grid oracle: the bound, the most that weights on the model's grids can have")
         elif ORACLE in names:
-            best = f"the map of the model's grids with the best {_spaced(BOUNDED)}"
+            best = f"the map of the model's grids with the best {spaced(BOUNDED)}"
             notes.append(f"grid oracle: {best}; a bound of that score only")
         tables.append(
             Table(
-                (what, *(_spaced(_marked(score)) for score in part)),
-                [(_spaced(who), *(_cell(score, contenders[who].get(score)) for score in part)) for who in names],
+                (what, *(spaced(_marked(score)) for score in part)),
+                [(spaced(who), *(_cell(score, contenders[who].get(score)) for score in part)) for who in names],
                 caption=title if len(parts) == 1 else f"{title}, {number} of {len(parts)}",
                 note="; ".join(filter(None, notes)),
             )
@@ -150,11 +149,6 @@ def _marked(score: str) -> str:
 
 def _note(scores: Iterable[str]) -> str:
     return "↓ low is good" if not set(LOW_IS_GOOD).isdisjoint(scores) else ""
-
-
-def _spaced(name: str) -> str:
-    """A name that can be wrapped in a narrow column."""
-    return name.replace("_", " ")
 
 
 def _cell(score: str, value: float | None, unit: str | None = None) -> Cell:
@@ -281,8 +275,8 @@ def scores_section(result: Scores) -> Section:
 
 def _words(scores: Collection[str], rivals: Collection[str]) -> list[Table]:
     """What scores ask and what they are compared with, in words."""
-    rows = [(_spaced(name), text) for name, text in WORDS["asks"].items() if name in scores]
-    rows += [(_spaced(name), text) for name, text in WORDS["rivals"].items() if name in rivals]
+    rows = [(spaced(name), text) for name, text in WORDS["asks"].items() if name in scores]
+    rows += [(spaced(name), text) for name, text in WORDS["rivals"].items() if name in rivals]
     return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []
 
 

@@ -1,8 +1,7 @@
 """Sheets of pictures: panels in rows with text below them, and the legend of the colours.
 
-Text has a font that covers Latin, Greek and Cyrillic, lines that wrap, and lines that end in an ellipsis. The fonts are
-the DejaVu files that come with matplotlib, found without importing it; where they are missing, Pillow's own (basic
-Latin) takes their place.
+Text wraps, and long lines end in an ellipsis. The fonts are the DejaVu files that come with matplotlib, found without
+importing it; where they are missing, Pillow's own (basic Latin) takes their place.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Attention over slots: a row for each slot in words, a column for each step of each look, the weight in each cell.
 
-Pictures, pages and the terminal draw the same table from one grid of numbers. Weight that lies on slots without a text
-(a memory network without mask gives its empty slots some) is one row more, with the sum over these slots.
+Pictures, pages and the terminal draw the same grid of numbers. Weight on slots without a text is one row more.
 
-As HTML (``templates/blocks.html``), the sentences stay text that can be selected. A page of a report allows no style
-but its own, so cells there have one of a few classes (:func:`heat_rules`). A notebook has no style sheet, so cells
-there carry their colours themselves.
+As HTML, sentences stay text that can be selected. A page allows no style but its own, so its cells have classes
+(:func:`heat_rules`). A notebook has no style sheet, so cells there carry their colours themselves.
 """
 
 from __future__ import annotations
@@ -70,11 +68,7 @@ class SlotGrid:
     @cached_property
     def levels(self) -> list[list[int]]:
         """The number of every cell's colour among those of a page."""
-        return (
-            []
-            if self.scaled is None
-            else [[round(LEVELS * float(value)) for value in row] for row in self.scaled.values]
-        )
+        return [] if self.scaled is None else np.rint(LEVELS * self.scaled.values).astype(int).tolist()
 
     @property
     def legend(self) -> str:

@@ -1,7 +1,7 @@
 """The one type of table: for pages, for the terminal, and for documents as Markdown. It needs no torch.
 
-A number is a :class:`Cell`: its exact value, the text that is shown, and a note that says where it came from (n, split,
-seed, interval, source), which appears on hover and again in the footnotes, so that it survives printing.
+A number is a :class:`Cell`: its exact value, the text that is shown, and a note on where it came from (n, split, seed,
+interval, source), shown on hover and in the footnotes.
 """
 
 from __future__ import annotations
@@ -45,6 +45,11 @@ class Cell:
 
 
 Row = Sequence[Cell | Value]
+
+
+def spaced(name: str) -> str:
+    """A name in words, which can be wrapped in a narrow column."""
+    return name.replace("_", " ")
 
 
 def percent(value: float | None, *, note: str = "") -> Cell:

@@ -1,11 +1,10 @@
 """What a request may cost, and the guard that checks each one and sets the security headers of every response.
 
-A page from elsewhere must not reach a server on the loopback. Such a page can make the browser send requests to
-127.0.0.1, and by rebinding a name of its own it can even read the answers. So the Host must be an address or name of
-ours, a request that says it comes from another origin is refused, and nothing ever allows another origin to read.
+A page from elsewhere can make the browser send requests to 127.0.0.1, and by rebinding a name of its own it can even
+read the answers. So the Host must be ours, a request from another origin is refused, and no other origin may read.
 
-A server that other machines can reach asks for its token. The token is made anew at each start and printed once, in the
-address of the page. Opening that address keeps the token in a cookie, so it leaves the address bar; scripts send it as
+A server that other machines can reach asks for its token, made anew at each start and printed once, in the address of
+the page. Opening that address keeps the token in a cookie, so it leaves the address bar; scripts send it as
 ``Authorization: Bearer …``. It is compared in constant time, so that nobody can guess it letter by letter.
 """
 

@@ -1,8 +1,7 @@
 """The models of a server: found by name, loaded when first asked, each with a queue and a thread of its own.
 
-A thread cannot be stopped from outside. Work is given up when it takes too long, or when the client hangs up. What was
-given up before it began is never started. What has begun ends at its next :meth:`Worker.check`, and then the next piece
-starts.
+A thread cannot be stopped from outside. Work that takes too long, or whose client hung up, ends at its next
+:meth:`Worker.check`; if it has not begun, it never starts.
 """
 
 from __future__ import annotations
@@ -152,12 +151,8 @@ class ServedModel:
         """The model itself, where it reads pictures; otherwise an ApiError."""
         if self.told.takes == "picture":
             return self
-        how = (
-            "; send that as 'input' of /api/ask"
-            if self.told.takes == "json"
-            else ", and nothing else can be sent to this server; ask it with 'saccade look'"
-        )
-        said = f"'{self.name}' does not read pictures; it reads: {self.told.reads}{how}"
+        how = "send that as 'input' of /api/ask" if self.told.takes == "json" else "ask it with 'saccade look'"
+        said = f"'{self.name}' does not read pictures; it reads: {self.told.reads}; {how}"
         raise ApiError(422, "reads_no_pictures", said)
 
     def encoded(self, predictor: Predictor, kept: StoredPicture) -> Encoded:

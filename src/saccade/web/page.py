@@ -1,10 +1,8 @@
 """The page: what it is told of a model by its family, and the page as one text that needs no server.
 
-Only here does ``web`` ask a family for anything.
-
-``Family.panel`` names an ES module with controls of the family's own, in its folder. The server gives it to the page as
-``families/NAME/FILE.js``, and a page without a server has it inside. The module exports ``function panel(place,
-page)``, which the page calls when a model of the family is chosen; models of one family that are compared share it:
+``Family.panel`` names an ES module with controls of the family's own, in its folder: ``families/NAME/FILE.js`` for the
+page. It exports ``function panel(place, page)``, which the page calls when a model of the family is chosen; models of
+one family that are compared share it:
 
 =======================  ===========================================================================================
 ``place``                an empty element to be filled: of the side panel, or, for models that take JSON, in the middle
@@ -19,21 +17,18 @@ page)``, which the page calls when a model of the family is chosen; models of on
 ``page.style``           adds a style sheet of the panel's own, once, as ``style(".saccade .mine { … }")``
 =======================  ===========================================================================================
 
-It may return an object of functions. ``models(list)`` is called with the shown models of the family, now and whenever
-they change; ``answered(view)`` with every answer of one of them, as ``saccade.view/1`` (see :mod:`saccade.web.views`),
-and again where the colours change; ``unanswered(name)`` with the model that could not answer; ``act(key)`` with the
-look that is chosen; and ``closed()`` when no model of the family is shown any more. The page removes ``place`` itself.
-With ``showsLooks: true`` in that object, the cards of the models leave looks over slots and notes to the panel.
+It may return an object of functions, which are called: ``models(list)`` with the shown models of the family, now and
+whenever they change; ``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours
+change; ``unanswered(name)`` with a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no
+model of the family is shown any more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
 
-``Family.runtime`` names an ES module that computes the family's models inside the page, in a worker. It exports
+``Family.runtime`` names an ES module that computes the family's models in a worker of the page. It exports
 ``function network(weights, tools)``, called with what ``page_model`` made, which returns an object with
 ``answer(input, question)``. That gives ``{question, answers, looks, notes}``: answers with their shares, likeliest
 first, and for each of the facts' ``looks`` its ``weights`` and ``slots``. ``tools`` are ``matrix``, which reads what
 :func:`saccade.web.views.matrix` wrote, and ``softmax``.
 
-One script: modules are written behind one another, each a function that returns what it exports. They import by name
-at the start of a line, write ``export`` before a function, class or const, and import in no circle. Comments and
-indentation stay behind. A page without models is a viewer: it shows the views that it carries, and opens saved records.
+A page without models is a viewer: it shows the views that it carries, and opens saved records.
 """
 
 from __future__ import annotations
@@ -170,7 +165,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
         families = [predictor.family for predictor in predictors]
         return {address: each.folder / getattr(each, what) for each in families if (address := address_of(each, what))}
 
-    style = _style()
+    markup, style = _markup_and_style()
     script = bundle(STATIC / "js" / "main.js", declared("panel"))
     worker = bundle(STATIC / "js" / "engine" / "worker.js", declared("runtime")) if predictors else None
     holes = Live("%markup%", "%style%", "%script%", "%data%")
@@ -181,7 +176,6 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
         "glyphs": data_url((STATIC / "glyphs.png").read_bytes()) if predictors else None,
         "views": list(views),
     }
-    markup = _BLANK.sub("\n", _index().partition("<body>\n")[2].partition("\n</body>")[0])
     # a script element can hold JSON without "<" whatever it says
     return Live(markup, style, script, json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"))
 
@@ -193,19 +187,19 @@ def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[s
 
 
 @lru_cache
-def _index() -> str:
-    return (STATIC / "index.html").read_text(encoding="utf-8")
-
-
-@lru_cache
-def _style() -> str:
-    """The stylesheets of the served page, in their order, without what only a reader needs: a page is to stay small."""
-    sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(_index()))
-    return _BLANK.sub("\n", _COMMENT.sub("", sheets))
+def _markup_and_style() -> tuple[str, str]:
+    """The body of the served page and its stylesheets, without what only a reader needs: a page is to stay small."""
+    index = (STATIC / "index.html").read_text(encoding="utf-8")
+    sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(index))
+    body = index.partition("<body>\n")[2].partition("\n</body>")[0]
+    return _BLANK.sub("\n", body), _BLANK.sub("\n", _COMMENT.sub("", sheets))
 
 
 def bundle(entry: Path, carried: Mapping[str, Path] | None = None) -> str:
-    """The module ``entry`` and all that it imports, as the text of one script.
+    """The module ``entry`` and all that it imports, as the text of one script without comments and indentation.
+
+    Modules import by name at the start of a line, write ``export`` before a function, class or const, and import in no
+    circle.
 
     Args:
         entry: what is run.

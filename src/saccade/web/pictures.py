@@ -1,11 +1,10 @@
 """Pictures that can be asked about: those that were sent, and composed scenes with their truth.
 
 A description of a scene becomes a layout of the generator's own kind, and that a picture. Digits may repeat and
-overlap, as a person may drag them anywhere; the later one lies in front. Glyph n of a digit is the n-th of its class
-among those that ship with saccade, which no shipped model was trained on.
+overlap; the later one lies in front. Glyph n of a digit is the n-th of its class among those that ship with saccade,
+which no shipped model was trained on.
 
-A picture's name is made of what is in it, so sending it twice keeps it once. Nothing that a request says becomes a
-path: its own name for the picture is shown, cut to the last part, and used for nothing else.
+A picture's id is made of its content, so sending it twice keeps it once. Nothing that a request says becomes a path.
 """
 
 from __future__ import annotations

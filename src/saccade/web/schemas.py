@@ -1,7 +1,6 @@
 """What may be sent to the server and what comes back, as versioned schemas, from which OpenAPI is written; and errors.
 
-An error is ``{"error": {"code", "message"}}`` with a status: of the 400s, with a sentence for the person who sent the
-request, whatever it was. A 500 is a fault of saccade.
+An error is ``{"error": {"code", "message"}}``. A status in the 400s is the sender's mistake; 500 is a fault of saccade.
 """
 
 from __future__ import annotations

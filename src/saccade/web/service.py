@@ -1,11 +1,8 @@
 """What the server does, without HTTP: pictures are kept, models asked in their queues, answers made into views.
 
 A view names its ``editable`` looks. An edited answer has ``edited``: for each look how many of its cells differ from
-the model's own and how far they moved (total variation of the two maps, each as shares of its sum), the looks that
-were given as they had been (``frozen``), and the ``unedited`` answer.
-
-An answer is kept for a while and can be fetched again: the view, the strip of looks as a picture, a page that opens
-offline.
+the model's own and how far they moved (total variation of the two maps), the looks that were given unchanged
+(``frozen``), and the ``unedited`` answer. An answer is kept for a while and can be fetched again.
 """
 
 from __future__ import annotations
@@ -186,7 +183,7 @@ class Service:
     async def encode(self, sent: schemas.Upload) -> schemas.Encoding:
         """Keep a picture; with a model, encode it for that one at once."""
         data, name = bytes_of(sent.picture), shown_name(sent.name)
-        served = None if sent.model is None else self.models[sent.model].reading_pictures()
+        served = self.models[sent.model].reading_pictures() if sent.model is not None else None
         try:
             image, notes = await self.decoders.read(data, name)
         except TimeoutError as error:
@@ -206,9 +203,8 @@ class Service:
             truth = []
             for digit, mask in zip(composed.digits, composed.masks):
                 box = (digit.x, digit.y, digit.x + digit.size, digit.y + digit.size)
-                truth.append(
-                    schemas.DigitTruth(digit=digit.digit, colour=digit.colour, box=box, mask_png=mask_url(mask))
-                )
+                entry = schemas.DigitTruth(digit=digit.digit, colour=digit.colour, box=box, mask_png=mask_url(mask))
+                truth.append(entry)
             return schemas.RenderedScene(encoding=kept.id, picture=kept.entry(), scene=composed.scene, truth=truth)
 
         return await self.studio.run(rendered)

@@ -1,20 +1,18 @@
 """What travels to the page as JSON: an answer as ``saccade.view/1``, and a model's weights for the engine of the page.
 
-Weights of looks travel as they are, never rescaled: base64 of little-endian floats, (T, h, w) for a look on a picture
-and (T, S) for one over slots, each with the frame that lays its cells over the original picture, or with the texts of
-its slots: "" for an empty slot, and the last ``own_slots`` of the others belong to the model, not to what it read. The
-total has no cells of its own and travels at the picture's resolution, or a smaller one where the picture is large.
+Weights of looks are never rescaled: base64 of little-endian floats, (T, h, w) for a look on a picture and (T, S) for
+one over slots, each with the frame that lays its cells over the original picture, or with the texts of its slots. A
+text is "" for an empty slot; the last ``own_slots`` of the others belong to the model. The total is sent at the
+picture's resolution, or a smaller one where the picture is large.
 
 What the page draws follows from the ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and from the looks.
-``picture`` is null where the model read something else; ``notes`` say what was done to it on the way in. ``family`` is
-shown and used for nothing else.
+``picture`` is null where the model read something else; ``notes`` say what was done to it on the way in.
 
-Which of its models the engine (``static/js/engine``) can compute, and of which layers they consist, a family says in
-its page module; the functions here write the layers that the engine has. A weight takes two bytes. Those that were
-saved as float16 stay so, bit by bit; others become integers times a scale of their row, about ten times as near as
-float16. A norm is a scale and a shift of each channel, which the engine folds into the layer that follows: exact behind
-a gate, because the convolutions of the small stack have no border. Kernels are matrices (outputs × inputs of the
-kernel), the channels of a cell side by side.
+A family says which of its models the engine (``static/js/engine``) can compute, and of which layers; the functions here
+write the layers. A weight takes two bytes: those saved as float16 stay so, bit by bit; others become integers times a
+scale of their row. A norm is a scale and a shift of each channel, which the engine folds into the layer that follows:
+exact behind a gate, because the convolutions of the small stack have no border. Kernels are matrices (outputs × inputs
+of the kernel), the channels of a cell side by side.
 """
 
 from __future__ import annotations
