@@ -18,8 +18,8 @@ import saccade
 from planted_shortcuts import write_squares
 from question_tables import write_table
 from saccade.errors import DataError
-from saccade.probing.run import probe_pictures
-from saccade.probing.trials import Plan
+from saccade.probing.heads import Plan
+from saccade.probing.probe import probe_pictures
 from typed import typed
 
 QUICK = shlex.split("--backbone compact --through layer2 --size 32 --splits 3 --seeds 1 --steps 6")
@@ -115,7 +115,7 @@ def test_maps_of_a_folder_take_the_place_of_a_network(tmp_path: Path) -> None:
 
 def test_what_a_backbone_lacks_is_said_before_pictures_are_read(tmp_path: Path, monkeypatch: Any) -> None:
     photos = write_pictures(tmp_path / "photos", 9)
-    monkeypatch.setattr("saccade.probing.run.usable_pictures", lambda *_: pytest.fail("pictures were read"))
+    monkeypatch.setattr("saccade.probing.probe.usable_pictures", lambda *_: pytest.fail("pictures were read"))
     done = run("--data", photos, "--out", tmp_path / "out", "--backbone", "vgg16", "--offline")
     assert done.exit_code == 2
     assert "ImageNet weights of 'vgg16' are not on this machine" in " ".join(done.output.split())
@@ -172,23 +172,19 @@ def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
     assert run(*words).exit_code == 0
 
 
-SMALL = Plan(
-    splits=3, seeds=1, steps=60, rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=(), hidden=8
-)  # fmt: skip
+SMALL = Plan(backbone="compact", through="layer2", size=32, heads=["soft"], splits=3, seeds=1, steps=60, hidden=8,
+             rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=())  # fmt: skip
 
 
 @pytest.mark.parametrize(("planted", "watermark"), [(True, False), (True, True), (False, False)])
 def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool, watermark: bool) -> None:
     """The verdict of the probe, its page, and the verdict of ``evaluate`` on the same pictures agree."""
     table = write_squares(tmp_path / "squares", 90, planted=planted, watermark=watermark)
-    size = {"size": 32, "through": "layer2"}
-    written = probe_pictures(
-        f"csv:{table}", out=tmp_path / "out", backbone="compact", heads=["soft"], plan=SMALL, **size
-    )
+    written = probe_pictures(f"csv:{table}", SMALL, tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     rests = written.results["rests_on"]["accuracy"]
     assert "What the answer depends on</h2>" in page
-    assert ("it reads the background" in written.probed.verdict) == planted
+    assert ("it reads the background" in written.verdict) == planted
     assert ("it reads the background" in page) == planted
     assert (rests["evidence_swapped"] > 0.7) == planted
     assert written.results["maps"]["chance"] in ("part_prior", "centre_gaussian", "uniform")

@@ -11,7 +11,7 @@ from saccade.commands.verb import Command, Remark, checked, print_table, say
 from saccade.config import Within
 
 if TYPE_CHECKING:
-    from saccade.probing.run import ProbeOutput
+    from saccade.probing.probe import Probe
 
 
 @checked
@@ -34,7 +34,7 @@ def probe(
     evidence_weight: float = 0.0,
     offline: bool = False,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> ProbeOutput:
+) -> Probe:
     """Find out whether attention is worth it on your own pictures.
 
     It trains small heads on a frozen backbone and compares them with a linear one. It writes a model folder for look,
@@ -68,16 +68,16 @@ def probe(
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
     """
     given = dict(locals())
-    from saccade.probing.run import probe_pictures
-    from saccade.probing.trials import Plan
+    from saccade.probing.heads import Plan
+    from saccade.probing.probe import probe_pictures
 
-    plan = Plan(**{each.name: given.pop(each.name) for each in fields(Plan) if each.name in given})
-    return probe_pictures(**given | {"data": str(data)}, plan=plan)
+    plan = Plan(**{part.name: given[part.name] for part in fields(Plan) if part.name in given})
+    return probe_pictures(str(data), plan, out, ask=ask, offline=offline, on_progress=on_progress)
 
 
-def show(written: ProbeOutput, given: Mapping[str, Any], remark: Remark) -> None:
+def show(written: Probe, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the rivals and the verdict."""
-    from saccade.probing.run import HEAD
+    from saccade.probing.probe import HEAD
 
     rows = [
         (
@@ -85,7 +85,7 @@ def show(written: ProbeOutput, given: Mapping[str, Any], remark: Remark) -> None
             f"{100 * row.score.mean:.1f} ± {100 * row.score.half:.1f}",
             "" if row.difference is None else f"{100 * row.difference.mean:+.1f} ± {100 * row.difference.half:.1f}",
         )
-        for row in written.probed.trials.values()
+        for row in written.result.trials.values()
     ]
     title = f"{given['backbone']} on {written.results['data']}, test accuracy in %"
     print_table(title, ("rival", "accuracy", "less linear"), rows)

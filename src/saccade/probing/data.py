@@ -14,9 +14,9 @@ Axes: N examples, P pictures, B pictures of a batch, R examples about them, J sp
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
@@ -32,6 +32,7 @@ from saccade.data.tables.doubts import contradictions, first_few, pluralise, spe
 from saccade.data.tables.table import Row, Table
 from saccade.errors import DataError
 from saccade.geometry import Size
+from saccade.metrics.result import Part
 from saccade.models.probe_heads import ExampleQueries
 
 MAX_CLASSES = 2_000
@@ -50,17 +51,6 @@ OnProgress = Callable[[str, int, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
 
 
-class Part(NamedTuple):
-    """Some examples, with their pictures."""
-
-    pictures: Tensor
-    """(B,) numbers of pictures, each once."""
-    places: Tensor
-    """(R,) which of the examples that were asked for these are."""
-    asked: ExampleQueries | None
-    """None: nothing is asked."""
-
-
 @dataclass(frozen=True)
 class Questions:
     """What is asked, by the number of the example."""
@@ -71,12 +61,6 @@ class Questions:
     """(N,) number of each question."""
     picture: Tensor
     """(N,) number of the picture it is about."""
-
-    @cached_property
-    def _by_picture(self) -> tuple[Tensor, Tensor]:
-        """The examples (N,) picture by picture, and where those of each begin (P+1,)."""
-        counts = torch.bincount(self.picture)  # (P,)
-        return self.picture.argsort(stable=True), torch.cat([counts.new_zeros(1), counts.cumsum(0)])
 
     @classmethod
     def none(cls, pictures: int) -> Questions:
@@ -89,27 +73,28 @@ class Questions:
         return self.words != ("",)
 
     def about(self, pictures: Tensor) -> tuple[Tensor, ExampleQueries | None]:
-        """All examples about the pictures (B,): their numbers (R,), and what they ask."""
+        """All examples about the pictures (B,), picture by picture: their numbers (R,), and what they ask."""
         if not self.are_asked:
             return pictures, None
-        order, starts = self._by_picture
-        first, behind = starts[pictures], starts[pictures + 1]  # (B,) each
-        counts = behind - first
-        place = torch.arange(len(pictures)).repeat_interleave(counts)  # (R,)
-        within = torch.arange(int(counts.sum())) - (counts.cumsum(0) - counts)[place]  # (R,) 0, 1, … of each picture
-        examples = order[first[place] + within]
-        return examples, ExampleQueries(self.query[examples], place)
+        place_of = torch.full((int(self.picture.max()) + 1,), -1)  # (P,) of each picture in the batch
+        place_of[pictures] = torch.arange(len(pictures))
+        place = place_of[self.picture]  # (N,)
+        examples = (place >= 0).nonzero()[:, 0]
+        examples = examples[place[examples].argsort(stable=True)]  # (R,)
+        return examples, ExampleQueries(self.query[examples], place[examples])
 
-    def parts(self, examples: Tensor, size: int) -> Iterator[Part]:
-        """The ``examples`` (n,) in parts about ``size`` pictures each."""
+    def parts(self, examples: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor, ExampleQueries | None]]:
+        """The ``examples`` (n,) in parts about ``size`` pictures each.
+
+        Of each part: its pictures (B,), the places (R,) of its examples among all ``examples``, and what they ask.
+        """
+        pictures, own = examples, torch.arange(len(examples))
         if self.are_asked:
             pictures, own = torch.unique(self.picture[examples], return_inverse=True)  # (P',), (n,)
-        else:
-            pictures, own = examples, torch.arange(len(examples))
         for first in range(0, len(pictures), size):
             places = ((own >= first) & (own < first + size)).nonzero()[:, 0]  # (R,)
-            asked = ExampleQueries(self.query[examples[places]], own[places] - first)
-            yield Part(pictures[first : first + size], places, asked if self.are_asked else None)
+            asked = ExampleQueries(self.query[examples[places]], own[places] - first) if self.are_asked else None
+            yield pictures[first : first + size], places, asked
 
     def pictures_of(self, examples: Tensor) -> Tensor:
         """The pictures that the ``examples`` (n,) are about, each once."""
@@ -134,10 +119,6 @@ class Examples:
         """The numbers (B,) of the questions; None where nothing is asked."""
         return self.questions.query[examples] if self.questions.are_asked else None
 
-    def asked(self, example: int) -> str:
-        """The question of an example in words; "" where nothing is asked."""
-        return self.questions.words[int(self.questions.query[example])]
-
 
 @dataclass(frozen=True)
 class ProbedPictures(Examples):
@@ -159,9 +140,11 @@ class ProbedPictures(Examples):
     folder: FeatureFolder | None = None
     """Whose maps stand in for a network, if any."""
 
-    def path(self, example: int) -> Path:
-        """The file of an example."""
-        return self.paths[int(self.questions.picture[example])]
+    def place(self, example: int) -> Part:
+        """The file of an example, and what is asked about it."""
+        path = self.paths[int(self.questions.picture[example])]
+        asked = {"asked": self.questions.words[int(self.questions.query[example])]} if self.questions.are_asked else {}
+        return {"picture": str(path), **asked}
 
     def inputs(self, pictures: Tensor) -> Tensor:
         """Pictures by number, as the network sees them: (B,3,H,W)."""
@@ -174,13 +157,8 @@ class ProbedPictures(Examples):
         return self.store.canvas[place] if self.folder is None else self.folder.canvas(size), size
 
 
-def with_maps(table: Table, folder: FeatureFolder) -> tuple[Table, str]:
-    """The rows of ``table`` whose pictures have a map in ``folder``, and a remark on the others.
-
-    Raises:
-        DataError: no picture has one, or two have the same.
-    """
-    rows = table.as_found or table.rows
+def _with_maps(table: Table, rows: Sequence[Row], folder: FeatureFolder) -> tuple[tuple[Row, ...], str]:
+    """The ``rows`` whose pictures have a map in ``folder``, and a remark on the others."""
     kept = tuple(row for row in rows if folder.file_of(row.image) is not None)
     if not kept:
         raise DataError(
@@ -188,19 +166,28 @@ def with_maps(table: Table, folder: FeatureFolder) -> tuple[Table, str]:
         )
     folder.check_apart([row.image for row in kept])
     lost = [row.image.name for row in rows if folder.file_of(row.image) is None]
-    remark = f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
-    return replace(table, rows=kept, as_found=kept), remark
+    return kept, f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
 
 
-def usable_pictures(table: Table, size: Size, on_progress: OnProgress) -> ProbedPictures:
+def usable_pictures(
+    table: Table, size: Size, on_progress: OnProgress, folder: FeatureFolder | None = None
+) -> ProbedPictures:
     """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
+
+    Args:
+        table: what is probed.
+        size: (height, width) of the network input.
+        on_progress: called with what is going on, how far it is, and how far it goes.
+        folder: of maps; only pictures that have one can be used.
 
     Raises:
         DataError: fewer than two classes can be compared, or too many.
     """
-    rows = table.as_found or table.rows
+    rows, lost = table.as_found or table.rows, ""
+    if folder is not None:
+        rows, lost = _with_maps(table, rows, folder)
     _check_count(table.name, "classes", {row.label for row in rows}, MAX_CLASSES)
-    remarks = _doubts(table, rows)
+    remarks = [lost, *_doubts(table, rows)] if lost else _doubts(table, rows)
     files = [*dict.fromkeys(row.image for row in rows)]
     own = _numbers([row.image for row in rows], files)  # the picture of each row
     cpu = torch.device("cpu")
@@ -209,17 +196,13 @@ def usable_pictures(table: Table, size: Size, on_progress: OnProgress) -> Probed
         broken = [files[number].name for number in sorted(store.unreadable)]
         remarks.append(f"{pluralise(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
     readable = [number for number in range(len(files)) if number not in store.unreadable]
-    if not readable:
-        raise DataError(f"{table.name}: {remarks[-1]}; nothing is left to probe")
     evidence = Evidence(rows, store, cpu, limit=DECODED, picture_of=own)
     if evidence.wrong:
         remarks.append(f"evidence that cannot be used: {summarised([*evidence.wrong.values()])}")
     copied = copy_groups([files[number] for number in readable])
     original = {number: readable[first] for number, first in zip(readable, copied)}  # picture → first with its bytes
     usable = [place for place in range(len(rows)) if own[place] in original]  # rows
-    first_row: dict[int, int] = {}
-    alike = [first_row.setdefault(original[own[place]], at) for at, place in enumerate(usable)]
-    groups = together([rows[place].group for place in usable], alike)
+    groups = together([[original[own[place]], *filter(None, [rows[place].group])] for place in usable])
     named = {rows[place].group for place in usable} - {""}
     if named:
         remarks.append(
@@ -253,6 +236,7 @@ def usable_pictures(table: Table, size: Size, on_progress: OnProgress) -> Probed
         evidence=evidence if evidence.is_there else None,
         remarks=remarks,
         copies=[(files[n].name, files[original[n]].name) for n in pictures if original[n] != n],
+        folder=folder,
     )
 
 
@@ -296,27 +280,25 @@ def _check_count(name: str, several: str, words: Collection[str], most: int) -> 
         raise DataError(f"{name}: {len(words):,} {several}; a probe compares {most:,} at most: name a part of the data")
 
 
-def together(named: Sequence[str], alike: Sequence[int]) -> list[int]:
-    """The group of each picture: pictures of one name, and those that look alike, are in one; (N,) numbers.
+def together(keys: Sequence[Sequence[Hashable]]) -> list[int]:
+    """The group of each thing by its ``keys``, one or more: those that share one are in one group, (N,) numbers.
 
-    Args:
-        named: the group that the data names for each picture; "" where it names none.
-        alike: number of the first picture that each one looks like; its own where there is none.
+    >>> together([["a"], ["b"], ["c", "a"], ["d", "b", "c"]])
+    [0, 0, 0, 0]
     """
-    first_of: dict[str, int] = {}
-    parent = [*range(len(named))]
+    parent: dict[Hashable, Hashable] = {}
 
-    def root(number: int) -> int:
-        while parent[number] != number:
-            parent[number] = parent[parent[number]]
-            number = parent[number]
-        return number
+    def root(key: Hashable) -> Hashable:
+        while parent.setdefault(key, key) != key:
+            parent[key] = parent[parent[key]]
+            key = parent[key]
+        return key
 
-    for number, (name, other) in enumerate(zip(named, alike)):
-        for friend in (other, first_of.setdefault(name, number) if name else number):
-            low, high = sorted((root(number), root(friend)))
-            parent[high] = low
-    return [root(number) for number in range(len(named))]
+    for first, *others in keys:
+        for other in others:
+            parent[root(other)] = root(first)
+    number_of: dict[Hashable, int] = {}
+    return [number_of.setdefault(root(first), number) for number, (first, *_) in enumerate(keys)]
 
 
 class Split(NamedTuple):

@@ -15,9 +15,10 @@ Axes: N examples, n examples of a part, A questions, H and W pixels.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -33,18 +34,16 @@ from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, b
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
 from saccade.probing.data import OnProgress, ProbedPictures
-from saccade.probing.features import Features
 from saccade.probing.heads import Places
-from saccade.probing.probe import ProbeResult
-from saccade.probing.trials import habits
+from saccade.probing.rivals import ProbeResult, habits
 from saccade.tasks.evaluate import in_parts
+
+if TYPE_CHECKING:
+    from saccade.probing.probe import Probe
 
 MAX_MAPS = 1000
 """Pictures whose maps are scored."""
 _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
-
-HeadModel = Callable[[int], AnyProbe]
-"""Number of a split → a model with the head of that split."""
 
 
 def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
@@ -75,48 +74,45 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
 
 
 @torch.no_grad()
-def with_evidence(
-    probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel, on_progress: OnProgress
-) -> ProbeResult:
-    """The same probe, whose verdict says what the kept head rests on and how its maps lie on the evidence."""
-    if pictures.evidence is None:
-        return probed
-    rests = _rests_on(probed, pictures, pictures.evidence, model_of, on_progress).summary()
+def with_evidence(probe: Probe, on_progress: OnProgress) -> ProbeResult:
+    """The result of ``probe``, whose verdict says what the kept head rests on and how its maps lie on the evidence."""
+    result, evidence = probe.result, probe.pictures.evidence
+    if evidence is None:
+        return result
+    rests = _rests_on(probe, evidence, on_progress).summary()
     maps: Part = {}
-    if probed.kept.name != LINEAR:
-        scores = _map_scores(probed, pictures, pictures.evidence, features, model_of)
+    if result.kept != LINEAR:
+        scores = _map_scores(probe, evidence)
         maps = against_chance(scores)
         if maps:
             maps["blind_maps"] = beside_blind_maps(scores, maps["score"])
-    verdict = "; ".join(filter(None, (probed.verdict, joined([rests, maps]))))
-    return replace(probed, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
+    verdict = "; ".join(filter(None, (result.verdict, joined([rests, maps]))))
+    return replace(result, rests_on=without_nan(rests), maps=without_nan(maps), verdict=verdict)
 
 
-def _tested(probed: ProbeResult, chosen: Tensor) -> Iterator[tuple[int, Tensor]]:
+def _tested(result: ProbeResult, chosen: Tensor) -> Iterator[tuple[int, Tensor]]:
     """The number of each split, with those of its test examples that are ``chosen`` (n,), part by part.
 
     They come in a fixed random order, in parts of which none is small: donors come from the same part.
     """
-    for number, split in enumerate(probed.splits):
-        tested = split.test[torch.isin(split.test, chosen)]
-        order = tested[torch.randperm(len(tested), generator=torch.Generator().manual_seed(0))]
+    for number, split in enumerate(result.splits):
+        rows = split.test[torch.isin(split.test, chosen)]
+        order = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
         for part in torch.tensor_split(order, max(1, len(order) // _AT_ONCE)):
             if len(part):
                 yield number, part
 
 
-def _rests_on(
-    probed: ProbeResult, pictures: ProbedPictures, evidence: Evidence, model_of: HeadModel, on_progress: OnProgress
-) -> EvidenceReliance:
+def _rests_on(probe: Probe, evidence: Evidence, on_progress: OnProgress) -> EvidenceReliance:
     """Answers to changed test pictures of all splits."""
-    rests, questions, done = EvidenceReliance(), pictures.questions, 0
-    chosen = sampled(len(pictures))
-    for number, part in _tested(probed, chosen):
-        model, train = model_of(number), probed.splits[number].train
+    pictures, questions = probe.pictures, probe.pictures.questions
+    rests, done, chosen = EvidenceReliance(), 0, sampled(len(pictures))
+    for number, part in _tested(probe.result, chosen):
+        train = probe.result.splits[number].train
         common = habits(pictures.labels, train, questions.query[train], len(questions.words))  # (A,)
         label, query, picture = pictures.labels[part], pictures.query(part), questions.picture[part]  # (n,) each
         region = evidence.marks(pictures.rows[part]).region()
-        right, guessed = partial(_right, model, label, query), label == common[questions.query[part]]
+        right, guessed = partial(_right, probe.model(number), label, query), label == common[questions.query[part]]
         rests.add(Altered(pictures.inputs(picture), region, right, label, picture, guessed, query))
         done += len(part)
         on_progress("pictures without their evidence", done, len(chosen))
@@ -130,22 +126,19 @@ def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor,
     return answers == label[rows]
 
 
-def _map_scores(
-    probed: ProbeResult, pictures: ProbedPictures, evidence: Evidence, features: Features, model_of: HeadModel
-) -> MapScorer:
+def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
     """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
+    result, pictures, size = probe.result, probe.pictures, probe.size
     scorer = MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
-    size, usual = pictures.store.size, {}
+    usual = [UsualPlaces(pictures, evidence, split.train) for split in result.splits]
     clicked = not bool(evidence.marks(pictures.rows, masks=False).point.isnan().all())  # of the same kind in every part
-    for number, part in _tested(probed, sampled(len(pictures), MAX_MAPS)):
-        if number not in usual:
-            usual[number] = UsualPlaces(pictures, evidence, probed.splits[number].train)
-        rows, picture, model = pictures.rows[part], pictures.questions.picture[part], model_of(number)
+    for number, part in _tested(result, sampled(len(pictures), MAX_MAPS)):
+        rows, picture, model = pictures.rows[part], pictures.questions.picture[part], probe.model(number)
         marks = evidence.marks(rows)
         marked = marks.evidence()  # (n,H,W)
         if not bool(marked.any()):
             continue
-        encoded = features.encoded(probed.kept.name, picture)  # (n,C,h,w)
+        encoded = probe.features.encoded(result.kept, picture)  # (n,C,h,w)
         trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
         clicks = Clicks.at(marks.point, marks.box, size) if clicked else None
         box = evidence.boxes_of_objects(rows)  # (n,4)

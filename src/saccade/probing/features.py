@@ -5,6 +5,7 @@ Axes: N pictures, B pictures of a batch, C channels, H and W cells.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import cast
@@ -12,7 +13,6 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from saccade.backbones.feature_folder import FeatureFolder
 from saccade.backbones.stages import Level, Stages, folded, levels_of
 from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
@@ -23,17 +23,15 @@ from saccade.tasks.cached_features import CachedFeatures
 
 CLASS_TOKEN = "class-token"  # noqa: S105
 """A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""
-RESIDENT = 2 << 30
-"""Bytes of features that are kept in memory; of more, batches are read from disk."""
-STANDARDISED = 1 << 30
-"""Bytes of standardised features that a rival keeps in memory."""
+RESIDENT = 1 << 30
+"""Bytes up to which features are kept in memory, as they are and once more standardised; of more, batches are read."""
 
 Batch = Callable[[Tensor], Tensor]
 """Numbers of pictures (B,) → features (B,C,H,W)."""
 
 
 class View:
-    """What one kind of rival reads of the pictures, by number: in memory where it fits, else read again and again.
+    """What one kind of rival reads of the pictures, by number.
 
     Args:
         read: numbers (B,) → features (B,C,H,W).
@@ -42,26 +40,26 @@ class View:
     """
 
     def __init__(self, read: Batch, count: int, *, cells: Batch | None = None) -> None:
-        self._read, self._count, self._cells = read, count, cells or self.take
+        self._count = count
         self.shape: tuple[int, ...] = tuple(read(torch.tensor([0])).shape[1:])
         """(C,H,W)."""
-        self._bytes = 4 * count * self.shape[0] * self.shape[1] * self.shape[2]
-        self._all: Tensor | None = None
-        if self._bytes <= RESIDENT:
-            self._all = self._whole(read)
-        self._known: dict[bytes, tuple[Tensor, Tensor]] = {}
+        self.take = self._kept(read)
+        """Numbers (B,) → (B,C,H,W), channels together in memory."""
+        self._cells = cells or self.take
+        self._statistics: dict[bytes, tuple[Tensor, Tensor]] = {}
 
-    def _whole(self, read: Batch) -> Tensor:
-        return torch.cat([channels_together(read(part)) for part in torch.split(torch.arange(self._count), 64)])
-
-    def take(self, numbers: Tensor) -> Tensor:
-        """(B,C,H,W), channels together in memory."""
-        return channels_together(self._read(numbers)) if self._all is None else self._all[numbers]
+    def _kept(self, read: Batch) -> Batch:
+        """The same, read once for all pictures where that fits into memory."""
+        if 4 * self._count * math.prod(self.shape) > RESIDENT:
+            return lambda numbers: channels_together(read(numbers))
+        parts = torch.split(torch.arange(self._count), 64)
+        whole = torch.cat([channels_together(read(part)) for part in parts])
+        return lambda numbers: whole[numbers]
 
     def statistics(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation (C,) of each channel over all cells of the pictures ``numbers``."""
         key = numbers.numpy().tobytes()
-        if key not in self._known:
+        if key not in self._statistics:
             total, squares, cells = torch.zeros(self.shape[0]).double(), torch.zeros(self.shape[0]).double(), 0
             for part in torch.split(numbers, 64):
                 values = self._cells(part).permute(0, 2, 3, 1).flatten(0, 2).double()  # (n,C)
@@ -71,22 +69,15 @@ class View:
             centre = total / cells
             spread = (squares / cells - centre.square()).clamp_min(0).sqrt()
             least = 1e-3 * float(spread.max().clamp_min(1e-6))
-            self._known[key] = centre.float(), spread.clamp_min(least).float()
-        return self._known[key]
+            self._statistics[key] = centre.float(), spread.clamp_min(least).float()
+        return self._statistics[key]
 
     def batches(self, centre: Tensor, spread: Tensor) -> Batch:
         """Numbers (B,) → standardised features (B,C,H,W).
 
-        Where they fit into memory they are standardised once: to do it in every step took as long as a small head.
+        They are standardised once, where they fit: to do it in every step took as long as a small head.
         """
-
-        def read(numbers: Tensor) -> Tensor:
-            return standardised(self.take(numbers), centre, spread)
-
-        if self._bytes > STANDARDISED:
-            return read
-        whole = self._whole(read)
-        return lambda numbers: whole[numbers]
+        return self._kept(lambda numbers: standardised(self.take(numbers), centre, spread))
 
 
 class Features:
@@ -137,9 +128,9 @@ class Features:
 
 
 def features_of(
-    pictures: ProbedPictures, model: ImageModel, finer: Sequence[str], *, limit_mb: int, on_progress: OnProgress
+    pictures: ProbedPictures, model: ImageModel, finer: Sequence[str], limit_mb: int, on_progress: OnProgress
 ) -> Features:
-    """The features of ``pictures``, computed once and kept in the cache folder.
+    """The features of ``pictures``, computed once and kept in the cache folder, or those of their feature folder.
 
     Args:
         pictures: what is probed.
@@ -148,35 +139,29 @@ def features_of(
         limit_mb: what kept features may take on disk.
         on_progress: called with what is going on, how far it is, and how far it goes.
     """
+    paths, folder = pictures.paths, pictures.folder
+    if folder is not None:
+
+        def maps(numbers: Tensor) -> Tensor:
+            return folder.take([paths[number] for number in numbers.tolist()])
+
+        return Features(maps, len(paths), token=folder.has_class_token)
     stages = cast(Stages, model.encoder)  # as of every model of a probe
-    token, count = stages.has_class_token, len(pictures.paths)
 
     def kept(encode: Batch, what: str) -> Batch:
+        encoder = SimpleNamespace(config=model.config, encoder=stages, encode=encode)
+        what = f"{stages.names[-1]}{what}"
         return CachedFeatures(
-            pictures.paths,
-            pictures.inputs,
-            SimpleNamespace(config=model.config, encoder=stages, encode=encode),
-            limit_mb=limit_mb,
-            what=f"{stages.names[-1]}{what}",
-            on_progress=on_progress,
+            paths, pictures.inputs, encoder, limit_mb=limit_mb, what=what, on_progress=on_progress
         ).take
 
+    token = stages.has_class_token
     main = kept(stages.with_class_token, "+class token") if token else kept(stages, "")
     if not finer:
-        return Features(main, count, token=token)
+        return Features(main, len(paths), token=token)
     levels = levels_of(stages, finer)
     below = kept(lambda images: folded(stages, images, levels, finer_only=True), f" folded {' '.join(finer)}")
-    return Features(main, count, token=token, folded=below, levels=levels)
-
-
-def folder_features(pictures: ProbedPictures, folder: FeatureFolder) -> Features:
-    """The maps that ``folder`` has of the pictures."""
-    paths = pictures.paths
-    return Features(
-        lambda numbers: folder.take([paths[number] for number in numbers.tolist()]),
-        len(paths),
-        token=folder.has_class_token,
-    )
+    return Features(main, len(paths), token=token, folded=below, levels=levels)
 
 
 def channels_together(features: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Many heads of one kind, trained side by side as one model with a leading axis.
+"""Heads on frozen features: many of one kind trained side by side, and one kind on all splits.
 
 The members of a stack have weights, a learning rate and a weight decay of their own. They see the same batches of
 features: the large product of a step, features times weights, is one product for all of them. Each member counts only
@@ -6,29 +6,35 @@ the examples that it may learn from. A member comes out as it does alone, but fo
 asked about a picture (:mod:`saccade.probing.data`), a batch has pictures with all their questions, so that this
 product is made once for a picture.
 
-The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants; the learning rate
+The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants. The learning rate
 rises for a tenth of the steps and falls to 0 along a cosine.
 
-Axes: M members, B pictures of a batch, R examples about them, N examples, K classes. Without questions an example is a
-picture.
+For each split, the settings are compared on its validation pictures with the first seed. The best goes on: the other
+seeds, and smaller shares of the training pictures for the learning curve, are trained with it. Test pictures choose
+nothing. Statistics of the features come from the training pictures of the split.
+
+Axes: M members, B pictures of a batch, R examples about them, N examples (pictures, or questions about them), K
+classes, J splits, S seeds.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.errors import ConfigError
 from saccade.losses.maps import evidence_loss
-from saccade.models.probe_heads import ProbeHead
-from saccade.probing.data import Examples, Questions
-from saccade.probing.features import Batch
+from saccade.metrics.intervals import Resplit
+from saccade.metrics.result import Part
+from saccade.models.probe_heads import LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
+from saccade.probing.data import Examples, Split, some_of
+from saccade.probing.features import CLASS_TOKEN, Features
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
 BUDGET = 64 << 20
@@ -66,64 +72,6 @@ def stacked(heads: Sequence[ProbeHead]) -> dict[str, Tensor]:
     """The weights of heads of one kind and size side by side: name → (M,…); the heads stay as they are."""
     states = [dict(head.named_parameters()) for head in heads]
     return {name: torch.stack([state[name].detach() for state in states]).requires_grad_() for name in states[0]}
-
-
-def train_heads(
-    heads: Sequence[ProbeHead],
-    batch: Batch,
-    examples: Examples,
-    learns: Tensor,
-    settings: Sequence[Setting],
-    *,
-    steps: int,
-    batch_size: int,
-    seed: int = 0,
-    at_once: int | None = None,
-    places: Places | None = None,
-) -> list[ProbeHead]:
-    """The heads, trained; those that come in stay as they are.
-
-    Args:
-        heads: fresh heads of one kind, M of them.
-        batch: gives the features of pictures by number.
-        examples: N of them.
-        learns: (M,N) bool: which examples each member may learn from. Pictures that no member learns from are never
-            asked for.
-        settings: how each member is trained.
-        steps: batches to learn from.
-        batch_size: pictures in a batch at most.
-        seed: of the order of the pictures, which is the same for all members.
-        at_once: members in one stack at most; None: as memory allows.
-        places: where labels can be seen, and how much it counts that maps lie there; None: nobody says.
-    """
-    at_once = at_once or len(heads)
-    trained: list[ProbeHead] = []
-    for first in range(0, len(heads), at_once):
-        part = slice(first, first + at_once)
-        weights, own = stacked(heads[part]), learns[part]
-        optimiser = StackedAdamW(weights, settings[part])
-        pictures = examples.questions.pictures_of(own.any(0).nonzero()[:, 0])  # (n,)
-        for step, numbers in enumerate(batches_of(pictures, batch_size, steps, seed)):
-            features = batch(numbers)  # (B,C,H,W)
-            about, asked = examples.questions.about(numbers)  # (R,)
-            logits = heads[0].stacked(weights, features, asked)  # (M,R,K)
-            counts = own[:, about].to(logits.dtype)  # (M,R)
-            truth = examples.labels[about].expand(len(own), -1)  # (M,R)
-            surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
-            losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
-            if places is not None and (maps := heads[0].stacked_maps(weights, features, asked)) is not None:
-                losses = losses + places.weight * places.missed(maps, about, counts)
-            gradients = torch.autograd.grad(losses.sum(), [*weights.values()])
-            optimiser.step(gradients, rate_factor(step, steps))
-        for number in range(len(own)):
-            trained.append(copy.deepcopy(heads[0]))
-            trained[-1].load_state_dict({name: tensor[number].detach() for name, tensor in weights.items()})
-    return trained
-
-
-def members_at_once(head: ProbeHead, shape: Sequence[int], answers: int, examples: float) -> int:
-    """How many members of this kind fit into one stack, for features of ``shape`` (C,H,W) and batches of examples."""
-    return max(1, int(BUDGET // (head.numbers(shape[0], math.prod(shape[1:]), answers) * examples)))
 
 
 def rate_factor(step: int, steps: int) -> float:
@@ -174,27 +122,261 @@ class StackedAdamW:
             parameter.sub_(rate / first * mean / ((square / second).sqrt() + EPSILON))
 
 
-def fresh_heads(make: Callable[[], ProbeHead], seeds: Sequence[int]) -> list[ProbeHead]:
-    """A head for each seed; the same seed gives the same weights."""
-    heads: list[ProbeHead] = []
-    for seed in seeds:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            heads.append(make())
-    return heads
+@dataclass(frozen=True)
+class Plan:
+    """What is probed and how heads are trained."""
+
+    backbone: str = "mobilenetv2"
+    """Its name, or features:FOLDER (:mod:`saccade.backbones.feature_folder`), which has no network."""
+    through: str | None = None
+    """Last stage of the backbone; None: all stages."""
+    size: int = 224
+    """Side of the network input in pixels."""
+    heads: Sequence[str] | None = None
+    """Heads to compare with the linear one; None: all that the backbone can have."""
+    keep: str | None = None
+    """The head of the model; None: the attention head that is best on validation."""
+    untrained: bool = False
+    """Whether the backbone has random weights."""
+    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
+    """Learning rates of the grid."""
+    linear_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
+    """Learning rates of the linear head. It is cheap and the baseline to beat, so it is tuned the most."""
+    decays: tuple[float, ...] = (1e-2, 1.0)
+    """Weight decays of the grid."""
+    seeds: int = 3
+    """Trainings with the best setting."""
+    splits: int = 5
+    shares: tuple[float, ...] = (0.25, 0.5)
+    """Shares of the training pictures for the learning curve; the full set is added."""
+    steps: int | None = None
+    """Batches to learn from; None: :attr:`epochs` times through the training pictures."""
+    epochs: int | None = None
+    """How often to see all training pictures; None: ten times, and at least 150 batches."""
+    batch_size: int = 64
+    hidden: int = 32
+    queries: int = 4
+    evidence_weight: float = 0.0
+    """Weight of an extra loss that trains the attention heads to look at boxes and masks; 0: no such loss."""
+
+    def __post_init__(self) -> None:
+        if self.steps is not None and self.epochs is not None:
+            raise ConfigError("give epochs or steps, not both")
+
+    def steps_for(self, pictures: int) -> int:
+        """Batches for that many training pictures."""
+        batches = -(-pictures // self.batch_size)
+        return self.steps or (self.epochs * batches if self.epochs else max(150, 10 * batches))
 
 
-@torch.no_grad()
-def logits_of(
-    heads: Sequence[ProbeHead], batch: Batch, examples: Tensor, batch_size: int, at_once: int, questions: Questions
-) -> Tensor:
-    """The logits (M,n,K) of trained heads on the ``examples`` (n,)."""
-    stacks = [stacked(heads[first : first + at_once]) for first in range(0, len(heads), at_once)]
-    parts = [*questions.parts(examples, batch_size)]
-    order = torch.cat([part.places for part in parts]).argsort()
-    return torch.cat(
-        [
-            torch.cat([heads[0].stacked(weights, batch(part.pictures), part.asked) for part in parts], 1)[:, order]
+ALL_TITLES: dict[str, str] = {
+    "majority": "commonest class",
+    "prior": "commonest answer to the question",
+    "knn": "nearest neighbours",
+    CLASS_TOKEN: "linear on the class token",
+    **TITLES,
+}
+"""What rivals are called in sentences."""
+
+
+class Trained(NamedTuple):
+    """A head with the statistics of the features that it learned from."""
+
+    head: ProbeHead
+    centre: Tensor
+    """(C,) means of the channels."""
+    spread: Tensor
+    """(C,) standard deviations."""
+
+
+@dataclass
+class Trial:
+    """What came of one rival."""
+
+    name: str
+    val: list[float] = field(default_factory=list)
+    """Accuracy of the chosen setting on the validation pictures of each split, (J,)."""
+    test: list[list[float]] = field(default_factory=list)
+    """Accuracy on the test pictures of each split, for each seed: (J,S)."""
+    shares: dict[float, list[float]] = field(default_factory=dict)
+    """Share of the training pictures → accuracy on the test pictures of each split, (J,), of the first seed."""
+    settings: list[Setting] = field(default_factory=list)
+    """What validation chose in each split."""
+    probabilities: Tensor = field(default_factory=lambda: torch.zeros(0))
+    """(N,K) of the first seed: each picture as its own split tested it; nothing of rivals that are not heads."""
+    trained: list[Trained] = field(default_factory=list)
+    """The heads of the first seed, one for each split."""
+    score: Resplit = field(init=False)
+    """Mean test accuracy."""
+    difference: Resplit | None = None
+    """Test accuracy less that of the linear head; None for the linear head itself."""
+
+    @property
+    def title(self) -> str:
+        """What it is called in a sentence."""
+        return ALL_TITLES[self.name]
+
+    @property
+    def mean_val(self) -> float:
+        """Mean validation accuracy of what was chosen."""
+        return sum(self.val) / len(self.val)
+
+    @property
+    def by_split(self) -> Tensor:
+        """Test accuracy of each split, the mean of its seeds: (J,)."""
+        return torch.tensor(self.test, dtype=torch.float64).mean(1)
+
+    def to_json(self) -> Part:
+        """Its scores as plain values; ``seed_spread`` is the standard deviation over seeds, the mean over splits."""
+        by_seed = torch.tensor(self.test, dtype=torch.float64)  # (J,S)
+        scores: Part = {
+            "title": self.title,
+            "accuracy": self.score.mean,
+            "half": self.score.half,
+            "validation": self.mean_val,
+            "seed_spread": float(by_seed.std(1).mean()) if by_seed.shape[1] > 1 else math.nan,
+            "by_split": self.test,
+        }
+        if self.difference is not None:
+            scores |= {"difference": self.difference.mean, "difference_half": self.difference.half}
+            scores["differs"] = self.difference.is_beyond_zero
+        if self.shares:
+            scores["learning_curve"] = {str(share): accuracies for share, accuracies in self.shares.items()}
+        return scores
+
+
+class Material(NamedTuple):
+    """What rivals learn from."""
+
+    features: Features
+    examples: Examples
+    plan: Plan
+    places: Places | None = None
+    """Where labels can be seen, for heads that are taught where to look."""
+
+
+class Training:
+    """Heads of one kind, side by side, on one set of features.
+
+    Args:
+        name: one of the rivals that are trained.
+        material: what they learn from.
+        train: (n,) the examples that the features are standardised by.
+        seed: of the order of the pictures, which is the same for all heads.
+    """
+
+    def __init__(self, name: str, material: Material, train: Tensor, seed: int) -> None:
+        self.material, self.name, self.seed = material, name, seed
+        view, questions = material.features.view(name), material.examples.questions
+        self.shape = view.shape
+        self.statistics = view.statistics(questions.pictures_of(train))
+        self.batch = view.batches(*self.statistics)
+        """Numbers of pictures (B,) → standardised features (B,C,H,W)."""
+        asked = len(material.examples) / len(torch.unique(questions.picture))  # questions about a picture
+        numbers = self.new().numbers(self.shape[0], math.prod(self.shape[1:]), len(material.examples.classes))
+        self.at_once = max(1, int(BUDGET // (numbers * material.plan.batch_size * asked)))
+        """Heads in one stack at most."""
+
+    def new(self) -> ProbeHead:
+        """A fresh head."""
+        features, examples, plan, _ = self.material
+        name = LINEAR if self.name == CLASS_TOKEN else cast(HeadName, self.name)
+        sizes: Any = {"hidden": plan.hidden, "queries": plan.queries, "levels": features.levels}
+        return new_head(name, self.shape[0], len(examples.classes), asked=len(examples.questions.words), **sizes)
+
+    def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
+        """A trained head for each seed of its first weights, set of training examples and setting."""
+        questions, plan = self.material.examples.questions, self.material.plan
+        learns = torch.zeros(len(seeds), len(self.material.examples), dtype=torch.bool)
+        for member, numbers in enumerate(sets):
+            learns[member, numbers] = True
+        steps = plan.steps_for(max(len(questions.pictures_of(numbers)) for numbers in sets))
+        heads: list[ProbeHead] = []
+        for seed in seeds:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                heads.append(self.new())
+        for first in range(0, len(heads), self.at_once):
+            part = slice(first, first + self.at_once)
+            self._train(heads[part], learns[part], settings[part], steps)
+        return heads
+
+    def _train(self, heads: Sequence[ProbeHead], learns: Tensor, settings: Sequence[Setting], steps: int) -> None:
+        """Train one stack; ``learns`` (M,N) bool says which examples each member learns from."""
+        examples, plan, places = self.material.examples, self.material.plan, self.material.places
+        places = None if self.name == PYRAMID else places  # those are of one grid
+        weights = stacked(heads)
+        optimiser = StackedAdamW(weights, settings)
+        pictures = examples.questions.pictures_of(learns.any(0).nonzero()[:, 0])  # (n,) others are never asked for
+        for step, numbers in enumerate(batches_of(pictures, plan.batch_size, steps, self.seed)):
+            features = self.batch(numbers)  # (B,C,H,W)
+            about, asked = examples.questions.about(numbers)  # (R,)
+            logits = heads[0].stacked(weights, features, asked)  # (M,R,K)
+            counts = learns[:, about].to(logits.dtype)  # (M,R)
+            truth = examples.labels[about].expand(len(heads), -1)  # (M,R)
+            surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
+            losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
+            if places is not None and (maps := heads[0].stacked_maps(weights, features, asked)) is not None:
+                losses = losses + places.weight * places.missed(maps, about, counts)
+            gradients = torch.autograd.grad(losses.sum(), [*weights.values()])
+            optimiser.step(gradients, rate_factor(step, steps))
+        for number, head in enumerate(heads):
+            head.load_state_dict({name: tensor[number].detach() for name, tensor in weights.items()})
+
+    @torch.no_grad()
+    def logits(self, heads: Sequence[ProbeHead], examples: Tensor) -> Tensor:
+        """The logits (M,n,K) of heads on the ``examples`` (n,)."""
+        stacks = [stacked(heads[first : first + self.at_once]) for first in range(0, len(heads), self.at_once)]
+        parts = [*self.material.examples.questions.parts(examples, self.material.plan.batch_size)]
+        order = torch.cat([places for _, places, _ in parts]).argsort()
+        logits = [
+            torch.cat([heads[0].stacked(weights, self.batch(pictures), asked) for pictures, _, asked in parts], 1)
             for weights in stacks
         ]
-    )
+        return torch.cat(logits)[:, order]
+
+
+def head_trial(
+    name: str, material: Material, splits: Sequence[Split], on_split: Callable[[Trial], None] = lambda trial: None
+) -> Trial:
+    """Train one kind of head on all splits; ``on_split`` is called before the first split and after each."""
+    _, examples, plan, _ = material
+    labels = examples.labels
+    trial = Trial(name, shares={share: [] for share in plan.shares})
+    trial.probabilities = torch.zeros(len(labels), len(examples.classes))
+    rates = plan.linear_rates if name in (LINEAR, CLASS_TOKEN) else plan.rates
+    grid = [Setting(rate, decay) for rate in rates for decay in plan.decays]
+    on_split(trial)
+    for number, split in enumerate(splits):
+        training = Training(name, material, split.train, number)
+        first = training.run([0] * len(grid), [split.train] * len(grid), grid)
+        scores = training.logits(first, split.val)  # (M,n,K)
+        best = _best(scores, labels[split.val])
+        more = [*range(1, plan.seeds)]
+        parts = [some_of(split, share, labels, examples.questions) for share in plan.shares]
+        sets = [split.train] * len(more) + parts
+        rest = training.run(more + [0] * len(parts), sets, [grid[best]] * len(sets)) if sets else []
+        heads = [first[best], *rest]
+        logits = training.logits(heads, split.test)  # (M,n,K)
+        right = [accuracy(own.argmax(-1), labels[split.test]) for own in logits]  # (M,)
+        trial.val.append(accuracy(scores[best].argmax(-1), labels[split.val]))
+        trial.test.append(right[: plan.seeds])
+        for share, score in zip(plan.shares, right[plan.seeds :]):
+            trial.shares[share].append(score)
+        trial.settings.append(grid[best])
+        trial.probabilities[split.test] = logits[0].softmax(-1)
+        trial.trained.append(Trained(heads[0], *training.statistics))
+        on_split(trial)
+    return trial
+
+
+def _best(scores: Tensor, truth: Tensor) -> int:
+    """The member of ``scores`` (M,n,K) with the most right answers; of equal ones, that with the lowest loss."""
+    right = (scores.argmax(-1) == truth).sum(1).tolist()
+    loss = [float(F.cross_entropy(own, truth)) for own in scores]
+    return max(range(len(scores)), key=lambda member: (right[member], -loss[member]))
+
+
+def accuracy(answers: Tensor, truth: Tensor) -> float:
+    """The share of right answers."""
+    return float((answers == truth).double().mean())

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 import torch
 
 from saccade.data.pictures.reading import read_picture
@@ -9,14 +12,15 @@ from saccade.data.tables.doubts import pluralise
 from saccade.metrics.verdict import BLIND
 from saccade.models.probe_heads import LINEAR
 from saccade.probing.data import ProbedPictures
-from saccade.probing.evidence import HeadModel
-from saccade.probing.features import Features
-from saccade.probing.probe import ProbeResult
-from saccade.probing.trials import title_of
+from saccade.probing.heads import ALL_TITLES
+from saccade.probing.rivals import ProbeResult
 from saccade.show.overlay import fit_panel, overlay
 from saccade.show.report import Picture, Report, Section
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
 from saccade.show.tables import Cell, Row, Table, percent
+
+if TYPE_CHECKING:
+    from saccade.probing.probe import Probe
 
 _PANEL = 320  # pixels of a mistake's longer side
 _BINS = 10  # of confidence
@@ -24,29 +28,28 @@ _COPIES = 20
 _QUESTIONS = 200
 
 
-def probe_page(
-    probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel, *, title: str
-) -> Report:
-    """The page; ``model_of`` gives the model that tested a split."""
+def probe_page(probe: Probe, *, title: str) -> Report:
+    """The page of a probe that was fitted."""
+    result, pictures = probe.result, probe.pictures
     sections = [
-        _rivals(probed),
-        _by_question(probed),
-        _maps_beside(probed),
-        rests_on_section(probed.rests_on),
-        _curve(probed),
-        confusion_section(probed.details["confusion"], len(pictures.classes)),
-        classes_section(probed.details["per_class"], "results.json"),
-        _mistakes(probed, pictures, features, model_of),
-        _calibration(probed),
+        _rivals(result),
+        _by_question(result),
+        _maps_beside(result),
+        rests_on_section(result.rests_on),
+        _curve(result),
+        confusion_section(result.details["confusion"], len(pictures.classes)),
+        classes_section(result.details["per_class"], "results.json"),
+        _mistakes(probe),
+        _calibration(result),
         _data(pictures),
     ]
-    lead = f"{probed.verdict}.".replace("± ", "±\u00a0").replace(" %", "\u00a0%")
+    lead = f"{result.verdict}.".replace("± ", "±\u00a0").replace(" %", "\u00a0%")
     return Report(title=title, lead=lead, sections=[section for section in sections if section is not None])
 
 
-def _rivals(probed: ProbeResult) -> Section:
+def _rivals(result: ProbeResult) -> Section:
     rows: list[Row] = []
-    for row in probed.trials.values():
+    for row in result.trials.values():
         difference = row.difference
         test = Cell(row.score.mean, f"{100 * row.score.mean:.1f} ± {100 * row.score.half:.1f}\u202f%")
         against, differs = Cell(None), ""
@@ -54,18 +57,18 @@ def _rivals(probed: ProbeResult) -> Section:
             against = Cell(difference.mean, f"{100 * difference.mean:+.1f} ± {100 * difference.half:.1f}")
             differs = "yes" if difference.is_beyond_zero else "no"
         rows.append([row.title, test, against, differs, percent(row.mean_val)])
-    plan, splits = probed.plan, probed.splits
+    plan, splits = result.plan, result.splits
     text = (
         f"{pluralise(len(splits), 'split')}, {pluralise(plan.seeds, 'seed')}. In each split three parts are kept "
         "apart: one to learn from, one to choose settings with, one to be tested on. Pictures that look the same "
         "are in the same part. Test pictures choose nothing.\n\n"
         f"Each head was trained over {len(plan.rates)} learning rates × {len(plan.decays)} weight decays "
-        f"({title_of(LINEAR)}: {len(plan.linear_rates)} × {len(plan.decays)}), {probed.steps} steps of "
+        f"({ALL_TITLES[LINEAR]}: {len(plan.linear_rates)} × {len(plan.decays)}), {result.steps} steps of "
         f"{plan.batch_size} pictures. ± is the 95 % interval with the correction of Nadeau and Bengio (2003) for "
         "splits that share pictures. Differences are paired. The verdict is about the attention head that validation "
         "chose; the other rows are not corrected for their number."
     )
-    if probed.examples.questions.are_asked:
+    if result.examples.questions.are_asked:
         text += (
             "\n\nEvery rival is told the question: the linear one has a linear layer for each question, nearest "
             "neighbours vote among pictures that are asked the same, and of the attention heads it is the query."
@@ -75,14 +78,14 @@ def _rivals(probed: ProbeResult) -> Section:
             f"\n\nThe attention heads were taught where to look: boxes and masks are an extra loss, with weight "
             f"{plan.evidence_weight:g}. So it is no surprise that their maps lie there."
         )
-    best = [*probed.trials].index(probed.kept.name)
-    columns = ("rival", "test accuracy", f"less {title_of(LINEAR)}, points", "differs", "validation")
+    best = [*result.trials].index(result.kept)
+    columns = ("rival", "test accuracy", f"less {ALL_TITLES[LINEAR]}, points", "differs", "validation")
     return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
 
 
-def _by_question(probed: ProbeResult) -> Section | None:
+def _by_question(result: ProbeResult) -> Section | None:
     """Scores of each question, the worst of the kept head first."""
-    scores, kept = probed.by_question(), probed.kept.name
+    scores, kept = result.by_question(), result.kept
     if len(scores) < 2:
         return None
     names = [*dict.fromkeys((kept, LINEAR))]
@@ -94,16 +97,16 @@ def _by_question(probed: ProbeResult) -> Section | None:
     text = "Test accuracy of each question (first seed), the worst first."
     if len(scores) > len(rows):
         text += f" {len(scores) - len(rows)} better ones are in results.json."
-    columns = ("question", "asked", *map(title_of, names), title_of("prior"))
+    columns = ("question", "asked", *map(ALL_TITLES.get, names), ALL_TITLES["prior"])
     return Section("Scores of questions", text, [Table(columns, rows)])
 
 
-def _maps_beside(probed: ProbeResult) -> Section | None:
+def _maps_beside(result: ProbeResult) -> Section | None:
     """The maps of the kept head beside those that do not look; None where no evidence is known."""
-    maps = probed.maps
+    maps = result.maps
     if not maps.get("blind_maps"):
         return None
-    rows: list[Row] = [[title_of(probed.kept.name), percent(maps["value"]), Cell(None)]]
+    rows: list[Row] = [[ALL_TITLES[result.kept], percent(maps["value"]), Cell(None)]]
     for name, blind in sorted(maps["blind_maps"].items(), key=lambda pair: -(pair[1]["value"] or 0)):
         low, high = blind["interval"]
         less = Cell(blind["difference"], f"{100 * blind['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})")
@@ -123,32 +126,34 @@ def _maps_beside(probed: ProbeResult) -> Section | None:
     return Section("Where it looked", text, [Table(columns, rows, best_row=0, dash="compared with itself")])
 
 
-def _curve(probed: ProbeResult) -> Section:
+def _curve(result: ProbeResult) -> Section:
     rows: list[Row] = []
-    for name in dict.fromkeys((LINEAR, probed.kept.name)):
-        trial = probed.trials[name]
+    for name in dict.fromkeys((LINEAR, result.kept)):
+        trial = result.trials[name]
         by_share = [*trial.shares.values(), [seeds[0] for seeds in trial.test]]
-        rows.append([title_of(name), *(percent(sum(scores) / len(scores)) for scores in by_share)])
+        rows.append([ALL_TITLES[name], *(percent(sum(scores) / len(scores)) for scores in by_share)])
     text = (
         "Test accuracy after learning from a part of the training pictures (first seed, mean over splits). Where it "
         "still rises between the last two columns, more pictures are likely to help."
     )
-    columns = ["", *(f"{share:.0%}" for share in (*probed.plan.shares, 1.0))]
+    columns = ["", *(f"{share:.0%}" for share in (*result.plan.shares, 1.0))]
     return Section("Would more pictures help?", text, [Table(columns, rows)])
 
 
-def _mistakes(probed: ProbeResult, pictures: ProbedPictures, features: Features, model_of: HeadModel) -> Section:
-    split_of = {int(number): at for at, split in enumerate(probed.splits) for number in split.test}
+def _mistakes(probe: Probe) -> Section:
+    result, pictures = probe.result, probe.pictures
+    split_of = {int(number): at for at, split in enumerate(result.splits) for number in split.test}
     drawn = []
-    for mistake in probed.details["mistakes"]:
-        example, path = mistake["example"], pictures.path(mistake["example"])
+    for mistake in result.details["mistakes"]:
+        example, place = mistake["example"], pictures.place(mistake["example"])
+        path = Path(place["picture"])
         shown = fit_panel(read_picture(path).image, _PANEL)
-        number, model = torch.tensor([example]), model_of(split_of[example])
-        encoded = features.encoded(probed.kept.name, pictures.questions.picture[number])  # (1,C,H,W)
+        number, model = torch.tensor([example]), probe.model(split_of[example])
+        encoded = probe.features.encoded(result.kept, pictures.questions.picture[number])  # (1,C,H,W)
         with torch.no_grad():
-            output = model.wrap(model.respond(encoded, pictures.query(number)), pictures.store.size)
+            output = model.wrap(model.respond(encoded, pictures.query(number)), probe.size)
         trace = output.trace.placed(*pictures.canvas(number))
-        text = caption({**mistake, "asked": pictures.asked(example)})
+        text = caption({**mistake, **place})
         drawn.append(
             Picture(
                 overlay(shown, trace.image_map("total", (shown.height, shown.width))[0]),
@@ -159,9 +164,9 @@ def _mistakes(probed: ProbeResult, pictures: ProbedPictures, features: Features,
     return mistakes_section(drawn, "test pictures")
 
 
-def _calibration(probed: ProbeResult) -> Section:
-    confidence, answers = torch.as_tensor(probed.trials[probed.kept.name].probabilities).max(1)  # (N,) each
-    right, rows = answers == probed.examples.labels, list[Row]()
+def _calibration(result: ProbeResult) -> Section:
+    confidence, answers = result.probabilities.max(1)  # (N,) each
+    right, rows = answers == result.examples.labels, list[Row]()
     for number in range(_BINS):
         inside = (confidence * _BINS).long().clamp(max=_BINS - 1) == number  # (N,)
         if bool(inside.any()):
@@ -169,7 +174,7 @@ def _calibration(probed: ProbeResult) -> Section:
             rows.append([f"{number / _BINS:.0%} – {(number + 1) / _BINS:.0%}", int(inside.sum()), *means])
     text = (
         f"How sure the kept head was, and how often it was right, on test pictures. Expected calibration error "
-        f"{100 * probed.calibration:.1f} points: 0 means that of answers given with 80 % confidence, 80 % are "
+        f"{100 * result.calibration:.1f} points: 0 means that of answers given with 80 % confidence, 80 % are "
         "right."
     )
     return Section("Calibration", text, [Table(("confidence", "answers", "mean confidence", "accuracy"), rows)])

@@ -1,250 +1,310 @@
-"""The whole probe: rivals on the features of a frozen backbone, a verdict, and the head that is kept.
+"""Probes a frozen backbone with your own labelled pictures: a verdict, a page and a model folder.
 
-Every rival is compared with the linear head on the same splits: differences of the test accuracies, split by split,
-with the corrected interval of :mod:`saccade.metrics.intervals`. The head that is kept, and that the verdict is about,
-is the attention head with the best validation accuracy. So the verdict rests on one comparison, not on the best of
-many. The kept head is trained once more, on all pictures, with the setting that validation chose most often. Its
-expected score is that of the splits; nothing is left to test it on.
-
-Everything here is in memory; :mod:`saccade.probing.run` reads pictures and writes a folder.
+:class:`Probe` goes from a table of pictures to features (:mod:`saccade.probing.features`), rivals
+(:mod:`saccade.probing.rivals`) and what they rest on (:mod:`saccade.probing.evidence`). :func:`probe_pictures` reads
+the table and writes the folder.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+import json
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, cast
 
 import torch
-from torch import Tensor
+from safetensors.torch import save
 
-from saccade.errors import ConfigError, nearest
-from saccade.metrics.intervals import resplit_interval
-from saccade.metrics.labels import calibration_error, details_of
-from saccade.metrics.result import Part, without_nan
-from saccade.models.probe_heads import HEADS, LINEAR, TITLES, HeadName, ProbeHead
-from saccade.probing.data import Examples, OnProgress, Split, deal, splits_of
-from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import Places, Setting
-from saccade.probing.trials import (
-    RIVALS,
-    Material,
-    Plan,
-    Training,
-    Trial,
-    accuracy,
-    habit_trial,
-    habits,
-    head_trial,
-    neighbour_trial,
-    title_of,
+from saccade.backbones.catalog import FEATURES, has_imagenet_weights
+from saccade.backbones.feature_folder import FeatureFolder
+from saccade.backbones.hub import work_offline
+from saccade.backbones.stages import finer_stages
+from saccade.config import to_dict
+from saccade.data.pictures.feature_cache import FEATURES_MB
+from saccade.data.tables.doubts import check_usable, pluralise
+from saccade.data.tables.readers import with_reader
+from saccade.data.tables.table import Table
+from saccade.errors import ConfigError, DataError, OutputError, nearest
+from saccade.families import (
+    Family,
+    Probing,
+    class_folders,
+    data_entries,
+    family_of_data,
+    own_tables,
+    picture_tables,
+    read_table,
 )
+from saccade.files import parse_json, read_regular, write_bytes, write_json
+from saccade.metrics.result import Part
+from saccade.models.facts import CONFIG, InputsNote, ModelFacts, Preprocessing, read_facts
+from saccade.models.folder import note_inputs, save_model
+from saccade.models.likeness import ENCODING, FEWEST, fit_likeness, pooled
+from saccade.models.probe import AnyProbe
+from saccade.models.probe_heads import LINEAR, PYRAMID
+from saccade.probing.data import OnProgress, ProbedPictures, usable_pictures
+from saccade.probing.evidence import places_of, with_evidence
+from saccade.probing.features import CLASS_TOKEN, features_of
+from saccade.probing.heads import Plan
+from saccade.probing.page import probe_page
+from saccade.probing.rivals import ProbeResult, compare_rivals, wanted_heads
+from saccade.tasks.describing import halves, shown_by
+from saccade.tasks.task import evenly_spaced
 
-GUESSES = ("prior", "majority")
-"""What answers without looking; the first that there is."""
-
-
-def compare(trials: Mapping[str, Trial], splits: Sequence[Split]) -> None:
-    """Put the test accuracy of every rival, and how it differs from that of the linear head, beside its trial."""
-    trained, tested = (sum(len(split[part]) for split in splits) / len(splits) for part in (0, 2))
-    for trial in trials.values():
-        trial.score = resplit_interval(trial.by_split, trained=trained, tested=tested)
-        if trial.name != LINEAR:
-            difference = trial.by_split - trials[LINEAR].by_split
-            trial.difference = resplit_interval(difference, trained=trained, tested=tested)
-
-
-def sentence(trials: Mapping[str, Trial], chosen: str) -> str:
-    """The verdict.
-
-    It tells the chosen head, the linear head and whether they differ; and it says so where the features tell nothing
-    that guessing would not.
-    """
-    base, guess = trials[LINEAR], next(trials[name] for name in GUESSES if name in trials)
-    head, against = trials[chosen], guess.difference
-    text = f"{head.title} {100 * head.score.mean:.1f} ± {100 * head.score.half:.1f} %"
-    if head.difference is not None:
-        points, half = 100 * head.difference.mean, 100 * head.difference.half
-        differs = f"{'better' if points > 0 else 'worse'} by {abs(points):.1f} ± {half:.1f} points"
-        if not head.difference.is_beyond_zero:
-            differs = f"no difference detected (± {half:.1f})"
-        text += f", {base.title} {100 * base.score.mean:.1f} %: {differs}"
-    gains = head.difference is not None and head.difference.low > 0  # then the features do tell something
-    if against is None or against.high < 0 or gains:
-        return f"{text}; the {guess.title} alone is {100 * guess.score.mean:.1f} %"
-    return (
-        f"{text}; {base.title} is not detectably better than always giving the {guess.title} "
-        f"({100 * guess.score.mean:.1f} %): these features do not tell the classes apart, or there are too few pictures"
-    )
+RESULTS, PAGE = "results.json", "report.html"
+MAX_DESCRIBED, DESCRIBED_AT_ONCE = 2000, 100
+HEAD = "head.safetensors"
+"""The kept head of a probe that has no network: its tensors, and in their metadata what the answers mean."""
 
 
-class TrainedHead(NamedTuple):
-    """The head that was trained on all pictures."""
-
-    name: HeadName
-    head: ProbeHead
-    centre: Tensor
-    """(C,) means of the channels."""
-    spread: Tensor
-    """(C,) standard deviations."""
-    setting: Setting
-
-
-@dataclass(frozen=True)
-class ProbeResult:
-    """All that came of it."""
-
-    examples: Examples
-    splits: Sequence[Split]
-    plan: Plan
-    trials: dict[str, Trial]
-    kept: TrainedHead
-    details: Part
-    """Confusions, scores of classes, and the worst mistakes by the number of the example."""
-    calibration: float
-    """Expected calibration error of the kept head."""
-    verdict: str
-    rests_on: Part = field(default_factory=dict)
-    """Answers without the evidence and without the rest; empty where no evidence is known."""
-    maps: Part = field(default_factory=dict)
-    """Maps of the kept head against chance; empty where no evidence is known."""
-
-    def to_json(self, place: Callable[[int], Part] = lambda number: {"example": number}) -> Part:
-        """Plain values; scores are fractions. ``place`` says what tells an example."""
-        examples, plan = self.examples, self.plan
-        questions = {"examples": len(examples), "questions": self.by_question()} if examples.questions.are_asked else {}
-        taught = {"evidence_weight": plan.evidence_weight} if plan.evidence_weight else {}
-        mistakes = []
-        for mistake in self.details["mistakes"]:
-            facts = dict(mistake)
-            mistakes.append({**place(facts.pop("example")), **facts})
-        return without_nan({
-            "verdict": self.verdict,
-            **questions,
-            "classes": dict(zip(examples.classes, torch.bincount(examples.labels).tolist())),
-            "plan": {
-                "splits": len(self.splits),
-                "seeds": plan.seeds,
-                "rates": list(plan.rates),
-                "decays": list(plan.decays),
-                "steps": self.steps,
-                "batch_size": plan.batch_size,
-                **taught,
-            },
-            "kept": {"head": self.kept.name, **self.kept.setting._asdict()},
-            "rivals": {name: self._rival(trial) for name, trial in self.trials.items()},
-            "calibration_error": self.calibration,
-            **self.details,
-            "mistakes": mistakes,
-            **({"rests_on": self.rests_on} if self.rests_on else {}),
-            **({"maps": self.maps} if self.maps else {}),
-        })  # fmt: skip
-
-    @property
-    def steps(self) -> int:
-        """Batches that each head learned from."""
-        questions = self.examples.questions
-        return self.plan.steps_for(max(len(questions.pictures_of(split.train)) for split in self.splits))
-
-    def by_question(self) -> dict[str, dict[str, float]]:
-        """Question → how often it was asked, and the test accuracy on it of the kept head, linear and guessing."""
-        questions, labels = self.examples.questions, self.examples.labels
-        if not questions.are_asked:
-            return {}
-        guessed = torch.zeros_like(labels)
-        for split in self.splits:
-            common = habits(labels, split.train, questions.query[split.train], len(questions.words))
-            guessed[split.test] = common[questions.query[split.test]]
-        answers = {"commonest_answer": guessed}
-        for name in (LINEAR, self.kept.name):
-            answers[name] = cast(Tensor, self.trials[name].probabilities).argmax(1)
-        scores = {}
-        for number, word in enumerate(questions.words):
-            own = questions.query == number
-            right = {name: accuracy(said[own], labels[own]) for name, said in answers.items()}
-            scores[word] = {"n": int(own.sum()), **right}
-        return scores
-
-    def _rival(self, trial: Trial) -> Part:
-        difference = trial.difference
-        scores: Part = {
-            "title": trial.title,
-            "accuracy": trial.score.mean,
-            "half": trial.score.half,
-            "validation": trial.mean_val,
-            "seed_spread": trial.seed_spread,
-            "by_split": trial.test,
-        }
-        if difference is not None:
-            scores |= {"difference": difference.mean, "difference_half": difference.half}
-            scores["differs"] = difference.is_beyond_zero
-        if trial.shares:
-            scores["learning_curve"] = {str(share): accuracies for share, accuracies in trial.shares.items()}
-        return scores
-
-
-def checked_heads(names: Sequence[str]) -> tuple[str, ...]:
-    """The rivals called so, the linear head among them in any case."""
-    for name in names:
-        if name not in RIVALS:
-            raise ConfigError(f"heads: no head '{name}': {nearest(name, RIVALS)}")
-    wanted = tuple(head for head in RIVALS if head in names or head == LINEAR)
-    if not {*wanted} - {LINEAR, CLASS_TOKEN}:
-        raise ConfigError(f"heads: name at least one that attends: {', '.join(HEADS[1:])}")
-    return wanted
-
-
-def probe(
-    examples: Examples,
-    features: Features,
-    *,
-    plan: Plan,
-    heads: Sequence[str],
-    keep: HeadName | None = None,
-    places: Places | None = None,
-    on_progress: OnProgress = lambda what, done, total: None,
-) -> ProbeResult:
-    """Compare all rivals.
+class Probe:
+    """A frozen backbone, the heads that are compared on its features, and what came of it.
 
     Args:
-        examples: what is learned.
-        features: of the pictures, by their numbers.
-        plan: splits, seeds and settings.
-        heads: which heads are trained; the linear one is among them.
-        keep: the head to keep; None: the attention head with the best validation accuracy.
-        places: where labels can be seen, for heads that are taught where to look; None: they are not.
-        on_progress: called with what is going on, how far it is, and how far it goes.
+        family: whose model carries the result.
+        model_name: that model.
+        plan: the backbone, the heads, and how they are trained.
     """
-    labels, questions = examples.labels, examples.questions
-    if (groups := len({*examples.groups})) < plan.splits:
-        raise ConfigError(
-            f"splits: {groups} different pictures cannot be split {plan.splits} ways; ask for fewer splits"
+
+    pictures: ProbedPictures
+    result: ProbeResult
+    folder: Path
+    """Of the model, the page and the results, once they are saved."""
+    results: Part
+    """What results.json holds."""
+
+    def __init__(self, family: Family, model_name: str, plan: Plan) -> None:
+        self.family, self.model_name, self.plan = family, model_name, plan
+        self.heads, self._models = wanted_heads(plan), dict[int | None, AnyProbe]()
+        has_maps = plan.backbone.startswith(FEATURES)
+        self.maps = FeatureFolder(plan.backbone.removeprefix(FEATURES)) if has_maps else None
+        self.size = (plan.size, plan.size) if self.maps is None else self.maps.note.input_size
+        is_pretrained = not plan.untrained and has_imagenet_weights(plan.backbone)
+        self._config = {"answers": 2, "backbone": plan.backbone, "through": plan.through, "hidden": plan.hidden}
+        self._config |= {"query_count": plan.queries, "pretrained": is_pretrained, "head": LINEAR}
+        model = self._new()
+        model.check_input(self.size)
+        if is_pretrained:
+            model.load_pretrained()
+        self.network = model.eval().requires_grad_(False)
+        """A model on the backbone, with a head that was not trained."""
+
+    def _new(self) -> AnyProbe:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            return cast(AnyProbe, self.family.models[self.model_name].build(self._config))
+
+    def fit(self, table: Table, on_progress: OnProgress) -> None:
+        """Compare all heads on the pictures of ``table``."""
+        plan, backbone, wanted = self.plan, self.network.backbone, self.heads
+        pictures = usable_pictures(table, self.size, on_progress, self.maps)
+        finer = finer_stages(backbone, self.size) if self.maps is None and PYRAMID in wanted else ()
+        if plan.heads is None:
+            lacking = {CLASS_TOKEN: not backbone.has_class_token, PYRAMID: not finer}
+            wanted = tuple(name for name in wanted if not lacking.get(name) or name == plan.keep)
+            if lacking[PYRAMID]:
+                remark = "no pyramid: this backbone has one map, or maps that do not fit together at this size"
+                pictures = replace(pictures, remarks=(*pictures.remarks, remark))
+        self.pictures = pictures
+        self.features = features_of(pictures, self.network, finer, FEATURES_MB, on_progress)
+        grid = (self.features.map.shape[1], self.features.map.shape[2])
+        places = places_of(pictures, backbone.frames[self.network.stage], grid, plan.evidence_weight)
+        self.result = compare_rivals(
+            pictures, self.features, plan=plan, heads=wanted, places=places, on_progress=on_progress
         )
-    splits = splits_of(deal(labels.tolist(), examples.groups, plan.splits), plan.splits)
-    material = Material(features, examples, plan, places)
-    trials = {"majority": habit_trial("majority", labels, splits, torch.zeros_like(labels))}
-    if len(questions.words) > 1:
-        trials["prior"] = habit_trial("prior", labels, splits, questions.query)
-    trials["knn"] = neighbour_trial(material, splits)
-    for number, head in enumerate(heads):
+        self._config |= {"answers": len(pictures.classes), "head": self.result.kept}
+        if pictures.questions.are_asked:
+            self._config |= {"queries": len(pictures.questions.words)}
+        if self.result.kept == PYRAMID:
+            self._config |= {"pyramid": list(finer)}
+        if self.maps is None:  # without a network nobody can see a changed picture
+            self.result = with_evidence(self, on_progress)
 
-        def on_split(done: int, what: str = f"training {title_of(head)}", before: int = number * len(splits)) -> None:
-            on_progress(what, before + done, len(heads) * len(splits))
+    def model(self, split: int | None = None) -> AnyProbe:
+        """The backbone with the head that tested a split; None: with the head of all pictures."""
+        if split in self._models:
+            return self._models[split]
+        result, model = self.result, self._new()
+        head, centre, spread = result.final if split is None else result.trials[result.kept].trained[split]
+        model.backbone = self.network.backbone
+        model.head.load_state_dict(head.state_dict())
+        model.centre.copy_(centre)
+        model.spread.copy_(spread)
+        self._models[split] = model.eval().requires_grad_(False)
+        return model
 
-        on_split(0)
-        trials[head] = head_trial(head, material, splits, on_split)
-    compare(trials, splits)
-    heads_that_attend = [head for head in trials if head in TITLES and head != LINEAR]
-    name = keep or cast(HeadName, max(heads_that_attend, key=lambda head: trials[head].mean_val))
-    shares = cast(Tensor, trials[name].probabilities)  # (N,K): each example by the head of the split that tests it
-    confidence, answers = shares.max(1)  # (N,)
-    of_true = shares.gather(1, labels[:, None])[:, 0]  # (N,)
-    details = details_of(answers, labels, confidence, of_true, examples.classes, lambda number: {"example": number})
-    calibration = calibration_error(confidence, answers == labels)
-    setting = Counter(trials[name].settings).most_common(1)[0][0]
-    every = torch.arange(len(labels))
-    training = Training(name, material, every, len(splits))
-    (final,) = training.run([0], [every], [setting])
-    kept = TrainedHead(name, final, *training.statistics, setting)
-    return ProbeResult(examples, splits, plan, trials, kept, details, calibration, sentence(trials, name))
+    @property
+    def verdict(self) -> str:
+        """Whether attention is worth it on these pictures, in a sentence or two."""
+        return self.result.verdict
+
+    @property
+    def report(self) -> Path:
+        """The page."""
+        return self.folder / PAGE
+
+    def to_json(self) -> Part:
+        """What results.json holds."""
+        return self.results
+
+    def save(self, folder: Path, reference: str, settings: Part, began: float) -> None:
+        """Write the model, or the head alone of a folder of maps, results.json and the page."""
+        result, pictures, plan = self.result, self.pictures, self.plan
+        final, (source, _, path) = self.model(), reference.partition(":")
+        taught = {}
+        if plan.evidence_weight > 0 and result.kept not in (LINEAR, PYRAMID):
+            taught["maps_supervised"] = f"by evidence, with weight {plan.evidence_weight:g}"
+        licence, research_only = self.family.licence_of_weights(source)
+        facts = ModelFacts(
+            architecture=self.model_name,
+            model=to_dict(final.config),
+            family=self.family.name,
+            queries=pictures.questions.words if pictures.questions.are_asked else (),
+            answers=tuple(pictures.classes),
+            preprocessing=Preprocessing(size=self.size),
+            name=folder.name,
+            data={"name": source, "size": [*self.size]},
+            licence=licence,
+            research_only=research_only,
+            seed=0,
+            training={
+                "minutes": round((time.monotonic() - began) / 60, 2),
+                "pictures": len(pictures.paths),
+                "verdict": result.verdict,
+                "trained_on": "all pictures of its probe: a score on those tells what it has learned; the score to "
+                f"expect on others is in its {RESULTS}",
+                **taught,
+            },
+        )
+        described = {}
+        if self.maps is None:
+            save_model(final, folder, facts)
+            described["inputs"] = self._describe(folder, facts)
+        else:
+            head, centre, spread = result.final
+            tensors = {"centre": centre, "spread": spread, **head.state_dict()}
+            meaning = {"head": result.kept, "answers": json.dumps(facts.answers), "model": json.dumps(facts.model)}
+            folder.mkdir(parents=True, exist_ok=True)
+            write_bytes(folder / HEAD, save({name: tensor.contiguous() for name, tensor in tensors.items()}, meaning))
+        self.folder, self.results = folder, {
+            "backbone": plan.backbone,
+            "data": reference,
+            "size": list(self.size),
+            "pictures": len(pictures.paths),
+            **result.to_json(pictures.place),
+            "remarks": list(pictures.remarks),
+            "copies": [list(pair) for pair in pictures.copies],
+            **described,
+            **taught,
+            "settings": settings,
+            "seconds": round(time.monotonic() - began, 1),
+        }  # fmt: skip
+        write_json(folder / RESULTS, self.results)
+        probe_page(self, title=f"{plan.backbone} on {Path(path).name}").save(self.report)
+
+    def _describe(self, folder: Path, facts: ModelFacts) -> str:
+        """Let the model know what the features of its pictures look like; what was done, in one line.
+
+        The backbone is frozen, so features of pictures that the head learned are like those of any others.
+        """
+        count, head = len(self.pictures.paths), self.result.kept
+        numbers = evenly_spaced(count, MAX_DESCRIBED)
+        if len(numbers) < 2 * FEWEST:
+            return f"what pictures it knows: not known, {pluralise(count, 'picture')} are too few to tell"
+        means = [pooled(self.features.encoded(head, part)) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
+        values = torch.cat(means)  # (N,2C)
+        fitting, comparing = halves(len(values))
+        likeness = fit_likeness(values[fitting], values[comparing])
+        note = InputsNote(ENCODING, shown_by(facts), "pictures of the probe", len(fitting), len(comparing), sha256="")
+        note_inputs(folder, likeness, note, None)
+        return f"what pictures it knows: by features of {len(values):,} of its pictures"
+
+
+def probe_pictures(
+    data: str,
+    plan: Plan,
+    out: Path | str,
+    *,
+    ask: Sequence[str] | None = None,
+    offline: bool = False,
+    on_progress: OnProgress = lambda what, done, total: None,
+) -> Probe:
+    """Compare heads on pictures and write model, results and page to ``out``, see :func:`saccade.probe`."""
+    began = time.monotonic()
+    reference, folder = with_reader(data, ()), Path(out)  # generated data cannot be probed
+    if offline:
+        work_offline()
+    settings = json.loads(json.dumps({"data": reference, "ask": ask, **asdict(plan)}, default=list))
+    _check_folder(folder, settings)
+    family, probing = _prober(reference, asks=ask is not None)
+    table = _asked_table(reference, family, ask)
+    probe = Probe(family, probing.model, plan)  # what the backbone lacks is said before pictures are read
+    probe.fit(table, on_progress)
+    probe.save(folder, reference, settings, began)
+    return probe
+
+
+def _prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
+    """The family that probes such data; with ``asks``, one that knows its questions.
+
+    A table tells by its columns. Of other data that has both labels and questions, labels are probed unless questions
+    are named.
+    """
+    name = reference.partition(":")[0]
+    readers = [family for family, entry in data_entries().get(name, ()) if entry.kind == "reader"]
+    if not readers or name in {**own_tables(""), **class_folders(), **picture_tables()}:
+        readers = [family_of_data(reference)]  # which says what is wrong with a name that nobody knows
+    able = [(family, family.probing) for family in readers if family.probing is not None]
+    if not able:
+        raise DataError(
+            f"'{reference}' is data of the family '{readers[0].name}'; a probe takes pictures with one label each, or "
+            "questions about pictures with one answer each"
+        )
+    able = [pair for pair in able if pair[1].asks or not asks]
+    if not able:
+        raise ConfigError(f"ask: '{reference}' has labels and no questions; leave it out")
+    return min(able, key=lambda pair: pair[1].asks)  # labels first
+
+
+def _asked_table(reference: str, family: Family, ask: Sequence[str] | None) -> Table:
+    """The table without questions that have several answers; with ``ask`` these questions alone, without case."""
+    with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
+        warnings.simplefilter("ignore", UserWarning)
+        table = read_table(reference, family.name)
+    rows = table.as_found or table.rows
+    kept = tuple(row for row in rows if len(row.labels) == 1)
+    several = [f"several answers: {row.image.name}, {row.query}" for row in rows if len(row.labels) > 1]
+    skipped = (*table.skipped, *several)
+    check_usable(table.name, kept, skipped, strict=False, thing=table.columns.thing)
+    if ask is not None:
+        spelt = {row.query.casefold(): row.query for row in kept}
+        for word in ask:
+            if word.strip().casefold() not in spelt:
+                raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(spelt.values()))}")
+        wanted = {spelt[word.strip().casefold()] for word in ask}
+        kept = tuple(row for row in kept if row.query in wanted)
+        others = tuple(f", {word}" for word in {*spelt.values()} - wanted)  # how an entry that is left out ends
+        skipped = tuple(entry for entry in skipped if not entry.endswith(others))
+    return replace(table, rows=kept, as_found=kept, skipped=skipped)
+
+
+def _check_folder(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse a folder that holds anything but a probe with these ``settings``; it may be new or empty."""
+    if not (folder / RESULTS).is_file():
+        is_free = not folder.exists() or (folder.is_dir() and not any(folder.iterdir()))
+        is_probe = (folder / CONFIG).is_file() and "verdict" in read_facts(folder).training  # killed before its results
+        if not is_free and not is_probe:
+            raise OutputError(f"{folder}: holds something that no probe wrote; choose a new or empty folder")
+        return
+    try:
+        before = parse_json(read_regular(folder / RESULTS).decode("utf-8"))["settings"]
+        changed = [f"{name} was {before[name]}" for name, value in settings.items() if before[name] != value]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{folder / RESULTS}: damaged; choose another folder, or delete that folder") from error
+    if changed:
+        raise OutputError(
+            f"{folder}: holds another probe ({'; '.join(changed)}); choose another folder, or delete that folder"
+        )

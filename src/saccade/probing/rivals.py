@@ -1,0 +1,258 @@
+"""All rivals on the features of a frozen backbone, compared on the same splits, and the head that is kept.
+
+Every rival is compared with the linear head: differences of the test accuracies, split by split, with the corrected
+interval of :mod:`saccade.metrics.intervals`. The head that is kept, and that the verdict is about, is the attention
+head with the best validation accuracy. So the verdict rests on one comparison, not on the best of many. The kept head
+is trained once more, on all pictures, with the setting that validation chose most often. Its expected score is that of
+the splits; nothing is left to test it on.
+
+Everything here is in memory; :mod:`saccade.probing.probe` reads pictures and writes a folder.
+
+Axes: N examples, n examples of a part, P pictures, T training examples, C channels, K classes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.errors import ConfigError, nearest
+from saccade.metrics.intervals import resplit_interval
+from saccade.metrics.labels import calibration_error, details_of
+from saccade.metrics.result import Part, without_nan
+from saccade.models.probe_heads import HEADS, LINEAR, HeadName
+from saccade.probing.data import Examples, OnProgress, Split, deal, splits_of
+from saccade.probing.features import CLASS_TOKEN, Features
+from saccade.probing.heads import Material, Places, Plan, Setting, Trained, Training, Trial, accuracy, head_trial
+
+RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
+"""All rivals that are trained."""
+GUESSES = ("prior", "majority")
+"""What answers without looking; the first that there is."""
+NEIGHBOURS = (1, 5, 20)
+"""How many neighbours vote; validation chooses."""
+
+
+def habits(labels: Tensor, rows: Tensor, kinds: Tensor, count: int) -> Tensor:
+    """The commonest class of the examples ``rows`` (n,) of each kind (n,): (count,); of all where a kind has none."""
+    votes = torch.zeros(count, int(labels.max()) + 1, dtype=torch.long)
+    votes.index_put_((kinds, labels[rows]), torch.ones_like(rows), accumulate=True)
+    return torch.where(votes.sum(1) > 0, votes.argmax(1), votes.sum(0).argmax())
+
+
+def habit_trial(name: str, labels: Tensor, splits: Sequence[Split], kinds: Tensor) -> Trial:
+    """Always the commonest class of the training examples of the same kind (N,), such as the same question."""
+    trial = Trial(name)
+    for split in splits:
+        common = habits(labels, split.train, kinds[split.train], 1 + int(kinds.max()))  # (count,)
+        trial.val.append(accuracy(common[kinds[split.val]], labels[split.val]))
+        trial.test.append([accuracy(common[kinds[split.test]], labels[split.test])])
+    return trial
+
+
+def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
+    """The nearest training pictures vote, by the cosine of standardised pooled features.
+
+    With questions, the pictures vote that are asked the same; where none is, all do.
+    """
+    features, examples, trial = material.features, material.examples, Trial("knn")
+    labels, picture, query = examples.labels, examples.questions.picture, examples.questions.query
+    for split in splits:
+        centre, spread = features.map.statistics(examples.questions.pictures_of(split.train))
+        values = F.normalize((features.pooled - centre) / spread, dim=1)  # (P,C)
+        right: dict[int, list[float]] = {count: [] for count in NEIGHBOURS}
+        for rows in (split.val, split.test):
+            answers = {count: torch.zeros_like(rows) for count in NEIGHBOURS}
+            for number in torch.unique(query[rows]).tolist():
+                own = (query[rows] == number).nonzero()[:, 0]
+                voters = split.train[query[split.train] == number]
+                voters = voters if len(voters) else split.train
+                likeness = values[picture[rows[own]]] @ values[picture[voters]].T  # (n,T)
+                for count in NEIGHBOURS:
+                    votes = _votes(likeness, labels[voters], min(count, len(voters)), len(examples.classes))
+                    answers[count][own] = votes.argmax(1)
+            for count in NEIGHBOURS:
+                right[count].append(accuracy(answers[count], labels[rows]))
+        val, test = max(right.values(), key=lambda scores: scores[0])  # of equal ones the fewest neighbours
+        trial.val.append(val)
+        trial.test.append([test])
+    return trial
+
+
+def _votes(likeness: Tensor, labels: Tensor, voters: int, classes: int) -> Tensor:
+    """Votes (n,K) of the nearest, from likenesses (n,T); of equal ones the nearest decides."""
+    near = likeness.topk(voters, dim=1)
+    votes = torch.zeros(len(likeness), classes, dtype=torch.float64)
+    weight = 1 + 1e-6 * near.values.double()  # closeness counts for less than one vote in all
+    return votes.scatter_add_(1, labels[near.indices], weight)
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """All that came of it."""
+
+    examples: Examples
+    splits: Sequence[Split]
+    plan: Plan
+    trials: dict[str, Trial]
+    kept: HeadName
+    """The name of the head that is kept."""
+    setting: Setting
+    """How it is trained on all pictures."""
+    final: Trained
+    """What came of that."""
+    details: Part
+    """Confusions, scores of classes, and the worst mistakes by the number of the example."""
+    calibration: float
+    """Expected calibration error of the kept head."""
+    verdict: str
+    rests_on: Part = field(default_factory=dict)
+    """Answers without the evidence and without the rest; empty where no evidence is known."""
+    maps: Part = field(default_factory=dict)
+    """Maps of the kept head against chance; empty where no evidence is known."""
+
+    @property
+    def probabilities(self) -> Tensor:
+        """(N,K) of the kept head: each example by the head of the split that tests it."""
+        return self.trials[self.kept].probabilities
+
+    def to_json(self, place: Callable[[int], Part] = lambda number: {"example": number}) -> Part:
+        """Plain values; scores are fractions. ``place`` says what tells an example."""
+        examples, plan = self.examples, asdict(self.plan)
+        questions = {"examples": len(examples), "questions": self.by_question()} if examples.questions.are_asked else {}
+        told = ("seeds", "rates", "decays", "batch_size", *(("evidence_weight",) if plan["evidence_weight"] else ()))
+        mistakes = [dict(mistake) for mistake in self.details["mistakes"]]
+        return without_nan({
+            "verdict": self.verdict,
+            **questions,
+            "classes": dict(zip(examples.classes, torch.bincount(examples.labels).tolist())),
+            "plan": {"splits": len(self.splits), "steps": self.steps, **{name: plan[name] for name in told}},
+            "kept": {"head": self.kept, **self.setting._asdict()},
+            "rivals": {name: trial.to_json() for name, trial in self.trials.items()},
+            "calibration_error": self.calibration,
+            **self.details,
+            "mistakes": [{**place(mistake.pop("example")), **mistake} for mistake in mistakes],
+            **({"rests_on": self.rests_on} if self.rests_on else {}),
+            **({"maps": self.maps} if self.maps else {}),
+        })  # fmt: skip
+
+    @property
+    def steps(self) -> int:
+        """Batches that each head learned from."""
+        questions = self.examples.questions
+        return self.plan.steps_for(max(len(questions.pictures_of(split.train)) for split in self.splits))
+
+    def by_question(self) -> dict[str, dict[str, float]]:
+        """Question → how often it was asked, and the test accuracy on it of the kept head, linear and guessing."""
+        questions, labels = self.examples.questions, self.examples.labels
+        if not questions.are_asked:
+            return {}
+        guesses = torch.zeros_like(labels)
+        for split in self.splits:
+            common = habits(labels, split.train, questions.query[split.train], len(questions.words))
+            guesses[split.test] = common[questions.query[split.test]]
+        answers = {name: self.trials[name].probabilities.argmax(1) for name in (LINEAR, self.kept)}
+        answers = {"commonest_answer": guesses, **answers}
+        scores = {}
+        for number, word in enumerate(questions.words):
+            own = questions.query == number
+            right = {name: accuracy(answer[own], labels[own]) for name, answer in answers.items()}
+            scores[word] = {"n": int(own.sum()), **right}
+        return scores
+
+
+def wanted_heads(plan: Plan) -> tuple[str, ...]:
+    """The rivals to train, the linear head and the one to keep among them in any case."""
+    named = {*(RIVALS if plan.heads is None else plan.heads), *([plan.keep] if plan.keep else []), LINEAR}
+    for name in sorted(named):
+        if name not in RIVALS:
+            raise ConfigError(f"heads: no head '{name}': {nearest(name, RIVALS)}")
+    if plan.keep == CLASS_TOKEN or not named - {LINEAR, CLASS_TOKEN}:
+        raise ConfigError(f"heads, keep: {CLASS_TOKEN} and {LINEAR} do not attend; name one of {', '.join(HEADS[1:])}")
+    return tuple(head for head in RIVALS if head in named)
+
+
+def compare_rivals(
+    examples: Examples,
+    features: Features,
+    *,
+    plan: Plan,
+    heads: Sequence[str],
+    places: Places | None = None,
+    on_progress: OnProgress = lambda what, done, total: None,
+) -> ProbeResult:
+    """Train, test and compare all rivals.
+
+    Args:
+        examples: what is learned.
+        features: of the pictures, by their numbers.
+        plan: splits, seeds and settings, and the head to keep.
+        heads: which heads are trained; the linear one is among them.
+        places: where labels can be seen, for heads that are taught where to look; None: they are not.
+        on_progress: called with what is going on, how far it is, and how far it goes.
+    """
+    labels, questions = examples.labels, examples.questions
+    if (groups := len({*examples.groups})) < plan.splits:
+        raise ConfigError(
+            f"splits: {groups} different pictures cannot be split {plan.splits} ways; ask for fewer splits"
+        )
+    splits = splits_of(deal(labels.tolist(), examples.groups, plan.splits), plan.splits)
+    material = Material(features, examples, plan, places)
+    trials = {"majority": habit_trial("majority", labels, splits, torch.zeros_like(labels))}
+    if len(questions.words) > 1:
+        trials["prior"] = habit_trial("prior", labels, splits, questions.query)
+    trials["knn"] = neighbour_trial(material, splits)
+    for number, head in enumerate(heads):
+
+        def on_split(trial: Trial, before: int = number * len(splits)) -> None:
+            on_progress(f"training {trial.title}", before + len(trial.val), len(heads) * len(splits))
+
+        trials[head] = head_trial(head, material, splits, on_split)
+    trained, tested = (sum(len(split[part]) for split in splits) / len(splits) for part in (0, 2))
+    for trial in trials.values():
+        trial.score = resplit_interval(trial.by_split, trained=trained, tested=tested)
+        if trial.name != LINEAR:
+            difference = trial.by_split - trials[LINEAR].by_split
+            trial.difference = resplit_interval(difference, trained=trained, tested=tested)
+    attending = [head for head in heads if head not in (LINEAR, CLASS_TOKEN)]
+    name = cast(HeadName, plan.keep or max(attending, key=lambda head: trials[head].mean_val))
+    shares = trials[name].probabilities  # (N,K)
+    confidence, answers = shares.max(1)  # (N,)
+    of_true = shares.gather(1, labels[:, None])[:, 0]  # (N,)
+    details = details_of(answers, labels, confidence, of_true, examples.classes, lambda number: {"example": number})
+    calibration = calibration_error(confidence, answers == labels)
+    setting = Counter(trials[name].settings).most_common(1)[0][0]
+    every = torch.arange(len(labels))
+    training = Training(name, material, every, len(splits))
+    final = Trained(*training.run([0], [every], [setting]), *training.statistics)
+    verdict = sentence(trials, name)
+    return ProbeResult(examples, splits, plan, trials, name, setting, final, details, calibration, verdict)
+
+
+def sentence(trials: dict[str, Trial], chosen: str) -> str:
+    """The verdict: the chosen head, the linear head, and whether they differ.
+
+    It says so where the features tell nothing that guessing would not.
+    """
+    base, guess = trials[LINEAR], next(trials[name] for name in GUESSES if name in trials)
+    head, against = trials[chosen], guess.difference
+    text = f"{head.title} {100 * head.score.mean:.1f} ± {100 * head.score.half:.1f} %"
+    if head.difference is not None:
+        points, half = 100 * head.difference.mean, 100 * head.difference.half
+        differs = f"{'better' if points > 0 else 'worse'} by {abs(points):.1f} ± {half:.1f} points"
+        if not head.difference.is_beyond_zero:
+            differs = f"no difference detected (± {half:.1f})"
+        text += f", {base.title} {100 * base.score.mean:.1f} %: {differs}"
+    gains = head.difference is not None and head.difference.low > 0  # then the features do tell something
+    if against is None or against.high < 0 or gains:
+        return f"{text}; the {guess.title} alone is {100 * guess.score.mean:.1f} %"
+    return (
+        f"{text}; {base.title} is not detectably better than always giving the {guess.title} "
+        f"({100 * guess.score.mean:.1f} %): these features do not tell the classes apart, or there are too few pictures"
+    )

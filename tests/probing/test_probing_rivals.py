@@ -1,0 +1,183 @@
+"""Planted features: attention must win where one cell decides, and must not where the mean does; questions by hand."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any, Literal
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+from saccade.backbones.stages import Level
+from saccade.errors import ConfigError
+from saccade.models.probe_heads import HEADS
+from saccade.probing.data import Examples, Questions, Split, deal, splits_of
+from saccade.probing.features import CLASS_TOKEN, Features
+from saccade.probing.heads import Material, Plan, head_trial
+from saccade.probing.rivals import ProbeResult, compare_rivals, habit_trial, habits, neighbour_trial, sentence
+
+N, CHANNELS, SIDE = 120, 6, 4
+PLAN = Plan(splits=4, seeds=1, steps=40, rates=(3e-2, 1e-1), linear_rates=(3e-2, 1e-1), decays=(1e-2,), shares=(0.5,),
+            hidden=8, queries=2)  # fmt: skip
+Where = Literal["cell", "mean", "nowhere"]
+
+
+def planted(where: Where) -> tuple[torch.Tensor, torch.Tensor]:
+    """Features (N,C,H,W) and two classes.
+
+    ``cell``: a cell that channel 0 marks has the sign of the class in channel 1, and another cell has the opposite, so
+    that their mean says nothing. ``mean``: every cell has the sign of the class.
+    """
+    generator = torch.Generator().manual_seed(0)
+    features = torch.randn(N, CHANNELS, SIDE * SIDE, generator=generator)
+    labels = torch.arange(N) % 2
+    sign = (2 * labels - 1).float()
+    cells = torch.rand(N, SIDE * SIDE, generator=generator).argsort(1)  # (N,cells)
+    every = torch.arange(N)
+    if where == "cell":
+        features[every, 0, cells[:, 0]] += 8
+        features[every, 1, cells[:, 0]] += 6 * sign
+        features[every, 1, cells[:, 1]] -= 6 * sign
+    elif where == "mean":
+        features[:, 1] += 0.7 * sign[:, None]
+    return features.reshape(N, CHANNELS, SIDE, SIDE), labels
+
+
+def examples_of(labels: torch.Tensor) -> Examples:
+    return Examples(labels, ("no", "yes"), range(len(labels)), Questions.none(len(labels)))
+
+
+def probed(where: Where, heads: tuple[str, ...] = HEADS[:2], **plan: Any) -> ProbeResult:
+    features, labels = planted(where)
+    held = Features(lambda numbers: features[numbers], N)
+    return compare_rivals(examples_of(labels), held, plan=replace(PLAN, **plan), heads=heads)
+
+
+def test_attention_wins_where_one_cell_decides() -> None:
+    result = probed("cell")
+    soft = result.trials["soft"]
+    assert soft.difference is not None
+    assert soft.difference.low > 0.1
+    assert soft.score.mean > 0.9
+    assert result.trials["linear"].score.mean < 0.7
+    assert result.kept == "soft"
+    assert "better by" in result.verdict
+
+
+def test_attention_ties_where_the_mean_decides_and_the_results_are_whole() -> None:
+    result = probed("mean", ("linear", "queries"))
+    assert result.trials["linear"].score.mean > 0.9
+    assert not result.trials["queries"].difference.is_beyond_zero
+    assert "no difference detected" in result.verdict
+    values = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert values["kept"]["head"] == "queries"
+    rivals = values["rivals"]
+    assert set(rivals) == {"majority", "knn", "linear", "queries"}
+    expected = rivals["queries"]["accuracy"] - rivals["linear"]["accuracy"]
+    assert rivals["queries"]["difference"] == pytest.approx(expected)
+    assert sum(map(sum, values["confusion"]["matrix"])) == N  # every picture was tested once
+    assert set(rivals["linear"]["learning_curve"]) == {"0.5"}
+    assert values["verdict"] == sentence(result.trials, "queries")
+
+
+def test_the_verdict_says_that_nothing_is_there() -> None:
+    assert "not detectably better" in probed("nowhere").verdict
+
+
+def test_test_pictures_choose_nothing() -> None:
+    """With the labels of the test pictures of split 0 turned round, split 0 chooses and trains the same heads."""
+    features, labels = planted("mean")
+    held = Features(lambda numbers: features[numbers], N)
+    split = splits_of(deal(labels.tolist(), [*range(N)], 4), 4)[0]
+    turned = labels.clone()
+    turned[split.test] = 1 - turned[split.test]
+    first, second = (head_trial("soft", Material(held, examples_of(own), PLAN), [split]) for own in (labels, turned))
+    assert first.settings == second.settings
+    torch.testing.assert_close(first.trained[0].head.state_dict(), second.trained[0].head.state_dict())
+    assert first.val == second.val
+    assert first.test[0][0] == pytest.approx(1 - second.test[0][0])
+
+
+def test_the_class_token_is_a_rival_of_its_own() -> None:
+    """The maps say nothing; the first cell of the row below them has the class."""
+    features, labels = planted("nowhere")
+    row = torch.zeros(N, CHANNELS, 1, SIDE)
+    row[:, 2, 0, 0] = 2.0 * labels - 1
+    held = Features(lambda numbers: torch.cat([features, row], 2)[numbers], N, token=True)
+    assert torch.equal(held.map.take(torch.arange(N)), features)  # no head sees the row
+    result = compare_rivals(examples_of(labels), held, plan=PLAN, heads=("linear", "soft", CLASS_TOKEN))
+    assert result.trials[CLASS_TOKEN].score.mean == 1
+    assert result.trials["soft"].score.mean < 0.7
+    assert result.kept == "soft"  # a model looks somewhere
+
+
+def test_a_pyramid_finds_what_a_finer_stage_has() -> None:
+    """One cell in sixteen of a finer map decides, and another cancels it in the mean."""
+    fine, labels = planted("cell")  # (N,C,4,4)
+    coarse = torch.randn(N, 3, 2, 2, generator=torch.Generator().manual_seed(1))
+    levels = (Level("fine", CHANNELS, 2), Level("last", 3, 1))
+    folded = F.pixel_unshuffle(fine, 2)
+    held = Features(lambda numbers: coarse[numbers], N, folded=lambda numbers: folded[numbers], levels=levels)
+    plan = replace(PLAN, steps=120, rates=(0.1, 0.3))
+    result = compare_rivals(examples_of(labels), held, plan=plan, heads=("linear", "soft", "pyramid"))
+    assert result.trials["pyramid"].score.mean > 0.75
+    assert result.trials["soft"].score.mean < 0.6
+    assert result.kept == "pyramid"
+    assert held.encoded("pyramid", torch.tensor([3])).shape == (1, 4 * CHANNELS + 3, 2, 2)
+    with pytest.raises(ConfigError, match="pyramid"):
+        probed("mean", heads=("linear", "pyramid"))
+
+
+def test_habits_by_hand() -> None:
+    """Question 0 is mostly answered 1, question 1 mostly 2, and question 2 is never asked in training."""
+    labels = torch.tensor([1, 1, 0, 2, 2, 0, 2])
+    rows, kinds = torch.arange(7), torch.tensor([0, 0, 0, 1, 1, 1, 1])
+    assert habits(labels, rows, kinds, 3).tolist() == [1, 2, 2]
+    split = Split(torch.tensor([0, 1, 2, 3]), torch.tensor([4]), torch.tensor([4, 5]))
+    query = torch.tensor([0, 0, 1, 1, 0, 1])
+    trial = habit_trial("prior", torch.tensor([1, 1, 0, 0, 1, 1]), [split], query)
+    assert trial.test == [[0.5]]  # question a: 1, right; question b: 0, wrong
+    assert trial.val == [1.0]
+
+
+def test_neighbours_vote_among_those_that_are_asked_the_same() -> None:
+    """Picture 2 looks like picture 0; what it is asked decides which answer of picture 0 counts."""
+    pooled = torch.tensor([[1.0, 0.1], [0.1, 1.0], [1.0, 0.2]])
+    questions = Questions(("a", "b"), torch.tensor([0, 1, 0, 1, 0, 1]), torch.tensor([0, 0, 1, 1, 2, 2]))
+    examples = Examples(torch.tensor([0, 1, 1, 0, 0, 1]), ("no", "yes"), range(6), questions)
+    held = Features(lambda numbers: pooled[numbers][:, :, None, None], 3)
+    split = Split(torch.arange(4), torch.tensor([4]), torch.tensor([4, 5]))
+    assert neighbour_trial(Material(held, examples, PLAN), [split]).test == [[1.0]]
+
+
+def test_who_is_told_the_question_and_looks_wins() -> None:
+    """Two cells have a sign each: channel 0 marks the one of the first question, channel 1 that of the second.
+
+    Their mean tells the sum of the signs and not whose sign it is.
+    """
+    generator, count = torch.Generator().manual_seed(0), 90
+    features = 0.5 * torch.randn(count, CHANNELS, SIDE * SIDE, generator=generator)
+    signs = torch.randint(2, (count, 2), generator=generator)  # of both questions
+    cells = torch.rand(count, SIDE * SIDE, generator=generator).argsort(1)[:, :2]  # (N,2)
+    for question in range(2):
+        features[torch.arange(count), question, cells[:, question]] += 8
+        features[torch.arange(count), 2, cells[:, question]] += 6 * (2.0 * signs[:, question] - 1)
+    questions = Questions(("left", "right"), torch.arange(2 * count) % 2, torch.arange(2 * count) // 2)
+    examples = Examples(signs.flatten(), ("minus", "plus"), sorted([*range(count)] * 2), questions)
+    maps = features.reshape(count, CHANNELS, SIDE, SIDE)
+    held, plan = Features(lambda numbers: maps[numbers], count), replace(PLAN, splits=3, steps=150)
+    result = compare_rivals(examples, held, plan=plan, heads=("linear", "cross"))
+    trials = result.trials
+    assert [*trials] == ["majority", "prior", "knn", "linear", "cross"]
+    assert trials["cross"].score.mean > 0.9
+    assert trials["linear"].score.mean < 0.85
+    assert trials["cross"].difference.low > 0
+    for split in result.splits:  # pictures with all their questions stay on one side
+        train, val, test = ({*questions.picture[part].tolist()} for part in split)
+        assert not train & val | train & test | val & test
+    scores = result.by_question()
+    assert [*scores] == ["left", "right"]
+    right = sum(score["n"] * score["cross"] for score in scores.values())
+    assert right == pytest.approx(float((result.probabilities.argmax(1) == examples.labels).sum()))
