@@ -97,7 +97,7 @@ def _by_question(result: ProbeResult) -> Section | None:
     text = "Test accuracy of each question (first seed), the worst first."
     if len(scores) > len(rows):
         text += f" {len(scores) - len(rows)} better ones are in results.json."
-    columns = ("question", "asked", *map(ALL_TITLES.get, names), ALL_TITLES["prior"])
+    columns = ("question", "asked", *(ALL_TITLES[name] for name in names), ALL_TITLES["prior"])
     return Section("Scores of questions", text, [Table(columns, rows)])
 
 

@@ -157,8 +157,8 @@ class ProbeResult:
         for split in self.splits:
             common = habits(labels, split.train, questions.query[split.train], len(questions.words))
             guesses[split.test] = common[questions.query[split.test]]
-        answers = {name: self.trials[name].probabilities.argmax(1) for name in (LINEAR, self.kept)}
-        answers = {"commonest_answer": guesses, **answers}
+        answers: dict[str, Tensor] = {"commonest_answer": guesses}
+        answers |= {name: self.trials[name].probabilities.argmax(1) for name in (LINEAR, self.kept)}
         scores = {}
         for number, word in enumerate(questions.words):
             own = questions.query == number
@@ -230,7 +230,8 @@ def compare_rivals(
     setting = Counter(trials[name].settings).most_common(1)[0][0]
     every = torch.arange(len(labels))
     training = Training(name, material, every, len(splits))
-    final = Trained(*training.run([0], [every], [setting]), *training.statistics)
+    (trained_head,) = training.run([0], [every], [setting])
+    final = Trained(trained_head, *training.statistics)
     verdict = sentence(trials, name)
     return ProbeResult(examples, splits, plan, trials, name, setting, final, details, calibration, verdict)
 
