@@ -11,10 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
 import saccade
-from saccade.commands.door import app
 from saccade.data import CausalScene, read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import CausalConfig, write_causal
@@ -141,24 +139,15 @@ def test_folders_arrays_and_streams_in_any_order_agree(folder, masks, tmp_path, 
         saccade.score(((name, maps[name]) for name in by_twin), folder)
 
 
-def test_the_command_writes_one_results_file_with_the_digest(folder, masks, tmp_path):
-    maps = tmp_path / "maps"
-    maps.mkdir()
-    for name, each in masks.items():
-        np.save(maps / f"{name}.npy", each)
-    ran = CliRunner().invoke(app, ["score", str(maps), "--truth", str(folder), "--out", str(tmp_path / "out")])
-    assert ran.exit_code == 0, ran.output
-    assert "about the scene" in ran.output
-    told = json.loads((tmp_path / "out" / "scores.json").read_text())
-    facts = json.loads((folder / "causal.json").read_text())
-    assert told["schema_version"] == 1
-    assert told["set"] == facts
-    assert told["set"]["digest"] in ran.output.replace("\n", "")
-    assert told["scene"]["scores"]["map_follow"]["mean"] == pytest.approx(1)
-    assert told["scene"]["baselines"]["uniform"]["map_specific"] == 0.5
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "out" / "scenes.csv").read_text())))
+def test_what_is_saved_has_the_digest_and_every_scene(folder, masks, tmp_path):
+    saccade.score(masks, folder).save(tmp_path)
+    values, facts = (json.loads(path.read_text()) for path in (tmp_path / "scores.json", folder / "causal.json"))
+    assert values["set"] == facts
+    assert values["scene"]["scores"]["map_follow"]["mean"] == pytest.approx(1)
+    assert values["scene"]["baselines"]["uniform"]["map_specific"] == 0.5
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "scenes.csv").read_text())))
     assert [row["scene"] for row in rows] == [scene.id for scene in read_causal_set(folder)]
-    page = (tmp_path / "out" / "report.html").read_text()
+    page = (tmp_path / "report.html").read_text()
     assert "About the scene" in page
     assert facts["digest"] in page
 

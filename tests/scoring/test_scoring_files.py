@@ -21,6 +21,13 @@ STRENGTH = "true_positive_strength"
 SIZE = (12, 10)
 
 
+def masks() -> np.ndarray:
+    marked = np.zeros((4, *SIZE), bool)
+    for number in range(4):
+        marked[number, number : number + 4, 2:6] = True
+    return marked
+
+
 @pytest.fixture
 def truth(tmp_path):
     """Masks of four pictures, as .npy."""
@@ -29,13 +36,6 @@ def truth(tmp_path):
     for number, mask in enumerate(masks()):
         np.save(folder / f"p{number}.npy", mask)
     return folder
-
-
-def masks() -> np.ndarray:
-    found = np.zeros((4, *SIZE), bool)
-    for number in range(4):
-        found[number, number : number + 4, 2:6] = True
-    return found
 
 
 def maps() -> np.ndarray:
@@ -165,10 +165,11 @@ class Bomb:
         return open, (str(self.path), "w")
 
 
-@pytest.mark.parametrize("name", ["p0.npy", "p0.npz"])
-def test_an_object_array_is_never_unpickled(tmp_path, truth, name):
+def test_an_object_array_is_never_unpickled(tmp_path, truth):
     bomb = np.array([Bomb(tmp_path / "ran")], dtype=object)
-    broken(tmp_path, truth, name, npy(bomb, allow_pickle=True) if name == "p0.npy" else npz(map=bomb))
+    for name, data in (("p0.npy", npy(bomb, allow_pickle=True)), ("p0.npz", npz(map=bomb))):
+        (tmp_path / name[3:]).mkdir()
+        broken(tmp_path / name[3:], truth, name, data)
     assert not (tmp_path / "ran").exists()
 
 
@@ -309,20 +310,17 @@ def test_wrong_rows_stop_or_are_counted(tmp_path):
     assert (found.counts["rows"], found.counts["scored"], found.counts["extra"]) == (2, 1, 3)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "options"),
-    [
-        ("t.csv", "image,colour\na,red\n", {}),
-        ("t.csv", "image,x,y\n", {}),
-        ("t.json", "{", {}),
-        ("t.csv", "image,x1,y1,x2,y2\np0.jpg,2,0,6,4\n", {"kind": "points"}),
-        ("t.csv", "image,x1,y1,x2,y2\np0.jpg,2,0,6,4\n", {"objects": "masks"}),
-    ],
-)
-def test_a_table_that_is_no_truth_is_named(tmp_path, name, text, options):
-    (tmp_path / name).write_text(text)
-    with pytest.raises((ConfigError, DataError), match=name):
-        saccade.score({"p0": maps()[0]}, tmp_path / name, **options)
+def test_a_table_that_is_no_truth_is_named(tmp_path):
+    box = "image,x1,y1,x2,y2\np0.jpg,2,0,6,4\n"
+    for number, (text, options) in enumerate([
+        ("image,colour\na,red\n", {}), ("image,x,y\n", {}), (box, {"kind": "points"}), (box, {"objects": "masks"}),
+    ]):  # fmt: skip
+        (tmp_path / f"t{number}.csv").write_text(text)
+        with pytest.raises((ConfigError, DataError), match=f"t{number}.csv"):
+            saccade.score({"p0": maps()[0]}, tmp_path / f"t{number}.csv", **options)
+    (tmp_path / "t.json").write_text("{")
+    with pytest.raises(DataError, match=r"t.json"):
+        saccade.score({"p0": maps()[0]}, tmp_path / "t.json")
 
 
 def test_records_of_a_model_against_the_scenes_it_looked_at(tmp_path):

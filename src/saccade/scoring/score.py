@@ -375,20 +375,17 @@ class FixationPool:
     def __init__(self, truths: Truths, separator: str) -> None:
         self.scorer, self.outside = PointScorer(), 0  # points outside their picture
         self._truths, self._separator = truths, separator
-        shares, sized, owners = [torch.zeros(0, 2, dtype=torch.float64)], list[bool](), list[str]()
-        for picture in truths.expected(set()):
-            at, size = truths.points(picture)
-            shares.append(at if size is None else at / torch.tensor([size[1], size[0]]))
-            sized += [size is not None] * len(at)
-            owners += [picture] * len(at)
-        chosen = torch.arange(len(owners))
-        if len(owners) > MAX_OTHERS:
-            chosen = torch.randperm(len(owners), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values
-        self._sized = torch.tensor(sized, dtype=torch.bool)[chosen]  # (M,)
+        names = truths.expected(set())
+        points = [truths.points(name) for name in names]
+        shares = [at if size is None else at / torch.tensor([size[1], size[0]]) for at, size in points]
+        owner = torch.arange(len(names)).repeat_interleave(torch.tensor([len(at) for at, _ in points]))  # (M,)
+        chosen = torch.arange(len(owner))
+        if len(owner) > MAX_OTHERS:
+            chosen = torch.randperm(len(owner), generator=torch.Generator().manual_seed(0))[:MAX_OTHERS].sort().values
+        self._owner = owner[chosen]  # (M,) the number of the picture
+        self._sized = torch.tensor([size is not None for _, size in points])[self._owner]  # (M,)
         self._share = torch.cat(shares)[chosen]  # (M,2): of the picture; in pixels where it has no size
-        self._places: dict[str, list[int]] = {}
-        for at_chosen, number in enumerate(chosen.tolist()):
-            self._places.setdefault(owners[number], []).append(at_chosen)
+        self._number = {name: number for number, name in enumerate(names)}
 
     def add(
         self, truths: list[str], maps: Tensor, shown: Size, groups: Tensor, grids: Grids | None, donors: Baseline | None
@@ -399,8 +396,8 @@ class FixationPool:
         inside = ((points >= 0) & (points < extent)).all(-1)  # (B,K)
         self.outside += int((~points.isnan().any(-1) & ~inside).sum())
         pool = torch.where(self._sized[:, None], self._share * extent, self._share)  # (M,2)
-        pictures = [name if name in self._places else picture_of(name, self._separator) for name in truths]
-        own = _padded([pool[self._places.get(picture, [])] for picture in pictures])  # (B,J,2)
+        pictures = [name if name in self._number else picture_of(name, self._separator) for name in truths]
+        own = _padded([pool[self._owner == self._number.get(picture, -1)] for picture in pictures])  # (B,J,2)
         stand_in = None if donors is None else donors.maps
         self.scorer.add(maps, points, pool=pool, own=own, groups=groups, grids=grids, donors=stand_in)
         return ~inside.any(1)

@@ -7,6 +7,7 @@ question about it.
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -220,7 +221,7 @@ class Points(NamedTuple):
     size: Size | None  # (H, W) of the picture; None: that of the map
 
 
-class Truths:
+class Truths(ABC):
     """Truths by name: masks, marks or a causal set."""
 
     where: str
@@ -234,9 +235,9 @@ class Truths:
     is_stacked: bool = False
     is_fixed: bool = False
 
+    @abstractmethod
     def name(self, short: bool, separator: str) -> None:
         """Call them by the last part of their path, or by all of it."""
-        raise NotImplementedError
 
     @property
     def wanted(self) -> Iterable[str]:
@@ -247,9 +248,9 @@ class Truths:
         """The truths that should have a map; ``matched``: those that have one."""
         return list(self.names)
 
+    @abstractmethod
     def evidence(self, name: str, size: Size) -> Evidence:
         """The mask of a truth; ``size`` is that of the map, for pictures without one."""
-        raise NotImplementedError
 
     def points(self, name: str) -> Points:
         """The points of a truth; of masks none."""
