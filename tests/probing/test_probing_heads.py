@@ -139,7 +139,7 @@ def test_stacked_training_equals_the_single_training(name: HeadName, questions: 
         assert not torch.equal(result.classify.weight, first.classify.weight)  # it did learn
 
 
-@pytest.mark.parametrize("name", [name for name in HEADS if name not in ("linear", "pyramid")])
+@pytest.mark.parametrize("name", ["hard", "queries"])
 def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     """Evidence is the first cell, which channel 0 marks."""
     on = torch.zeros(P, H, W)
@@ -148,10 +148,9 @@ def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     for places in (Places(on, torch.ones(1, H, W), 5.0), None):
         training = training_of(name, PLAIN, places, steps=40, batch_size=P)
         (head,) = training.run([0], [torch.arange(P)], [Setting(0.1, 0.0)])
-        acts = alone(training, head, torch.arange(P))[1]
-        shares.append(float(torch.stack([act.weights[:, 0, 0].detach() for act in acts.values()]).mean()))
-    assert shares[0] > 0.75
-    assert shares[0] > shares[1] + 0.2
+        acts = alone(training, head, torch.arange(P))[1].values()
+        shares.append(float(torch.stack([act.weights[:, 0, 0].detach() for act in acts]).mean()))
+    assert shares[0] > max(0.75, shares[1] + 0.2)
 
 
 def test_only_pictures_that_a_member_learns_from_teach_it() -> None:

@@ -16,7 +16,7 @@ from saccade.models.probe_heads import HEADS
 from saccade.probing.data import Examples, Questions, Split, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.heads import Material, Plan, head_trial
-from saccade.probing.rivals import ProbeResult, compare_rivals, habit_trial, habits, neighbour_trial, sentence
+from saccade.probing.rivals import ProbeResult, compare_rivals, habit_trial, neighbour_trial, sentence
 
 N, CHANNELS, SIDE = 120, 6, 4
 PLAN = Plan(splits=4, seeds=1, steps=40, rates=(3e-2, 1e-1), linear_rates=(3e-2, 1e-1), decays=(1e-2,), shares=(0.5,),
@@ -131,14 +131,13 @@ def test_a_pyramid_finds_what_a_finer_stage_has() -> None:
 
 
 def test_habits_by_hand() -> None:
-    """Question 0 is mostly answered 1, question 1 mostly 2, and question 2 is never asked in training."""
-    labels = torch.tensor([1, 1, 0, 2, 2, 0, 2])
-    rows, kinds = torch.arange(7), torch.tensor([0, 0, 0, 1, 1, 1, 1])
-    assert habits(labels, rows, kinds, 3).tolist() == [1, 2, 2]
-    split = Split(torch.tensor([0, 1, 2, 3]), torch.tensor([4]), torch.tensor([4, 5]))
-    query = torch.tensor([0, 0, 1, 1, 0, 1])
-    trial = habit_trial("prior", torch.tensor([1, 1, 0, 0, 1, 1]), [split], query)
-    assert trial.test == [[0.5]]  # question a: 1, right; question b: 0, wrong
+    """Question a is mostly answered 1, question b always 0, and question c is never asked in training."""
+    labels, query = torch.tensor([1, 1, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 1, 0, 1, 2])
+    examples = Examples(labels, ("no", "yes"), range(7), Questions(("a", "b", "c"), query, torch.arange(7)))
+    split = Split(torch.tensor([0, 1, 2, 3, 4]), torch.tensor([4]), torch.tensor([4, 5, 6]))
+    trial = habit_trial("prior", examples, [split], query)
+    assert trial.probabilities.argmax(1)[4:].tolist() == [1, 0, 1]  # of question c the commonest of all
+    assert trial.test == [[pytest.approx(2 / 3)]]
     assert trial.val == [1.0]
 
 

@@ -278,9 +278,9 @@ def test_boxes_as_csv_json_and_coco_are_the_masks_they_describe(tmp_path):
 def coco(tmp_path, annotations):
     images = [{"id": n, "file_name": f"train/p{n}.jpg", "height": SIZE[0], "width": SIZE[1]} for n in range(4)]
     categories = [{"id": 1, "name": "cat"}, {"id": 2, "name": "dog"}]
-    path = tmp_path / "instances.json"
-    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
-    return path
+    values = {"images": images, "annotations": annotations, "categories": categories}
+    (tmp_path / "instances.json").write_text(json.dumps(values))
+    return tmp_path / "instances.json"
 
 
 def test_coco_by_picture_by_category_and_by_polygon(tmp_path):

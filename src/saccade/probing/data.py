@@ -174,14 +174,8 @@ def usable_pictures(
 ) -> ProbedPictures:
     """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
 
-    Args:
-        table: what is probed.
-        size: (height, width) of the network input.
-        on_progress: called with what is going on, how far it is, and how far it goes.
-        folder: of maps; only pictures that have one can be used.
-
-    Raises:
-        DataError: fewer than two classes can be compared, or too many.
+    With a ``folder`` of maps, only pictures that have one can be used. A DataError where fewer than two classes can be
+    compared, or too many.
     """
     rows, lost = table.as_found or table.rows, ""
     if folder is not None:

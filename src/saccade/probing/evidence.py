@@ -15,7 +15,7 @@ Axes: N examples, n examples of a part, A questions, H and W pixels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,9 +33,9 @@ from saccade.metrics.result import Part, without_nan
 from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
-from saccade.probing.data import OnProgress, ProbedPictures
+from saccade.probing.data import OnProgress, ProbedPictures, Split
 from saccade.probing.heads import Places
-from saccade.probing.rivals import ProbeResult, habits
+from saccade.probing.rivals import ProbeResult
 from saccade.tasks.evaluate import in_parts
 
 if TYPE_CHECKING:
@@ -47,16 +47,9 @@ _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
 
 def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
-    """Where labels can be seen on the cells of the features, for heads that are taught where to look.
+    """Where labels can be seen on the cells (h,w) of the features, for heads that are taught where to look.
 
-    Args:
-        pictures: N pictures.
-        frame: (2,3) cells of the features → pixels of the network input.
-        grid: (h, w) of the features.
-        weight: of the loss; 0: no such loss.
-
-    Raises:
-        ConfigError: the pictures have no evidence.
+    ``frame`` (2,3) leads from cells to pixels of the network input. With a ``weight`` of 0 nothing is taught.
     """
     if not weight:
         return None
@@ -106,13 +99,11 @@ def _tested(result: ProbeResult, chosen: Tensor) -> Iterator[tuple[int, Tensor]]
 def _rests_on(probe: Probe, evidence: Evidence, on_progress: OnProgress) -> EvidenceReliance:
     """Answers to changed test pictures of all splits."""
     pictures, questions = probe.pictures, probe.pictures.questions
-    rests, done, chosen = EvidenceReliance(), 0, sampled(len(pictures))
+    rests, done, chosen, guesses = EvidenceReliance(), 0, sampled(len(pictures)), probe.result.guesses
     for number, part in _tested(probe.result, chosen):
-        train = probe.result.splits[number].train
-        common = habits(pictures.labels, train, questions.query[train], len(questions.words))  # (A,)
         label, query, picture = pictures.labels[part], pictures.query(part), questions.picture[part]  # (n,) each
         region = evidence.marks(pictures.rows[part]).region()
-        right, guessed = partial(_right, probe.model(number), label, query), label == common[questions.query[part]]
+        right, guessed = partial(_right, probe.model(number), label, query), label == guesses[part]
         rests.add(Altered(pictures.inputs(picture), region, right, label, picture, guessed, query))
         done += len(part)
         on_progress("pictures without their evidence", done, len(chosen))
@@ -130,7 +121,7 @@ def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
     """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     result, pictures, size = probe.result, probe.pictures, probe.size
     scorer = MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
-    usual = [UsualPlaces(pictures, evidence, split.train) for split in result.splits]
+    usual = _usual_places(pictures, evidence, result.splits)  # (N,2)
     clicked = not bool(evidence.marks(pictures.rows, masks=False).point.isnan().all())  # of the same kind in every part
     for number, part in _tested(result, sampled(len(pictures), MAX_MAPS)):
         rows, picture, model = pictures.rows[part], pictures.questions.picture[part], probe.model(number)
@@ -142,39 +133,38 @@ def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
         trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
         clicks = Clicks.at(marks.point, marks.box, size) if clicked else None
         box = evidence.boxes_of_objects(rows)  # (n,4)
-        points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual[number].of(part)}  # (n,2) each
+        points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual[part]}  # (n,2) each
         beside = at_places(points, grids_of(trace, size), size, exact=not bool(marks.point.isnan().all()))
         scorer.add_trace(trace, marked, groups=picture, clicks=clicks, beside=beside)
     return scorer
 
 
-class UsualPlaces:
-    """Where evidence lies on the mean over the examples ``train`` (n,), question by question."""
+def _usual_places(pictures: ProbedPictures, evidence: Evidence, splits: Sequence[Split]) -> Tensor:
+    """Where evidence lies on the mean over the training examples of the split that tests each example: (N,2).
 
-    def __init__(self, pictures: ProbedPictures, evidence: Evidence, train: Tensor) -> None:
-        self._pictures, self._evidence = pictures, evidence
-        parts = torch.split(pictures.rows[train], _AT_ONCE)
-        centre = torch.cat([_centres(evidence, rows) for rows in parts])  # (n,2)
-        box = self._box(train)  # (n,4)
-        self._in_picture = self._means(train, centre)
-        self._in_box = self._means(train, (centre - box[:, :2]) / (box[:, 2:] - box[:, :2]))
+    It is the mean of the same question. NaN where nothing is known.
+    """
+    query, asked = pictures.questions.query, len(pictures.questions.words)
+    centre = torch.cat([_centres(evidence, rows) for rows in torch.split(pictures.rows, _AT_ONCE)])  # (N,2)
+    box = evidence.boxes_of_objects(pictures.rows).double()  # (N,4)
+    corner, extent = box[:, :2], box[:, 2:] - box[:, :2]
+    places = torch.zeros(len(pictures), 2)
+    for train, _, test in splits:
+        in_picture, in_box = (
+            _means(points[train], query[train], asked) for points in (centre, (centre - corner) / extent)
+        )
+        inside = corner[test] + in_box[query[test]] * extent[test]  # (n,2)
+        known = ~inside.isnan().any(1)[:, None]
+        places[test] = torch.where(known, inside, in_picture[query[test]]).float()
+    return places
 
-    def of(self, examples: Tensor) -> Tensor:
-        """The place (n,2) as (x, y) for examples; NaN where nothing is known."""
-        query, box = self._pictures.questions.query[examples], self._box(examples)
-        inside = box[:, :2] + self._in_box[query] * (box[:, 2:] - box[:, :2])  # (n,2)
-        return torch.where(inside.isnan().any(1)[:, None], self._in_picture[query], inside).float()
 
-    def _box(self, examples: Tensor) -> Tensor:
-        return self._evidence.boxes_of_objects(self._pictures.rows[examples]).double()
-
-    def _means(self, examples: Tensor, points: Tensor) -> Tensor:
-        """The mean point of each question (A,2); NaN where none is known."""
-        known = ~points.isnan().any(1)  # (n,)
-        query, points = self._pictures.questions.query[examples[known]], points[known]
-        total = torch.zeros(len(self._pictures.questions.words), 3, dtype=torch.float64)
-        total.index_add_(0, query, torch.cat([points, torch.ones_like(points[:, :1])], 1))
-        return total[:, :2] / total[:, 2:]
+def _means(points: Tensor, kinds: Tensor, count: int) -> Tensor:
+    """The mean point of each kind (count,2), of those points (n,2) that are not NaN."""
+    known = ~points.isnan().any(1)  # (n,)
+    total = torch.zeros(count, 3, dtype=torch.float64)
+    total.index_add_(0, kinds[known], torch.cat([points[known], torch.ones_like(points[known, :1])], 1))
+    return total[:, :2] / total[:, 2:]
 
 
 def _centres(evidence: Evidence, rows: Tensor) -> Tensor:

@@ -130,14 +130,9 @@ class Features:
 def features_of(
     pictures: ProbedPictures, model: ImageModel, finer: Sequence[str], limit_mb: int, on_progress: OnProgress
 ) -> Features:
-    """The features of ``pictures``, computed once and kept in the cache folder, or those of their feature folder.
+    """What the backbone of ``model`` makes of ``pictures``, kept in the cache folder, or the maps of their folder.
 
-    Args:
-        pictures: what is probed.
-        model: whose backbone sees them.
-        finer: stages of the pyramid beside the last; none: there is no pyramid.
-        limit_mb: what kept features may take on disk.
-        on_progress: called with what is going on, how far it is, and how far it goes.
+    ``finer`` are stages of the pyramid beside the last; without any there is no pyramid.
     """
     paths, folder = pictures.paths, pictures.folder
     if folder is not None:

@@ -203,7 +203,7 @@ class Trial:
     settings: list[Setting] = field(default_factory=list)
     """What validation chose in each split."""
     probabilities: Tensor = field(default_factory=lambda: torch.zeros(0))
-    """(N,K) of the first seed: each picture as its own split tested it; nothing of rivals that are not heads."""
+    """(N,K) of the first seed: each picture as its own split tested it; nothing of neighbours."""
     trained: list[Trained] = field(default_factory=list)
     """The heads of the first seed, one for each split."""
     score: Resplit = field(init=False)
@@ -256,13 +256,9 @@ class Material(NamedTuple):
 
 
 class Training:
-    """Heads of one kind, side by side, on one set of features.
+    """Heads of one kind, side by side, on one set of features, standardised by the examples ``train`` (n,).
 
-    Args:
-        name: one of the rivals that are trained.
-        material: what they learn from.
-        train: (n,) the examples that the features are standardised by.
-        seed: of the order of the pictures, which is the same for all heads.
+    ``seed`` is that of the order of the pictures, the same for all heads.
     """
 
     def __init__(self, name: str, material: Material, train: Tensor, seed: int) -> None:

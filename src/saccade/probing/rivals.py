@@ -33,26 +33,24 @@ from saccade.probing.heads import Material, Places, Plan, Setting, Trained, Trai
 
 RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
 """All rivals that are trained."""
-GUESSES = ("prior", "majority")
-"""What answers without looking; the first that there is."""
 NEIGHBOURS = (1, 5, 20)
 """How many neighbours vote; validation chooses."""
 
 
-def habits(labels: Tensor, rows: Tensor, kinds: Tensor, count: int) -> Tensor:
-    """The commonest class of the examples ``rows`` (n,) of each kind (n,): (count,); of all where a kind has none."""
-    votes = torch.zeros(count, int(labels.max()) + 1, dtype=torch.long)
-    votes.index_put_((kinds, labels[rows]), torch.ones_like(rows), accumulate=True)
-    return torch.where(votes.sum(1) > 0, votes.argmax(1), votes.sum(0).argmax())
+def habit_trial(name: str, examples: Examples, splits: Sequence[Split], kinds: Tensor) -> Trial:
+    """Always the commonest class of the training examples of the same kind (N,), such as the same question.
 
-
-def habit_trial(name: str, labels: Tensor, splits: Sequence[Split], kinds: Tensor) -> Trial:
-    """Always the commonest class of the training examples of the same kind (N,), such as the same question."""
-    trial = Trial(name)
+    Of a kind that no training example has, the commonest of all.
+    """
+    labels, classes = examples.labels, len(examples.classes)
+    trial = Trial(name, probabilities=torch.zeros(len(labels), classes))
     for split in splits:
-        common = habits(labels, split.train, kinds[split.train], 1 + int(kinds.max()))  # (count,)
+        votes = torch.zeros(1 + int(kinds.max()), classes, dtype=torch.long)
+        votes.index_put_((kinds[split.train], labels[split.train]), torch.ones_like(split.train), accumulate=True)
+        common = torch.where(votes.sum(1) > 0, votes.argmax(1), votes.sum(0).argmax())  # of each kind
         trial.val.append(accuracy(common[kinds[split.val]], labels[split.val]))
         trial.test.append([accuracy(common[kinds[split.test]], labels[split.test])])
+        trial.probabilities[split.test] = F.one_hot(common[kinds[split.test]], classes).float()
     return trial
 
 
@@ -122,6 +120,11 @@ class ProbeResult:
         """(N,K) of the kept head: each example by the head of the split that tests it."""
         return self.trials[self.kept].probabilities
 
+    @property
+    def guesses(self) -> Tensor:
+        """(N,) what is commonest in the training examples of the split that tests each, of the same question."""
+        return guess_of(self.trials).probabilities.argmax(1)
+
     def to_json(self, place: Callable[[int], Part] = lambda number: {"example": number}) -> Part:
         """Plain values; scores are fractions. ``place`` says what tells an example."""
         examples, plan = self.examples, asdict(self.plan)
@@ -153,11 +156,7 @@ class ProbeResult:
         questions, labels = self.examples.questions, self.examples.labels
         if not questions.are_asked:
             return {}
-        guesses = torch.zeros_like(labels)
-        for split in self.splits:
-            common = habits(labels, split.train, questions.query[split.train], len(questions.words))
-            guesses[split.test] = common[questions.query[split.test]]
-        answers: dict[str, Tensor] = {"commonest_answer": guesses}
+        answers: dict[str, Tensor] = {"commonest_answer": self.guesses}
         answers |= {name: self.trials[name].probabilities.argmax(1) for name in (LINEAR, self.kept)}
         scores = {}
         for number, word in enumerate(questions.words):
@@ -187,15 +186,9 @@ def compare_rivals(
     places: Places | None = None,
     on_progress: OnProgress = lambda what, done, total: None,
 ) -> ProbeResult:
-    """Train, test and compare all rivals.
+    """Train, test and compare ``heads``, the linear one among them, and rivals that are not trained.
 
-    Args:
-        examples: what is learned.
-        features: of the pictures, by their numbers.
-        plan: splits, seeds and settings, and the head to keep.
-        heads: which heads are trained; the linear one is among them.
-        places: where labels can be seen, for heads that are taught where to look; None: they are not.
-        on_progress: called with what is going on, how far it is, and how far it goes.
+    ``places`` is where labels can be seen, for heads that are taught where to look.
     """
     labels, questions = examples.labels, examples.questions
     if (groups := len({*examples.groups})) < plan.splits:
@@ -204,9 +197,9 @@ def compare_rivals(
         )
     splits = splits_of(deal(labels.tolist(), examples.groups, plan.splits), plan.splits)
     material = Material(features, examples, plan, places)
-    trials = {"majority": habit_trial("majority", labels, splits, torch.zeros_like(labels))}
+    trials = {"majority": habit_trial("majority", examples, splits, torch.zeros_like(labels))}
     if len(questions.words) > 1:
-        trials["prior"] = habit_trial("prior", labels, splits, questions.query)
+        trials["prior"] = habit_trial("prior", examples, splits, questions.query)
     trials["knn"] = neighbour_trial(material, splits)
     for number, head in enumerate(heads):
 
@@ -236,12 +229,17 @@ def compare_rivals(
     return ProbeResult(examples, splits, plan, trials, name, setting, final, details, calibration, verdict)
 
 
+def guess_of(trials: dict[str, Trial]) -> Trial:
+    """What answers without looking: by the question, where several are asked."""
+    return trials.get("prior", trials["majority"])
+
+
 def sentence(trials: dict[str, Trial], chosen: str) -> str:
     """The verdict: the chosen head, the linear head, and whether they differ.
 
     It says so where the features tell nothing that guessing would not.
     """
-    base, guess = trials[LINEAR], next(trials[name] for name in GUESSES if name in trials)
+    base, guess = trials[LINEAR], guess_of(trials)
     head, against = trials[chosen], guess.difference
     text = f"{head.title} {100 * head.score.mean:.1f} ± {100 * head.score.half:.1f} %"
     if head.difference is not None:

@@ -50,13 +50,7 @@ Logit = Callable[[Tensor], Tensor]
 class MethodMaps(Maps):
     """Maps made while they are scored: one for each truth about a picture of ``folder``.
 
-    Args:
-        folder: of pictures.
-        make: what makes a map.
-        truths: what maps are wanted for.
-        separator: between picture and question.
-        where: what they are called.
-        questions: those that can be asked, without case; None: all, where the truth has questions.
+    ``questions`` are those that can be asked, without case; None: all, where the truth has questions.
     """
 
     def __init__(

@@ -80,17 +80,12 @@ def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, files: Ma
         return None
     values = scored.policies.with_sign(map.detach().cpu().float().nan_to_num(0.0, 0.0, 0.0))
     values = values - values.min().clamp(max=0)  # one with a sign is drawn from its lowest value up
-    outline: marks.Mark
+    mask = truths.evidence(truth, (values.shape[0], values.shape[1])).mask.cpu()
+    outline: marks.Mark = marks.Mask(mask.numpy())
     if truths.kind == "points":
-        points = truths.points(truth)
-        (height, width), outline = points.size or values.shape, marks.Points(points.at.tolist())
-    else:
-        mask = truths.evidence(truth, (values.shape[0], values.shape[1])).mask.cpu()
-        (height, width), outline = mask.shape, marks.Mask(mask.numpy())
-    file = files.get(picture_of(name, separator).rpartition("/")[2])
-    below = Image.new("RGB", (width, height), _GREY)
-    if file is not None:
-        below = read_picture(file).image.resize((width, height))
+        outline = marks.Points(truths.points(truth).at.tolist())
+    file, size = files.get(picture_of(name, separator).rpartition("/")[2]), (mask.shape[1], mask.shape[0])
+    below = Image.new("RGB", size, _GREY) if file is None else read_picture(file).image.resize(size)
     drawn = overlay(below, values.numpy(), outline=outline)
     drawn.thumbnail((_PANEL, _PANEL))
     text = f"{name}: {TITLES[scored.main]} {float(scored.values[scored.main][at]):.3f}"

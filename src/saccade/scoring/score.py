@@ -61,7 +61,7 @@ class _Waiting(NamedTuple):
     name: str
     truth: str
     map: Tensor  # (h,w)
-    mask: Tensor | None  # (H,W); None where truths are points
+    mask: Tensor  # (H,W); empty where truths are points
     objects: Tensor | None
 
 
@@ -238,12 +238,10 @@ class Scoring:
         size, picture = (map.shape[0], map.shape[1]), self._picture(name)
         if picture not in dict(self.shard.donors):  # later ones take the place of earlier ones
             self.shard.donors = [*self.shard.donors[-_DONORS + 1 :], (picture, map)]
-        mask = objects = None
-        if self._points is None:
-            mask, objects = self._truths.evidence(truth, size)
-            mask, objects = mask.to(map.device), None if objects is None else objects.to(map.device)
-            self.shard.set_objects(objects is not None)
-        shown = self._truths.points(truth).size or size if mask is None else (mask.shape[0], mask.shape[1])
+        mask, objects = self._truths.evidence(truth, size)
+        mask, objects = mask.to(map.device), None if objects is None else objects.to(map.device)
+        self.shard.set_objects(objects is not None)
+        shown = (mask.shape[0], mask.shape[1])
         self._check_size(name, map, shown)
         if self._pool is not None and name in self.shard.seen:  # else it stands for a missing one
             self._pool.add(truth, map)
@@ -294,7 +292,7 @@ class Scoring:
             truths = [one.truth for one in waiting]
             self._count_empty(self._points.add(truths, laid, shown, groups, grids, donors), names)
             return
-        masks = torch.stack([one.mask for one in waiting if one.mask is not None])  # (B,H,W)
+        masks = torch.stack([one.mask for one in waiting])  # (B,H,W)
         of_objects = [one.objects for one in waiting if one.objects is not None]
         objects = torch.stack(of_objects) if of_objects else None
         if shown != truth_size:

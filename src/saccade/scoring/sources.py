@@ -48,23 +48,14 @@ TABLES = (".csv", ".json", ".jsonl")
 
 @dataclass
 class Maps:
-    """Maps or masks by name, read one by one.
+    """Maps or masks by name, read one by one."""
 
-    Args:
-        where: what messages call them.
-        paths: what they are called before they are named, see :mod:`saccade.data.maps`; none of a stream.
-        read_path: path → map (h,w), or mask (H,W) bool.
-        ignored: files that hold no map by their suffix.
-        is_fixed: whether they have their names already.
-        is_stacked: whether they are one array (N,H,W).
-    """
-
-    where: str
-    paths: Collection[str]
-    read_path: Callable[[str], Tensor] = lambda path: torch.zeros(0)
-    ignored: int = 0
-    is_fixed: bool = False
-    is_stacked: bool = False
+    where: str  # what messages call them
+    paths: Collection[str]  # what they are called before they are named; none of a stream
+    read_path: Callable[[str], Tensor] = lambda path: torch.zeros(0)  # path → map (h,w), or mask (H,W) bool
+    ignored: int = 0  # files that hold no map by their suffix
+    is_fixed: bool = False  # whether they have their names already
+    is_stacked: bool = False  # whether they are one array (N,H,W)
     names: Mapping[str, str] = field(default_factory=dict)
 
     def name(self, short: bool) -> None:
@@ -210,7 +201,7 @@ def _total_map(file: Path, name: str) -> Tensor:
 class Evidence(NamedTuple):
     """Where a map should lie."""
 
-    mask: Tensor  # (H,W) bool
+    mask: Tensor  # (H,W) bool; empty where truths are points
     objects: Tensor | None  # (H,W) bool: the pixels of all objects of the picture
 
 
@@ -314,11 +305,10 @@ class Marks(Truths):
     def evidence(self, name: str, size: Size) -> Evidence:
         """The pixels of a label with those of the whole picture as objects; or the pixels of a picture."""
         marks, label = self.names[name]
-
-        def pixels(of: str | None) -> Tensor:
-            return torch.from_numpy(marked_pixels(marks.of(of), marks.size or size))
-
-        return Evidence(pixels(label), None if label is None else pixels(None))
+        if self.kind == "points":
+            return Evidence(torch.zeros(marks.size or size, dtype=torch.bool), None)
+        mask, every = (torch.from_numpy(marked_pixels(marks.of(of), marks.size or size)) for of in (label, None))
+        return Evidence(mask, None if label is None else every)
 
     def points(self, name: str) -> Points:
         """The points of a picture, or of one of its labels."""
@@ -335,16 +325,7 @@ def open_truth(
     names: Sequence[str] | None = None,
     key: str | None = None,
 ) -> Truths:
-    """Truth of any kind.
-
-    Args:
-        truth: a path (folder, archive, causal set, .npy, .npz, .h5, .csv, .json, .jsonl), masks (N,H,W), or a mapping
-            from names to masks, boxes (n,4) or points (n,2).
-        objects: masks of all objects, of the same kind as ``truth``; for boxes and points labels say it.
-        kind: what the values in memory are: masks, boxes or points; None: masks.
-        names: of masks (N,H,W).
-        key: of arrays in files that hold several.
-    """
+    """Truth of any kind: a path, masks (N,H,W), or a mapping from names; see :func:`saccade.score`."""
     if not isinstance(truth, (str, os.PathLike)):
         if kind in ("boxes", "points"):
             return Marks(_as_table(truth, "boxes" if kind == "boxes" else "points", names))
