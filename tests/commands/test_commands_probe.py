@@ -170,6 +170,9 @@ def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
     assert "results.json" in run(*words).stderr
     (out / "results.json").unlink()  # as of a probe that was killed before it wrote its results
     assert run(*words).exit_code == 0
+    (tmp_path / "text").mkdir()
+    (tmp_path / "text" / "thesis.txt").write_text("mine")  # what no probe wrote
+    assert "text" in run(*words, "--out", tmp_path / "text").stderr
 
 
 SMALL = Plan(backbone="compact", through="layer2", size=32, heads=["soft"], splits=3, seeds=1, steps=60, hidden=8,
