@@ -19,12 +19,9 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.linkcode",
     "api_pages",
-    "dataclass_fields",
-    "mathml",
-    "notebook_pages",
-    "repository_links",
-    "source_pages",
-    "verb_pages",
+    "page_formats",
+    "reference_tables",
+    "repository",
 ]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext", ".ipynb": "notebook"}
 exclude_patterns = ["benchmarks", "extensions", "results", "static"]

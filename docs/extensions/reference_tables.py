@@ -1,10 +1,8 @@
-"""The directive ``{fields}``: a table of the fields of a dataclass, as its source documents them.
+"""Directives that make tables of the code.
 
-    ```{fields} saccade.engine.recipe.Phase
-    ```
-
-A field is described by the comment behind it or the text under it. With the option ``:prefix: phases.N.`` names are
-shown with what stands before them in a file.
+``{fields} saccade.engine.recipe.Phase``: the fields of a dataclass, each with the comment behind it or the text under it
+in the source; the option ``:prefix: phases.N.`` shows names with what stands before them in a file. ``{losses} question`` and ``{models}
+question``: those of a family. ``{verb} data make``: usage, help and options, as the command line declares them.
 """
 
 from __future__ import annotations
@@ -162,9 +160,73 @@ def _first(cls: type) -> str:
     return " ".join((cls.__doc__ or "").split("\n\n")[0].split())
 
 
+def command(words: list[str]) -> Any:
+    """The click command of a verb."""
+    import typer
+
+    from saccade.commands.door import app
+
+    found: Any = typer.main.get_command(app)
+    for word in words:
+        found = found.get_command(None, word)
+    return found
+
+
+def default_of(option: Any) -> str:
+    """The default as help shows it."""
+    shown = option.show_default
+    if isinstance(shown, str):
+        return shown
+    if option.default is None or option.required:
+        return "required" if option.required else ""
+    return ("on" if option.default else "off") if isinstance(option.default, bool) else str(option.default)
+
+
+class Verb(SphinxDirective):
+    """One verb."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Usage, help, table."""
+        words = self.arguments[0].split()
+        found = command(words)
+        context = found.make_context("saccade", [], resilient_parsing=True)
+        usage = " ".join(["saccade", *words, *found.collect_usage_pieces(context)])
+        made: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
+        told = getattr(found.callback, "command", None)
+        help_, example = (found.help, "") if told is None else (told.function.__doc__, told.example)
+        for paragraph in inspect.cleandoc(help_ or "").partition("\nArgs:")[0].strip().split("\n\n"):
+            made.append(nodes.paragraph("", "", *prose(" ".join(paragraph.split()))))
+        made += [nodes.literal_block(example, example, language="bash")] if example else []
+        texts = {} if told is None else {name: each.text for name, each in told.arguments().items()}
+        rows = [_option_row(option, texts.get(option.name) or option.help or "") for option in found.params]
+        return [*made, table(("option", "takes", "default", "meaning"), rows, "fields")]
+
+
+def _option_row(option: Any, text: str) -> list[list[nodes.Node]]:
+    """Names, what it takes, default, help."""
+    is_option = option.param_type_name == "option"
+    names = [*option.opts, *option.secondary_opts] if is_option else [option.metavar or option.name.upper()]
+    label = [part for name in names for part in (nodes.Text(" "), nodes.literal("", name))][1:]
+    takes = "" if not is_option or option.is_flag else _kind(option)
+    return [label, [nodes.Text(takes)], [nodes.Text(default_of(option))], prose(text)]
+
+
+def _kind(option: Any) -> str:
+    """What an option takes, in words; older versions of typer have types of click."""
+    described = getattr(option, "type_descriptor", None)
+    kind = str(option.type.name if described is None else described.annotation)
+    words = {"int": "a whole number", "float": "a number", "Path": "a path", "Literal": "a word"}
+    text = next((word for part, word in words.items() if part in kind), "text")
+    return f"{text}, may repeat" if option.multiple else text
+
+
 def setup(app: Sphinx) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_directive("fields", Fields)
     app.add_directive("losses", Losses)
     app.add_directive("models", Models)
+    app.add_directive("verb", Verb)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
