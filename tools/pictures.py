@@ -1,15 +1,12 @@
-"""Make the pictures of the README and the docs anew, from shipped weights and shipped glyphs."""
+"""Make the pictures of the README and the results anew, from shipped weights and shipped glyphs."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-import torch
 from PIL import Image
 
-from saccade.families.caption.data import CaptionDataConfig, CaptionScenes
-from saccade.families.multiset.data import MultisetDataConfig, MultisetScenes
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import load
 from saccade.show.filmstrip import contact_sheet
@@ -56,36 +53,13 @@ def birds(photograph: Path) -> Image.Image:
     return contact_sheet(shown, ["what colour is its …?", *captions], columns=4, panel=260)
 
 
-def caption() -> Image.Image:
-    """A scene said word by word by hard attention: the surest of the first few with two digits of fair size."""
-    predictor = load("sat-hard-scenes", device="cpu")
-    data = CaptionScenes(CaptionDataConfig("scenes", glyphs="pack"), "test")
-    batch = data.of_pictures(torch.arange(64))
-    masks = batch.word_masks()
-    assert masks is not None, "scenes know where their words are"
-    large = masks.flatten(2).sum(-1).amax(1) > 250  # (B,): pixels of a digit
-    seen = [each for each, fits in zip(predictor.look_many(list(batch.images)), large.tolist(), strict=True) if fits]
-    told = max((each for each in seen if len(each.labels or ()) > 8), key=lambda each: each.confidence)
-    return told.filmstrip(panel=150)
-
-
-def reading() -> Image.Image:
-    """A scene read digit by digit by the reader that looks at what it names: the surest of the first with three."""
-    predictor = load("hsal-ordered-mnist-multiset", device="cpu")
-    data = MultisetScenes(MultisetDataConfig("mnist-multiset", glyphs="pack"), "test")
-    seen = predictor.look_many(list(data.take(torch.arange(32)).images))
-    surest = max((each for each in seen if len(each.labels or ()) == 3), key=lambda each: each.confidence)
-    return surest.filmstrip()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bird", type=Path, help="a photograph of a bird that may be shown")
     options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
-    made = {"hattnet-ctx-beside-soft": beside_soft, "sat-hard-scenes": caption, "hsal-ordered-mnist-multiset": reading}
-    for name, make in made.items():
-        make().convert("RGB").save(IMAGES / f"{name}.webp", lossless=True, quality=100, method=6)
+    image = beside_soft().convert("RGB")
+    image.save(IMAGES / "hattnet-ctx-beside-soft.webp", lossless=True, quality=100, method=6)
     if options.bird is not None:
         birds(options.bird).quantize(128).save(IMAGES / "crown-cub.png", optimize=True)
 

@@ -14,6 +14,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,7 +95,8 @@ def pivot(table: str, columns: Sequence[tuple[str, str, str, str]], labels: str)
         chosen = [_chosen(cells.get((system, data, metric), []), wanted) for _, data, metric, wanted in columns]
         if any(chosen):
             counts = [f"{len(cell.measured.seeds)}" if cell and cell.measured else "–" for cell in chosen]
-            counts = counts if len(set(counts)) > 1 else counts[:1]
+            half = counts[: len(counts) // 2]
+            counts = counts[:1] if len(set(counts)) == 1 else half if half + half == counts else counts
             lines.append([label, *(cell_text(cell).replace(" ± ", "±") for cell in chosen), "/".join(counts)])
     return Table(["", *(column[0] for column in columns), "seeds"], lines).markdown()
 
@@ -116,6 +118,12 @@ def listing(lines: Mapping[str, str], columns: Sequence[tuple[str, str]]) -> str
         numbers = ["–" if score is None else _percent(score.mean) for score in scores]
         shown.append([label, *numbers, f"{_measured(cell, columns[0][1]).n:,}"])
     return Table(["", *(heading for heading, _ in columns), "n"], shown).markdown()
+
+
+def projections() -> str:
+    """The strength of MREF's models by how maps are laid on the picture."""
+    table = strength_table()
+    return replace(table, rows=[row for row in table.rows if str(row[0]).endswith("-mref")]).markdown()
 
 
 def parts() -> str:
@@ -155,7 +163,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "systems": systems,
     **{name: partial(pivot, **settings) for name, settings in TEXTS["pivots"].items()},
     **{name: partial(listing, **settings) for name, settings in TEXTS["listings"].items()},
-    "projections": lambda: strength_table().markdown(),
+    "projections": projections,
     "parts": parts,
     "leaderboard": leaderboard,
     "foreign": foreign,

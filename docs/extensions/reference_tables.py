@@ -1,8 +1,9 @@
 """Directives that make tables of the code.
 
-``{fields} saccade.engine.recipe.Phase``: the fields of a dataclass, each with the comment behind it or the text under it
-in the source; the option ``:prefix: phases.N.`` shows names with what stands before them in a file. ``{losses} question`` and ``{models}
-question``: those of a family. ``{verb} data make``: usage, help and options, as the command line declares them.
+``{fields} saccade.engine.recipe.Phase``: the fields of a dataclass, each with the comment behind it or the text under
+it in the source; the option ``:prefix: phases.N.`` shows names with what stands before them in a file. ``{losses}
+question`` and ``{models} question``: those of a family. ``{verbs}``: usage, help and options of all verbs, as the
+command line declares them.
 """
 
 from __future__ import annotations
@@ -182,27 +183,35 @@ def default_of(option: Any) -> str:
     return ("on" if option.default else "off") if isinstance(option.default, bool) else str(option.default)
 
 
-class Verb(SphinxDirective):
-    """One verb."""
-
-    required_arguments = 1
-    final_argument_whitespace = True
+class Verbs(SphinxDirective):
+    """A section for each verb; those of a group as ``data make``."""
 
     def run(self) -> list[nodes.Node]:
-        """Usage, help, table."""
-        words = self.arguments[0].split()
-        found = command(words)
-        context = found.make_context("saccade", [], resilient_parsing=True)
-        usage = " ".join(["saccade", *words, *found.collect_usage_pieces(context)])
-        made: list[nodes.Node] = [nodes.literal_block(usage, usage, language="text")]
-        told = getattr(found.callback, "command", None)
-        help_, example = (found.help, "") if told is None else (told.function.__doc__, told.example)
-        for paragraph in inspect.cleandoc(help_ or "").partition("\nArgs:")[0].strip().split("\n\n"):
-            made.append(nodes.paragraph("", "", *prose(" ".join(paragraph.split()))))
-        made += [nodes.literal_block(example, example, language="bash")] if example else []
-        texts = {} if told is None else {name: each.text for name, each in told.arguments().items()}
-        rows = [_option_row(option, texts.get(option.name) or option.help or "") for option in found.params]
-        return [*made, table(("option", "takes", "default", "meaning"), rows, "fields")]
+        """Usage, help and table of each."""
+        names = command([]).list_commands(None)
+        verbs = [f"{name} {below}".strip() for name in names for below in getattr(command([name]), "commands", [""])]
+        return [_verb(verb) for verb in verbs]
+
+
+def _verb(verb: str) -> nodes.section:
+    words = verb.split()
+    found = command(words)
+    context = found.make_context("saccade", [], resilient_parsing=True)
+    usage = " ".join(["saccade", *words, *found.collect_usage_pieces(context)])
+    title = nodes.title("", f"saccade {verb}")
+    section = nodes.section(
+        "", title, nodes.literal_block(usage, usage, language="text"), ids=[nodes.make_id(title.astext())]
+    )
+    told = getattr(found.callback, "command", None)
+    help_, example = (found.help, "") if told is None else (told.function.__doc__, told.example)
+    for paragraph in inspect.cleandoc(help_ or "").partition("\nArgs:")[0].strip().split("\n\n"):
+        section += nodes.paragraph("", "", *prose(" ".join(paragraph.split())))
+    if example:
+        section += nodes.literal_block(example, example, language="bash")
+    texts = {} if told is None else {name: each.text for name, each in told.arguments().items()}
+    rows = [_option_row(option, texts.get(option.name) or option.help or "") for option in found.params]
+    section += table(("option", "takes", "default", "meaning"), rows, "fields")
+    return section
 
 
 def _option_row(option: Any, text: str) -> list[list[nodes.Node]]:
@@ -228,5 +237,5 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("fields", Fields)
     app.add_directive("losses", Losses)
     app.add_directive("models", Models)
-    app.add_directive("verb", Verb)
+    app.add_directive("verbs", Verbs)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
