@@ -23,7 +23,7 @@ that is one level, under noise of σ ≈ 17 levels (5 in the smaller view).
 
 That is little, but not nothing. A filter that is told where the mark lies and which four waves there are fits each of
 them to the small view and takes the best fit: it names the right direction in half of the pictures, where chance is a
-quarter. The networks of the recipes do not learn to: at half the size they stay at chance (``docs/results.md``).
+quarter. The networks of the recipes do not learn to: at half the size they stay at chance.
 
 The ground is a lattice of 8×8 random colours, bilinear between them, as two products of small whole numbers that are
 exact in any float format with 8 bits; discs have soft edges by integer arithmetic; noise comes from a store.
