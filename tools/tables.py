@@ -94,7 +94,7 @@ def pivot(table: str, columns: Sequence[tuple[str, str, str, str]], labels: str)
     for system, label in TEXTS["labels"][labels].items():
         chosen = [_chosen(cells.get((system, data, metric), []), wanted) for _, data, metric, wanted in columns]
         if any(chosen):
-            counts = [f"{len(cell.measured.seeds)}" if cell and cell.measured else "–" for cell in chosen]
+            counts = [str(len(cell.measured.seeds)) for cell in chosen if cell and cell.measured]
             half = counts[: len(counts) // 2]
             counts = counts[:1] if len(set(counts)) == 1 else half if half + half == counts else counts
             lines.append([label, *(cell_text(cell).replace(" ± ", "±") for cell in chosen), "/".join(counts)])
