@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -45,13 +46,10 @@ class FolderLooks:
     rows: int
     errors: int
     parts: int
-    resumed: int
-    """Parts that were there already."""
+    resumed: int  # parts that were there already
     seconds: float
-    unlike: int
-    """Rows whose picture is unlike those that the model learned from."""
-    remarks: tuple[str, ...] = ()
-    """What to know about all answers, a sentence each."""
+    unlike: int  # rows whose picture is unlike those that the model learned from
+    remarks: tuple[str, ...] = ()  # what to know about all answers, a sentence each
     first_errors: tuple[str, ...] = field(default=(), compare=False)
 
 
@@ -107,7 +105,7 @@ def look_folder(
     parquet_modules()
     started = time.monotonic()
     predictor = load(model, device if engine == "local" else "cpu")
-    job = job_of(predictor, model, ask, batch_size=batch_size, maps=maps, side=side, options=options, part=part)
+    job = job_of(predictor, model, ask, options, batch_size=batch_size, maps=maps, side=side, part=part)
     pictures = _named(find_pictures([sources] if isinstance(sources, (str, os.PathLike)) else sources))
     parts = {first // part: pictures[first : first + part] for first in range(0, len(pictures), part)}
     note = {**asdict(job), "pictures": len(pictures), "files": _digest(pictures)}
@@ -129,12 +127,11 @@ def look_folder(
             parquet_modules()[1].write_table(table, buffer, compression="zstd")
             write_bytes(folder / f"part-{number:06d}.parquet", buffer.getvalue())
     on_progress(len(parts), len(parts))
-    found = list(read_rows(folder, ["error", "fit"]))
-    errors = [str(row["error"]) for row in found if row["error"]]
-    unlike = sum(bool(Fit(row["fit"]).unlike) for row in found)
-    remarks = tuple(filter(None, [predictor.of_unlike(unlike, len(found) - len(errors)), *predictor.caveats]))
-    seconds = round(time.monotonic() - started, 2)
-    counts = (len(found), len(errors), len(parts), resumed, seconds, unlike)
+    rows = list(read_rows(folder, ["error", "fit"]))
+    errors = [str(row["error"]) for row in rows if row["error"]]
+    unlike = sum(bool(Fit(row["fit"]).unlike) for row in rows)
+    remarks = tuple(filter(None, [predictor.of_unlike(unlike, len(rows) - len(errors)), *predictor.caveats]))
+    counts = (len(rows), len(errors), len(parts), resumed, round(time.monotonic() - started, 2), unlike)
     return FolderLooks(os.fspath(out), *counts, remarks, tuple(errors[:_ERRORS_TOLD]))
 
 
@@ -233,12 +230,7 @@ def row_records(out: str | os.PathLike[str], count: int) -> tuple[list[Record], 
 
     Pictures are read again where they are still there.
     """
-    records: list[Record] = []
-    for row in read_rows(out):
-        if len(records) == count:
-            break
-        if not row["error"]:
-            records.append(_record(row))
+    records = [_record(row) for row in islice((row for row in read_rows(out) if not row["error"]), count)]
     if not records:
         raise DataError(f"{out}: no row has an answer; see the column 'error'")
     errors = [bool(row["error"]) for row in read_rows(out, ["error"])]

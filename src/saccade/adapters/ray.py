@@ -38,17 +38,11 @@ class Pool:
     device: str
     share: dict[str, int]
 
-    def map(self, dataset: Any, actor: type, told: dict[str, object], batch_size: int) -> Any:
+    def map(self, dataset: Any, actor: type, arguments: dict[str, object], batch_size: int) -> Any:
         """The batches of a Dataset, as actors answer them."""
-        compute = _ray().data.ActorPoolStrategy(min_size=1, max_size=self.actors)
-        return dataset.map_batches(
-            actor,
-            fn_constructor_kwargs={**told, "device": self.device},
-            batch_size=batch_size,
-            batch_format="pyarrow",
-            compute=compute,
-            **self.share,
-        )
+        how = {"compute": _ray().data.ActorPoolStrategy(min_size=1, max_size=self.actors), "batch_format": "pyarrow"}
+        arguments = {**arguments, "device": self.device}
+        return dataset.map_batches(actor, fn_constructor_kwargs=arguments, batch_size=batch_size, **how, **self.share)
 
 
 def write_parts(
@@ -123,7 +117,7 @@ def look_dataset(
         options: those of the model's family.
     """
     predictor = load(model, "cpu")
-    job = job_of(predictor, model, ask, batch_size=batch_size, maps=maps, side=side, options=options)
+    job = job_of(predictor, model, ask, options, batch_size=batch_size, maps=maps, side=side)
     pool = _pool(_ray(), device, actors)
     return pool.map(dataset, PictureLooker, {"job": job, "column": column}, batch_size=batch_size)
 
@@ -186,14 +180,14 @@ def _decoded(data: object, source: str, number: int) -> Picture | DataError:
 
 
 def on_tasks(
-    function: Callable[..., Any], told: Mapping[str, object], items: Sequence[str], address: str | None
+    function: Callable[..., Any], arguments: Mapping[str, object], items: Sequence[str], address: str | None
 ) -> Iterator[Any]:
     """What ``function`` makes of each item in a process of the cluster, in order."""
     ray = _ray()
     with _cluster(ray, address), _in_one_line(ray):
-        asked = [ray.remote(function).remote(**told, item=item) for item in items]
-        for answer in asked:
-            yield ray.get(answer)
+        tasks = [ray.remote(function).remote(**arguments, item=item) for item in items]
+        for task in tasks:
+            yield ray.get(task)
 
 
 @contextmanager
@@ -205,8 +199,8 @@ def actor_pool(address: str | None, device: str, actors: int | None) -> Iterator
 
 
 def _pool(ray: Any, device: str, actors: int | None) -> Pool:
-    there = ray.cluster_resources()
-    gpus, cpus = int(there.get("GPU", 0)), int(there.get("CPU", 0))
+    resources = ray.cluster_resources()
+    gpus, cpus = int(resources.get("GPU", 0)), int(resources.get("CPU", 0))
     kind = device.partition(":")[0]
     if kind == "cuda" and not gpus:
         raise ConfigError("device: the cluster has no GPUs; use `device=cpu`, or start its machines with GPUs")
@@ -264,5 +258,5 @@ def _in_one_line(ray: Any) -> Iterator[None]:
         cause: BaseException | None = error
         while cause is not None and not isinstance(cause, SaccadeError):
             cause = getattr(cause, "cause", None) or cause.__cause__
-        said = cause or f"Ray ended the work ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
-        raise ConfigError(f"{said}; finished parts are kept; `resume=True` continues") from error
+        why = cause or f"Ray ended the work ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
+        raise ConfigError(f"{why}; finished parts are kept; `resume=True` continues") from error

@@ -98,26 +98,17 @@ class Job:
 
 
 def job_of(
-    predictor: Predictor,
-    model: str,
-    ask: Question | None,
-    *,
-    batch_size: int,
-    maps: KeptMaps,
-    side: int,
-    options: Mapping[str, object],
-    part: int = 1,
+    predictor: Predictor, model: str, ask: Question | None, options: Mapping[str, object], **settings: object
 ) -> Job:
-    """What is asked, once it is known that the model can answer it."""
+    """What is asked, once it is known that the model can answer it; ``settings`` are the other fields of the job."""
     if predictor.facts.preprocessing is None:
         raise ConfigError(f"engine: '{predictor.name}' does not read pictures, and a row is about a picture")
     predictor.question(ask)
     predictor.responder.options(dict(options))
-    chosen = {name: value for name, value in options.items() if value is not None}
     where = os.path.abspath(model) if os.path.isdir(model) else model
-    sizes = {"batch_size": batch_size, "maps": maps, "side": side, "part": part}
-    asked = {"model": where, "digest": digest_of(predictor), "ask": None if ask is None else str(ask)}
-    return from_dict(Job, {**asked, "options": chosen, **sizes})
+    settings |= {"model": where, "digest": digest_of(predictor), "ask": None if ask is None else str(ask)}
+    settings["options"] = {name: value for name, value in options.items() if value is not None}
+    return from_dict(Job, settings)
 
 
 def digest_of(predictor: Predictor) -> str:
@@ -161,7 +152,7 @@ def answer_columns(seen: Sighting, job: Job) -> dict[str, object]:
     """What a row says of one sighting."""
     height, width = seen.picture.size
     labels = None if seen.labels is None else [{"label": word, "confidence": share} for word, share in seen.labels]
-    told: dict[str, object] = {
+    columns: dict[str, object] = {
         "question": seen.question,
         "alternatives": [{"answer": word, "confidence": share} for word, share in seen.alternatives],
         "labels": labels,
@@ -173,18 +164,18 @@ def answer_columns(seen: Sighting, job: Job) -> dict[str, object]:
         "notes": list(seen.notes),
     }
     if seen.is_answered:
-        told |= {"answer": seen.answer, "confidence": seen.confidence, "raw": seen.said.raw_confidence}
+        columns |= {"answer": seen.answer, "confidence": seen.confidence, "raw": seen.said.raw_confidence}
     if not seen.has_places:
-        return told
+        return columns
     size = map_size((height, width), job.side)
     total, laid = seen.trace.image_maps(size) if job.maps == "all" else (seen.trace.image_map(TOTAL, size), {})
     x, y = geometry.peak(total[0])
     maps = [] if job.maps == "none" else [encode_map(total[0].float().numpy())]
-    for name, found in laid.items():
-        steps = found[0] if found.dim() == 4 else found  # (T,H,W)
+    for name, weights in laid.items():
+        steps = weights[0] if weights.dim() == 4 else weights  # (T,H,W)
         maps += [encode_map(values.float().numpy(), name, step) for step, values in enumerate(steps)]
     peak = {"peak_x": (x + 0.5) * width / size[1], "peak_y": (y + 0.5) * height / size[0]}
-    return {**told, **peak, "boxes": list(_boxes(seen)), "maps": maps}
+    return {**columns, **peak, "boxes": list(_boxes(seen)), "maps": maps}
 
 
 def _boxes(seen: Sighting) -> Iterator[dict[str, object]]:
