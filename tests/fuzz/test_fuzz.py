@@ -25,7 +25,7 @@ MAX_OF_CORPUS = 90
 def test_no_input_ends_in_a_traceback_and_a_good_one_is_accepted(name: str, tmp_path: Path) -> None:
     inputs = Inputs(TARGETS[name](tmp_path), SEED, slow=False)
     corpus = len(inputs.corpus)
-    good = [number for number, (title, _) in enumerate(inputs.corpus) if title.startswith(("good", "given own"))][:3]
+    good = [number for number, (title, _) in enumerate(inputs.corpus) if title.startswith("good")][:3]
     assert good or name == "recipes"
     assert all(inputs.outcome(number).result == "accepted" for number in good)
     others = (*range(0, corpus, -(-corpus // MAX_OF_CORPUS)), *range(corpus, corpus + DRAWN))

@@ -94,7 +94,14 @@ class FeatureCache:
         _make_room(self.folder, limit_bytes - self.nbytes)
         self._open(facts)
         self._mapped: dict[int, np.ndarray] = {}
-        self._map_what_is_there()
+        there = [shard for shard in range(self.shards) if self._path(shard).is_file()]
+        damaged = [shard for shard in there if not self._map(shard)]
+        for shard in damaged:
+            self._path(shard).unlink(missing_ok=True)
+        if damaged:
+            warnings.warn(
+                f"{self.folder}: {len(damaged)} shard(s) damaged; their features are computed again", stacklevel=2
+            )
 
     @property
     def is_complete(self) -> bool:
@@ -160,26 +167,17 @@ class FeatureCache:
 
     def _open(self, facts: dict[str, object]) -> None:
         """Make the folder if it is not there; one that holds something else is made anew."""
-        path, same = self.folder / _FACTS, False
+        path, stored = self.folder / _FACTS, None
         if path.exists():
             with suppress(OSError, ValueError):
-                same = json.loads(path.read_text(encoding="utf-8")) == facts
-            if not same:
+                stored = json.loads(path.read_text(encoding="utf-8"))
+            if stored != facts:
                 warnings.warn(f"{self.folder}: not what it should be; its features are computed again", stacklevel=3)
                 shutil.rmtree(self.folder, ignore_errors=True)
-        if not same:
+        if stored != facts:
             write_json(path, facts)
         with writing(path):
             os.utime(path)  # when it was opened last
-
-    def _map_what_is_there(self) -> None:
-        damaged = 0
-        for shard in range(self.shards):
-            if shard not in self._mapped and self._path(shard).is_file() and not self._map(shard):
-                self._path(shard).unlink(missing_ok=True)
-                damaged += 1
-        if damaged:
-            warnings.warn(f"{self.folder}: {damaged} shard(s) damaged; their features are computed again", stacklevel=3)
 
     def _map(self, shard: int) -> bool:
         """Map one shard into memory; whether it is whole."""

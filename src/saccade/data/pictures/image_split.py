@@ -90,36 +90,32 @@ class Evidence:
     ) -> None:
         self.size = pictures.size  # (height, width) of the network input
         self._canvas, self._picture = pictures.canvas, torch.tensor(picture_of, device=device)
+        size_of = [(int(height), int(width)) for height, width in pictures.image_size[picture_of].tolist()]
         readable = [picture not in pictures.unreadable for picture in picture_of]
-        sizes = [(int(height), int(width)) for height, width in pictures.image_size.tolist()]
-        masked = [(place, row.mask, row.mask_grey) for place, row in enumerate(rows) if row.mask and readable[place]]
-        held = [place for place, *_ in masked]
+        masks = [(at, row.mask, row.mask_grey) for at, row in enumerate(rows) if row.mask and readable[at]]
+        masked = [at for at, *_ in masks]
 
         def decode(number: int) -> Tensor:
-            place, mask, grey = masked[number]
-            return prepared_mask(mask, sizes[picture_of[place]], self.size, grey)
+            at, path, grey = masks[number]
+            return prepared_mask(path, size_of[at], self.size, grey)
 
-        self._masks = ByteStore(len(held), decode, self.size, device, limit=limit)
+        self._masks = ByteStore(len(masked), decode, self.size, device, limit=limit)
         # Number of the row → what is wrong with its evidence.
-        self.wrong: dict[int, str] = {
-            held[number]: f"unreadable mask: {why}" for number, why in self._masks.unreadable.items()
-        }
-        for place, row in enumerate(rows):
-            if readable[place] and (what := _outside(row, sizes[picture_of[place]])):
-                self.wrong.setdefault(place, what)
-        usable = [place not in self.wrong and readable[place] for place in range(len(rows))]
-        at = torch.full((len(rows),), -1)  # (N,) which mask each row has
-        at[held] = torch.arange(len(held))
-        at[[place for place in held if not usable[place]]] = -1
-        self._at = at.to(device)
-        boxes = [row.box if row.box and fine else _NO_BOX for row, fine in zip(rows, usable)]
-        points = [row.point if row.point and fine else _NO_POINT for row, fine in zip(rows, usable)]
+        self.wrong = {masked[number]: f"unreadable mask: {why}" for number, why in self._masks.unreadable.items()}
+        for at, row in enumerate(rows):
+            if readable[at] and (why := _outside(row, size_of[at])):
+                self.wrong.setdefault(at, why)
+        unusable = [at for at, is_readable in enumerate(readable) if not is_readable or at in self.wrong]
+        mask = torch.full((len(rows),), -1)  # (N,) which mask each row has
+        mask[masked] = torch.arange(len(masked))
+        box = torch.tensor([row.box or _NO_BOX for row in rows], dtype=torch.float64).reshape(-1, 4)
+        point = torch.tensor([row.point or _NO_POINT for row in rows], dtype=torch.float64).reshape(-1, 2)
+        mask[unusable], box[unusable], point[unusable] = -1, torch.nan, torch.nan
         most = pictures.image_size.cpu()[picture_of].double().flip(-1).repeat(1, 2)  # (N,4): width, height, twice
-        box = torch.tensor(boxes, dtype=torch.float64).reshape(-1, 4).clamp(min=0).minimum(most)  # NaN stays NaN
-        self._box = box.to(device)
-        self._point = torch.tensor(points, dtype=torch.float64, device=device).reshape(-1, 2)
+        self._mask_of, self._point = mask.to(device), point.to(device)
+        self._box = box.clamp(min=0).minimum(most).to(device)  # NaN stays NaN
         # Whether any row has evidence.
-        self.is_there = bool((at >= 0).any() or (~box.isnan()).any() or (~self._point.isnan()).any())
+        self.is_there = bool((mask >= 0).any() or (~box.isnan()).any() or (~point.isnan()).any())
 
     def marks(self, rows: Tensor, frames: Tensor | None = None, *, masks: bool = True) -> Marks:
         """The evidence of the ``rows`` (B,).
@@ -139,12 +135,12 @@ class Evidence:
 
     def boxes_of_objects(self, rows: Tensor) -> Tensor:
         """The box (B,4) xyxy of the object on which a mask or point lies; NaN where the box is the evidence itself."""
-        finer = (self._at[rows] >= 0) | ~self._point[rows].isnan().any(1)  # (B,)
+        finer = (self._mask_of[rows] >= 0) | ~self._point[rows].isnan().any(1)  # (B,)
         return torch.where(finer[:, None], self.marks(rows, masks=False).box, torch.nan)
 
     def _mask(self, rows: Tensor) -> Tensor | None:
         """The masks (B,H,W) bool, nothing where a row has none; None where no row of the data has one."""
-        at = self._at[rows]  # (B,)
+        at = self._mask_of[rows]  # (B,)
         has = at >= 0
         if not bool(has.any()):
             return None
@@ -204,20 +200,19 @@ class ImageSplit:
         self.queries = table.queries if queries is None else tuple(queries)
         self.answers = table.answers if answers is None else tuple(answers)
         self.most = table.most if most is None else most
-        given = queries is not None or answers is not None  # the words that count are then not the table's
-        own = [row for row in (table.as_found if given else table.rows) if row.split == split]
-        found = [(", ".join(filter(None, [row.image.name, row.query])), row) for row in own]
-        rows, skipped = table.columns.known(found, self.queries, self.answers, "unknown to the model")
+        has_words = queries is not None or answers is not None  # those of a model then count, and not the table's
+        own = [row for row in (table.as_found if has_words else table.rows) if row.split == split]
+        named = [(", ".join(filter(None, [row.image.name, row.query])), row) for row in own]
+        rows, skipped = table.columns.known(named, self.queries, self.answers, "unknown to the model")
         if table.kind and split == "train":
             skipped += [f"more than {self.most} labels: {row.image.name}" for row in rows if self.is_beyond(row)]
             rows = [row for row in rows if not self.is_beyond(row)]
         places = dict.fromkeys((row.image, row.crop) for row in rows)  # each picture once
         number_of = {place: number for number, place in enumerate(places)}
-        limit, crops = cache_mb << 20, [crop for _, crop in places]
+        images, crops = [image for image, _ in places], [crop for _, crop in places]
+        limit = cache_mb << 20
         # The pictures of the split; a row's ``picture`` is the number of one.
-        self.pictures = PreparedPictures(
-            [image for image, _ in places], size, self.device, limit=limit, crops=crops, progress=progress
-        )
+        self.pictures = PreparedPictures(images, size, self.device, limit=limit, crops=crops, progress=progress)
         pictures = [number_of[row.image, row.crop] for row in rows]
         self._evidence = Evidence(rows, self.pictures, self.device, limit=limit, picture_of=pictures)
         usable = []

@@ -101,7 +101,7 @@ class DrawnSplit:
         """The first ``count`` pictures with their labels."""
         return label_examples(self, count)
 
-    def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
+    def write(self, numbers: range, out: Path, progress: Progress | None = None) -> Path:
         """Write these pictures; each line holds image, label, box of the evidence, seed, split and index."""
 
         def make(some: range, files: list[str]) -> Written:
@@ -138,8 +138,6 @@ _BATCH = 256
 LINES = "scenes.jsonl"
 
 Progress = Callable[[int, int], None]  # Called with (pictures written, pictures in all)
-
-
 Written = tuple[Tensor, list[dict[str, object]]]  # Pictures (B,3,H,W) uint8, and what the line of each says
 
 
@@ -173,14 +171,9 @@ def write_pictures(
     """
     check_request(len(numbers), numbers.start, out_dir)
     if length is not None and numbers.stop > length:
-        raise DataError(
-            f"{what} has {length} scenes, "
-            f"asked for {numbers.start}..{numbers.stop - 1}; a training split of fresh scenes has no end"
-        )
-    with (
-        folder_in_place(out_dir, durable=False) as place,
-        (place / LINES).open("w", encoding="utf-8") as lines,
-    ):
+        asked = f"asked for {numbers.start}..{numbers.stop - 1}"
+        raise DataError(f"{what} has {length} scenes, {asked}; a training split of fresh scenes has no end")
+    with folder_in_place(out_dir, durable=False) as place, (place / LINES).open("w", encoding="utf-8") as lines:
         for first in range(numbers.start, numbers.stop, _BATCH):
             batch = range(first, min(first + _BATCH, numbers.stop))
             files = [f"{number:08d}.png" for number in batch]

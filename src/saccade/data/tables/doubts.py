@@ -162,10 +162,10 @@ def warn_of_one_answer(table: str, answers: Iterable[str], *, things: str, word:
         things: what the rows are, in the plural.
         word: what an answer is called.
     """
-    known = {*answers}
-    if len(known) == 1:
+    different = {*answers}
+    if len(different) == 1:
         warnings.warn(
-            f"{table}: all training {things} have the {word} '{known.pop()}', so a model that always says it is never "
-            f"wrong and its accuracy means nothing; add {things} with another {word}",
+            f"{table}: all training {things} have the {word} '{different.pop()}', so a model that always says it is "
+            f"never wrong and its accuracy means nothing; add {things} with another {word}",
             stacklevel=3,
         )

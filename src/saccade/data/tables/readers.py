@@ -97,8 +97,7 @@ def own_table(columns: Columns, reader: str, path: Path, options: TableOptions, 
     """The rows of a file or folder of one's own; ``how``: see :meth:`Table.of`."""
     name, cell_rows = f"{reader}:{path}", OWN[reader](path, columns)
     rows, doubts = read_rows(name, cell_rows, columns)
-    several = columns.unknown == "label" and any("labels" in cells for _, cells in cell_rows.rows)
-    how = {"several": several, **how}
+    how.setdefault("several", columns.unknown == "label" and any("labels" in cells for _, cells in cell_rows.rows))
     return Table.of(name, rows, columns, skipped=cell_rows.skipped, strict=options.strict, doubts=doubts, **how)
 
 
@@ -207,32 +206,30 @@ def class_folders(path: Path) -> CellRows:
     broken = sorted(entry.name for entry in path.iterdir() if entry.is_symlink() and not entry.exists())
     skipped = [f"link that leads nowhere: {name}" for name in broken]
     top = _folders(path)
-    splits = {SPLIT_FOLDERS[name]: folder for folder in top if (name := folder.name.lower()) in SPLIT_FOLDERS}
+    splits = {SPLIT_FOLDERS[folder.name.lower()]: folder for folder in top if folder.name.lower() in SPLIT_FOLDERS}
     if splits and len(splits) < len(top):
         others = [folder.name for folder in top if folder.name.lower() not in SPLIT_FOLDERS]
         raise DataError(
             f"folder:{path}: {first_few(others, _NAMED)} beside {', '.join(folder.name for folder in splits.values())}"
             "; put classes either into folders train, val and test or right into the folder"
         )
+    classes = [(split, folder) for split in SPLITS if split in splits for folder in _folders(splits[split])]
     cells_of: dict[Path, dict[str, str]] = {}
-    for split in [split for split in SPLITS if split in splits] if splits else [""]:
-        for folder in _folders(splits[split]) if split else top:
-            if folder.is_symlink() and path.resolve().is_relative_to(folder.resolve()):
-                skipped.append(f"link that leads back: {folder.relative_to(path).as_posix()}")
+    for split, folder in classes if splits else [("", folder) for folder in top]:
+        if folder.is_symlink() and path.resolve().is_relative_to(folder.resolve()):
+            skipped.append(f"link that leads back: {folder.relative_to(path).as_posix()}")
+            continue
+        before = len(cells_of)
+        for file in _files(folder):
+            where = file.relative_to(path).as_posix()
+            if file.suffix.lower() not in SUFFIXES:
+                skipped.append(f"no picture by its name: {where}")
                 continue
-            before = len(cells_of)
-            for file in _files(folder):
-                where = file.relative_to(path).as_posix()
-                if file.suffix.lower() in SUFFIXES:
-                    cells_of[file] = {"image": where, "label": folder.name, "split": split or split_of(where)}
-                else:
-                    skipped.append(f"no picture by its name: {where}")
-            if len(cells_of) == before:
-                skipped.append(f"class without pictures: {folder.relative_to(path).as_posix()}")
-    if "train" in splits and "val" not in splits:
-        for cells in cells_of.values():
-            if cells["split"] == "train" and hashed_share(cells["image"]) >= 1 - _HELD_OUT:
-                cells["split"] = "val"
+            is_held_out = "val" not in splits and hashed_share(where) >= 1 - _HELD_OUT
+            part = "val" if split == "train" and is_held_out else split or split_of(where)
+            cells_of[file] = {"image": where, "label": folder.name, "split": part}
+        if len(cells_of) == before:
+            skipped.append(f"class without pictures: {folder.relative_to(path).as_posix()}")
     if not cells_of and not skipped:
         raise DataError(f"folder:{path}: no folder of a class in it; expected {path.name}/CLASS/PICTURE.jpg")
     label_of = {file: cells["label"] for file, cells in cells_of.items()}
