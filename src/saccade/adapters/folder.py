@@ -215,12 +215,7 @@ def rows_in(file: Path, columns: Sequence[str] | None = None) -> Iterator[dict[s
 
 
 def read_rows(out: str | os.PathLike[str], columns: Sequence[str] | None = None) -> Iterator[dict[str, Any]]:
-    """The rows of a finished folder, in order, as plain values; :mod:`saccade.adapters.rows` names the columns.
-
-    Args:
-        out: the folder.
-        columns: those that are wanted; None: all.
-    """
+    """The rows of a finished folder, in order, as plain values; :mod:`saccade.adapters.rows` names the columns."""
     for file in row_files(out):
         yield from rows_in(file, columns)
 

@@ -279,15 +279,10 @@ def look_outputs(look: Look) -> dict[str, Tensor]:
 
 
 def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> bytes:
-    """The graph as the bytes of an ONNX file, for any batch size.
+    """The graph, in eval mode and main memory, as the bytes of an ONNX file, for any batch size.
 
-    Args:
-        graph: what is exported, in eval mode and main memory.
-        example: its inputs by name, in order; how large they are but for the batch and ``free`` sizes stays fixed.
-        free: further axes of any size: input → axis → word.
-
-    Raises:
-        CheckpointError: the model does something that ONNX has no word for.
+    Sizes of the ``example`` inputs stay fixed, but for the batch and ``free`` axes (input → axis → word). A
+    CheckpointError says that the model does something that ONNX has no word for.
     """
     with torch.inference_mode():
         names = list(graph(*example.values()))

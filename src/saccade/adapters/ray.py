@@ -52,14 +52,9 @@ def write_parts(
     folder: Path,
     on_progress: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Write the rows of parts: Parquet files of one part each.
+    """Write the rows of parts, source and name of their pictures by number: Parquet files of one part each.
 
-    Args:
-        pool: who does it.
-        job: what is asked.
-        parts: source and name of the pictures of each, by the number of the part.
-        folder: for the files; all machines share it.
-        on_progress: called now and then with the number of files that were written.
+    All machines share ``folder``. ``on_progress`` is called now and then with the number of files that were written.
     """
     if not parts:
         return
@@ -100,8 +95,8 @@ def look_dataset(
     """A Ray Dataset with a row for each picture of ``dataset``, made when it is read or written.
 
     For pictures in stores and in shards: ``ray.data.read_binary_files("s3://…", include_paths=True)``,
-    ``read_webdataset`` and ``read_parquet`` read them, and ``write_parquet`` writes the rows. Ray's own checkpoint
-    (``DataContext.checkpoint_config``) resumes such a pipeline.
+    ``read_webdataset`` and ``read_parquet`` read them, ``write_parquet`` writes the rows, and Ray's own checkpoint
+    resumes such a pipeline.
 
     Args:
         dataset: a ``ray.data.Dataset`` with a column of encoded pictures, bytes or ``{bytes, path}``. Paths are not

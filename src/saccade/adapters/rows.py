@@ -121,11 +121,7 @@ def table_of(
 ) -> pyarrow.Table:
     """A row for each picture, in order; one that cannot be read has an error and no answer.
 
-    Args:
-        predictor: the model.
-        job: what is asked.
-        pictures: source, name, and the path, the picture or what is wrong with it.
-        part: what the column ``part`` says.
+    ``pictures`` are source, name, and the path, the picture or what is wrong with it; ``part`` fills the column.
     """
     answers: dict[str, dict[str, object]] = {}
 

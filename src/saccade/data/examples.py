@@ -1,14 +1,8 @@
-"""One example as a person sees it: the input, the question, the truth in words, and where the truth can be seen.
+"""One example as a person sees it, for contact sheets and reports; the three splits; and samples of a table's rows.
 
-For contact sheets and reports; training and scoring read batches.
-
-The three splits of a data set: their names, and the split that a hash of a name chooses.
-
-A sample of a table's rows that does not depend on their order: pictures are taken by a hash of their path.
-
-Tables are often sorted, by label or by day, so the first rows are no sample. The path counts from the folder of the
-table: the sample is the same wherever the data lie, and keeps its pictures when rows are added or moved. Samples are
-nested: a smaller limit takes a part of what a larger one takes.
+A sample does not depend on the order of the rows: tables are often sorted, so the first rows are no sample. Pictures
+are taken by a hash of their path from the folder of the table, so the sample is the same wherever the data lie, and
+keeps its pictures when rows are added or moved. A smaller limit takes a part of what a larger one takes.
 """
 
 from __future__ import annotations
@@ -86,14 +80,13 @@ def table_folder(name: str) -> Path:
 
 
 def sample_rows(images: Sequence[Path], folder: Path, limit: int | None, words: Sequence[str] = ()) -> Tensor:
-    """Numbers (N,) of at most ``limit`` rows, rising: all rows of one picture, then those of the next.
+    """Numbers (N,) of at most ``limit`` rows (None or 0: all), rising: all rows of one picture, then those of the next.
 
     Args:
         images: the picture of each row.
         folder: that of the table; see :func:`table_folder`.
-        limit: None or 0: all rows. Of the last picture some rows may be left out.
-        words: what else tells the rows of a picture apart, such as the question; a hash chooses among those of the
-            last picture. Empty where a picture has one row.
+        limit: of the last picture some rows may be left out.
+        words: what else tells the rows of a picture apart, such as the question; empty where a picture has one row.
     """
     if not limit or limit >= len(images):
         return torch.arange(len(images))
@@ -106,11 +99,7 @@ def sample_rows(images: Sequence[Path], folder: Path, limit: int | None, words: 
 def sample_pictures(images: Sequence[Path], folder: Path, words: Sequence[str], count: int) -> Tensor:
     """Numbers (N,) of at most ``count`` rows, rising: one of each picture, a second one only when no picture is left.
 
-    Args:
-        images: the picture of each row.
-        folder: that of the table; see :func:`table_folder`.
-        words: what else tells the rows of a picture apart, such as the question; a hash chooses among them.
-        count: rows at most.
+    Arguments as of :func:`sample_rows`.
     """
     place = _places(images, folder)
     by_picture: dict[Path, list[int]] = {}

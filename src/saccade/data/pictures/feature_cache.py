@@ -1,12 +1,11 @@
 """Features of a frozen network on disk, computed once: half precision, memory-mapped, bounded, checked.
 
-A cache is a folder of its own below ``folder``, named by a digest of its key. It holds ``facts.json`` and shards of
-some 32 MB: as many features as go into one, then the SHA-256 of their bytes. A shard is written beside its place and
-moved into it, so it is whole or not there, whoever writes at the same time; filling goes on from the shards that are
-there. Each is checked once by every process that opens it, and made again if a byte of it is wrong.
+A cache is a folder below ``folder``, named by a digest of its key. It holds ``facts.json`` and shards of some 32 MB:
+features, then the SHA-256 of their bytes. A shard is whole or not there, whoever writes at the same time; filling goes
+on from the shards that are there. Each is checked once by every process that opens it, and made again if it is wrong.
 
-All caches below ``folder`` together stay below a limit: those that were not opened for the longest time make room.
-What was opened stays readable even if another process removes it, because its shards are mapped by then.
+All caches below ``folder`` together stay below a limit: those that were not opened for the longest time make room. What
+is open stays readable even if another process removes it, because its shards are mapped.
 """
 
 from __future__ import annotations
@@ -42,12 +41,8 @@ Compute = Callable[[Tensor], Tensor]  # Numbers (b,) → features ``(b, *shape)`
 def feature_key(*, pictures: str, backbone: str, weights: str, stage: str, size: tuple[int, int]) -> str:
     """All that the features of pictures depend on, as text.
 
-    Args:
-        pictures: which pictures, in which order: :func:`saccade.data.pictures.files.files_digest` of them.
-        backbone: name of the network.
-        weights: :func:`weights_digest` of it.
-        stage: where in it the features are taken.
-        size: (height, width) of its input.
+    Their files, in order (:func:`saccade.data.pictures.files.files_digest`); the network, its :func:`weights_digest`,
+    the stage in it where they are taken, and (height, width) of its input.
     """
     return f"{backbone} {stage} at {size[0]}×{size[1]}, weights {weights}, pictures {pictures}"
 
@@ -124,14 +119,14 @@ class FeatureCache:
     ) -> None:
         """Compute what is missing; when it is interrupted, the shards that are done stay.
 
-        Several processes may fill one cache. Each leaves out what another has written meanwhile; if they begin at
-        different places, each computes its share and little twice.
+        Several processes may fill one cache: each leaves out what another has written. ``begin`` is the share of the
+        shards where this one begins, so that each computes its part and little twice.
 
         Args:
             compute: numbers (b,) → features ``(b, *shape)``.
             batch_size: numbers asked for at once at most.
             progress: called with (features behind us, features in all) after each batch.
-            begin: at which share of the shards, 0..1; it goes on to the end and then from the start.
+            begin: 0..1; it goes on to the end and then from the start.
 
         Raises:
             DataError: a feature is not finite, or too large for half precision.

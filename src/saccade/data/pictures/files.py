@@ -4,11 +4,10 @@ This module imports no torch (numpy only for 16-bit and float grey), so that the
 decode starts in a tenth of a second; see :mod:`saccade.web.decode`.
 
 Files are untrusted. Formats are a fixed list. The size in the header is checked before a pixel is decoded. Only the
-first frame is touched. Colours are converted a few rows at a time: besides the decoded pixels there is never more than
-one other copy of the picture in memory.
+first frame is touched. Colours are converted a few rows at a time, so that there is never more than one other copy of
+the picture in memory.
 
-Names, sizes and times do not tell two data sets apart: archives are often packed with one time for all files. So what
-is kept of pictures, and what a run learned from, goes by their content.
+Names, sizes and times do not tell two data sets apart, so caches and runs go by the content of pictures.
 """
 
 from __future__ import annotations
@@ -126,13 +125,12 @@ _BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC", b
 def decode(file: BinaryIO, name: str, pixels: int) -> tuple[Image.Image, tuple[str, ...]]:
     """The picture in ``file``, upright and RGB, and notes of what was done to it.
 
+    Anything that Pillow raises is a DataError.
+
     Args:
         file: seekable; read from where it stands.
         name: what messages call it.
         pixels: the most that it may hold, by its header.
-
-    Raises:
-        DataError: anything else that Pillow raises is one too.
     """
     head = file.read(16)
     file.seek(-len(head), os.SEEK_CUR)
@@ -254,10 +252,8 @@ def content_digests(
 ) -> list[str]:
     """A digest of the bytes of each file, 32 hexadecimal digits, in the order of ``paths``.
 
-    Args:
-        paths: the files.
-        unreadable: what stands in for the digest of a file that cannot be read; None: that is an error.
-        progress: called with files done and files in all.
+    ``unreadable`` stands in for a file that cannot be read; None: that is an error. ``progress`` is called with files
+    done and in all.
     """
     digests: list[str] = []
 

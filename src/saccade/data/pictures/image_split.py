@@ -1,15 +1,13 @@
-"""Where the truth can be seen: the boxes, points and masks of rows, in pixels of the network input.
+"""One split of a table: its pictures decoded once and kept as bytes, and where the truth of each row can be seen.
 
 A mask is the evidence where there is one, else a disc round the point, else the box. All go through the same canvas as
 their picture, and boxes end where it ends. A box beside a mask or a point is that of the object they lie on.
 
-Axes: N rows, P pictures, B rows of a batch, H and W pixels of the network input.
-
-One split of a table: its pictures decoded once and kept as bytes, and where the truth of each row can be seen.
-
 What cannot be used is left out when the split is opened, counted and named in one warning: pictures that cannot be
 read, words that a model does not know, and evidence that does not fit its picture. So a batch always has its full size.
 A family adds its columns: the numbers of labels, questions or words.
+
+Axes: N rows, P pictures, B rows of a batch, H and W pixels of the network input.
 """
 
 from __future__ import annotations
@@ -174,11 +172,10 @@ class ImageSplit:
         split: train, val or test.
         size: (height, width) of the network input.
         device: where pictures are kept and batches made.
-        queries: the queries of a trained model, in its order; those of the table if not given.
-        answers: the answers of a trained model, in its order; rows with other words are left out.
-        most: labels of a row that a model says at most; as many as the table's training rows have if not given. Of
-            training rows those with more are left out; elsewhere they stay, as leaving out what must fail would flatter
-            the score.
+        queries: those of a trained model, in its order; by default those of the table.
+        answers: likewise; rows with other words are left out.
+        most: labels of a row at most; by default as many as any training row has. Training rows with more
+            are left out; others stay, as leaving out what must fail would flatter the score.
         cache_mb: decoded pictures kept at most.
         progress: called with (pictures decoded, pictures in all).
     """

@@ -31,7 +31,7 @@ class PreparedPictures:
         size: (height, width) of the network input.
         device: where they are kept.
         limit: bytes kept at most; see :class:`ByteStore`.
-        crops: for each picture the part xyxy to cut out, or None for all of it; nothing is cut if not given.
+        crops: the part xyxy of each picture to cut out, or None for all of it.
         progress: called with (decoded, in all).
     """
 
@@ -85,12 +85,9 @@ def cut_out(picture: Picture, box: Box, size: Size) -> tuple[Tensor, Tensor, Ten
 def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None = None) -> Tensor:
     """The mask in ``path``, of a picture of ``picture_size``, as bytes 0 or 1 in a network input of ``size``: (H,W).
 
-    It is resized as the picture is, and a pixel counts where it then is at least half white; of evidence so thin or
-    small that nothing would be left, every pixel counts that has some. With ``grey``, pixels of that value are the
-    evidence, else all that are not black.
-
-    Raises:
-        DataError: not a picture, not of the picture's size, or without evidence.
+    It is resized as the picture is, and a pixel counts where it then is at least half white; of evidence so thin that
+    nothing would be left, every pixel counts that has some. With ``grey``, pixels of that value are the evidence, else
+    all that are not black. A mask that is unreadable, of another size or empty is a DataError.
     """
     mask = read_picture(path)
     if mask.size != picture_size:
@@ -114,11 +111,10 @@ class ByteStore:
 
     Args:
         count: how many there are.
-        decode: number → uint8 tensor of ``shape``; called from several threads. What it raises as DataError makes that
-            number unreadable.
+        decode: number → uint8 tensor of ``shape``, in several threads; a DataError makes that number unreadable.
         shape: of each tensor.
         device: where they are kept.
-        limit: bytes kept at most.
+        limit: bytes kept at most; the others are decoded again whenever they are taken.
         progress: called with (decoded, count).
     """
 

@@ -152,13 +152,8 @@ def stream_pictures(
     """Read ``sources``, in order, into lists of at most ``batch`` pictures (fewer when they are very large).
 
     Files are decoded by a few threads. Of a list of sources, later batches are decoded while the caller computes with
-    the earlier ones; of any other iterable no more is taken than the next batch needs.
-
-    Args:
-        sources: what :func:`read_picture` takes.
-        batch: pictures in a list.
-        on_bad: called with a source that cannot be read and its error, in order, and the rest goes on; without it the
-            error is raised.
+    the earlier ones; of any other iterable no more is taken than the next batch needs. ``on_bad`` is called with a
+    source that cannot be read and its error, in order; without it the error is raised.
     """
     if batch < 1:
         raise DataError(f"a batch holds 1 picture or more, found {batch}")

@@ -134,15 +134,15 @@ class Distractors:
 
 
 def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_authors: Tensor | None) -> Tensor:
-    """The sum of coloured crops with corners ``x``, ``y`` (B, K): (B, 3, size, size) uint8.
+    """The sum of coloured crops with left edges ``x`` and top edges ``y`` (B, K): (B, 3, size, size) uint8.
 
     Whole numbers add up to the same in any order, so a device may take the crops as they come.
 
     Args:
         ink: (B, K, p, p) int32 0..255, empty beyond each crop's own side.
         colour: (B, K, 3) int32 0..255.
-        x: left edges.
-        y: top edges.
+        x: (B, K).
+        y: (B, K).
         size: side of the pictures.
         as_authors: (B,) bool, the scenes whose sums wrap around; None: none. All others stop at 255.
     """

@@ -112,8 +112,7 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, allow_pack: bool = False) -
 def meets_training_glyphs(trained: str, scored: str, split: str) -> bool:
     """Whether glyphs that a model was ``trained`` with are among those it is ``scored`` with, although splits differ.
 
-    The shipped glyphs are test glyphs of MNIST, so scenes of MNIST's test part hold what such a model has learned. A
-    model of merged glyphs has learned from all of them. Within one policy splits are as that policy has them.
+    The shipped glyphs are of MNIST's test part, so its scenes hold what a model of shipped glyphs has learned.
     """
     if trained == scored or scored not in get_args(GlyphPolicy):
         return False

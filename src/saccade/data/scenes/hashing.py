@@ -85,10 +85,10 @@ def distinct_below(bits: Tensor, bound: int | Tensor, count: int | Tensor) -> Te
     Args:
         bits: (B, K) 32 random bits for each draw.
         bound: an int, or (B,).
-        count: how many of each row are wanted, at most K and at most ``bound``; an int, or (B,).
+        count: how many of each row, at most K and ``bound``; an int, or (B,).
 
     Returns:
-        (B, K) int64; what is in later columns means nothing.
+        (B, K) int64; later columns mean nothing.
     """
     chosen = torch.empty_like(bits)
     for draw in range(bits.shape[1]):

@@ -2,10 +2,10 @@
 
 Seo et al. (arXiv:1606.02393, §5.1) take natural scenes of the SUN database and do not say how they were cut; here each
 scene takes a photograph, one of three scales, a position and perhaps a mirror image, all from the hash. Which folder:
-the one that is named, else ``backgrounds`` in the cache, else nine photographs that ship with saccade, enough to try
-things out. Accuracy depends on the photographs, so their name goes into every result: folder, split, number and a
-digest of their pixels. Sets that records were made with are known by that digest, wherever they lie: ``bsds500`` is
-BSDS500 (Arbelaez et al. 2011), train and val, resized to a short side of 200 px. Only SUN compares with the paper.
+the one that is named, else ``backgrounds`` in the cache, else nine photographs that ship with saccade. Accuracy depends
+on the photographs, so their name goes into every result: folder, split, number and a digest of their pixels. Known sets
+are named by that digest: ``bsds500`` is BSDS500 (Arbelaez et al. 2011), train and val, resized to a short side of 200
+px. Only SUN compares with the paper.
 
 No photograph is in two splits:
 
@@ -17,8 +17,8 @@ train/ and one of test/, val/    nine tenths of train/ · the other tenth · tha
 anything else                    eight, one and one tenth of all pictures in it
 =============================== ======================================================================================
 
-Tenths are cut from the pictures in the order of a hash of their names. Pictures are decoded once, on the host, and
-kept as bytes on the device, so scenes are the same on every device wherever the same decoder reads the files.
+Tenths are cut in the order of a hash of the names. Pictures are decoded once, on the host, and kept as bytes on the
+device, so scenes are the same on every device wherever the same decoder reads the files.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Sentences about a table: counts, rows that were left out, and what looks wrong with it.
 
 A reader leaves nothing out silently: each row that cannot be used becomes an entry ``REASON: WHERE``, and a message
-counts the entries by reason. Suspicious things in a usable table are reported, never changed: whether ``cup`` and
-``Cup`` are one word is for the user to say (``Polish`` and ``polish`` are not).
+counts the entries by reason. Suspicious things are reported, never changed: whether ``cup`` and ``Cup`` are one word is
+for the user to say.
 
-A table that puts one picture, or one group of pictures, into two splits contradicts itself and is refused: a score on
-pictures that the model was trained on means nothing. Copies of a picture under other names only cause a warning, as
-some collections have many.
+A table that puts one picture, or one group of pictures, into two splits is refused: a score on pictures that the model
+was trained on means nothing. Copies under other names only cause a warning, as some collections have many.
 """
 
 from __future__ import annotations
@@ -31,11 +30,9 @@ _DECIMAL = re.compile(r"[+-]?(0|[1-9][0-9]{0,300})(\.[0-9]*)?")
 
 
 def contradictions(rows: Iterable[tuple[Path, str, Sequence[str]]], thing: str) -> str:
-    """Things that have different labels in different rows.
+    """Things (``thing``, in the singular) that have different labels in different rows.
 
-    Args:
-        rows: picture, what is asked about it (empty: nothing is asked), and labels of each.
-        thing: what has labels, in the singular.
+    ``rows`` are picture, what is asked about it (empty: nothing), and labels.
     """
     answers: dict[tuple[Path, str], dict[tuple[str, ...], None]] = {}
     for image, asked, labels in rows:
@@ -111,12 +108,9 @@ def check_usable(name: str, usable: Sized, left_out: Sequence[str], *, strict: b
 
 
 def check_splits(table: str, folder: Path, rows: Sequence[Row]) -> None:
-    """Refuse pictures and groups in more than one split, and warn of copies.
+    """Refuse a ``table`` (READER:PATH) with a picture or a group in more than one split, and warn of copies.
 
-    Args:
-        table: READER:PATH.
-        folder: that of the table, from which a message names pictures.
-        rows: every row that can be read.
+    Messages name pictures from ``folder``.
     """
     placed = {
         "picture": [(os.path.relpath(row.image, folder), row.split) for row in rows],
@@ -154,13 +148,9 @@ def _are(number: int, kind: str) -> str:
 
 
 def warn_of_one_answer(table: str, answers: Iterable[str], *, things: str, word: str) -> None:
-    """Warn of data on which a model that looks at nothing is always right.
+    """Warn of training ``answers`` that are all the same, so that a model that looks at nothing is always right.
 
-    Args:
-        table: READER:PATH.
-        answers: that of every training row.
-        things: what the rows are, in the plural.
-        word: what an answer is called.
+    ``things`` are the rows, in the plural; ``word`` is what an answer is called.
     """
     different = {*answers}
     if len(different) == 1:

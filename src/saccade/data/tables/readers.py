@@ -1,27 +1,24 @@
 """READER:PATH, the way your own data is named: ``csv:my.csv``, ``cub:FOLDER``; and readers by name.
 
 A READER has two letters or more, so that ``C:`` stays a drive. Every family reads its own tables and folders by
-:func:`own_readers`; beside them stand the published collections that it knows. A reader is a function of a path and of
-its options that makes a :class:`~saccade.data.tables.table.Table`.
+:func:`own_readers`, and the published collections that it knows. A reader is a function of a path and of its options
+that makes a :class:`~saccade.data.tables.table.Table`.
 
-Folders of pictures: one folder for each class, or a table ``metadata.csv`` beside the pictures.
-
-``folder:PATH`` is how most people have their labelled pictures; every family that takes labels reads it:
+``folder:PATH`` holds a folder for each class; every family that takes labels reads it:
 
 * ``PATH/train/cat/1.jpg``: the splits are train, val (or valid, validation) and test. Where there is no val, 15 % of
   train become val, by a hash of the path.
 * ``PATH/cat/1.jpg``: 70 / 15 / 15 % of the pictures are train / val / test, by a hash of the path.
 
 Folders below a class belong to the class. Hidden files do not count. What cannot be used is left out and counted: a
-class without pictures, a link that leads nowhere, a file that is no picture, and a picture that lies in two classes,
-byte for byte.
+class without pictures, a link that leads nowhere, a file that is no picture, and a picture that lies in two classes.
 
 ``metadata:PATH`` is the convention of the datasets library:
 
 * ``PATH/metadata.csv`` (or .jsonl): one table, with ``file_name`` from its folder and the other columns as any table.
 * ``PATH/train/metadata.csv``, ``PATH/test/metadata.csv``: a table for each split.
 
-A Parquet file, or a folder of them, as the datasets library writes them: pictures inside, or paths of pictures.
+``parquet:PATH`` is a Parquet file, or a folder of them, with pictures or their paths inside.
 """
 
 from __future__ import annotations
@@ -157,7 +154,7 @@ def with_reader(reference: str, names: Collection[str]) -> str:
     """``reference`` as READER:PATH where it is a path alone; anything else as it is.
 
     A word with a slash or a suffix is a path. A bare word is one too, if it is none of the ``names`` of data and a
-    folder of that name exists; so ``mref`` stays the generator even beside a folder of that name.
+    folder of that name exists.
     """
     word, colon, _ = reference.partition(":")
     has_reader = bool(colon) and len(word) > 1 and "/" not in word  # C: is a drive

@@ -44,11 +44,8 @@ class UnusableRowError(Exception):
 def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
     """The rows of a CSV file with a header, in UTF-8; commas, semicolons or tabs between the cells, as the header has.
 
-    A column ``file_name`` is ``image`` by another name: so the datasets library calls it.
-
-    Args:
-        path: the file.
-        needed: columns that must be there; ``label|labels`` asks for either.
+    ``needed`` columns must be there; ``label|labels`` asks for either. ``file_name``, the word of the datasets library,
+    is ``image``.
     """
     with _opened(path) as file:
         header = file.readline()

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from saccade.data.examples import SPLITS, split_sizes
 from saccade.data.tables.doubts import check_splits, check_usable, contradictions, first_few, pluralise, spellings
@@ -182,7 +182,7 @@ class Table:
     skipped: tuple[str, ...] = ()  # Rows left out, each with its reason
     # Every row that could be read, those with words that are never seen in train too: a model may know them.
     as_found: tuple[Row, ...] = ()
-    doubts: tuple[str, ...] = ()  # What its reader found doubtful, in words
+    doubts: Sequence[str] = ()  # What its reader found doubtful, in words
 
     @classmethod
     def of(
@@ -193,14 +193,13 @@ class Table:
         *,
         skipped: Iterable[str] = (),
         strict: bool = False,
-        several: bool = False,
         most: int | None = None,
-        kind: str = "",
-        doubts: Iterable[str] = (),
+        **facts: Any,
     ) -> Table:
         """A table whose words are those of its training rows; rows with other words are left out.
 
         A table without training rows, made to score a model that is trained already, has the words of all its rows.
+        ``facts`` are further fields: several, kind, doubts.
         """
         every = tuple(row for _, row in rows)
         train = [row for row in every if row.split == "train"] or every
@@ -210,19 +209,9 @@ class Table:
         left_out = (*skipped, *unseen)
         check_usable(name, known, left_out, strict=strict, thing=columns.thing)
         longest = max(len(row.labels) for row in train)
-        return cls(
-            name,
-            tuple(known),
-            columns,
-            queries,
-            answers,
-            several,
-            most=min(most or longest, longest),
-            kind=kind,
-            skipped=left_out,
-            as_found=every,
-            doubts=tuple(doubts),
-        )
+        most = min(most or longest, longest)
+        facts |= {"most": most, "skipped": left_out, "as_found": every}
+        return cls(name, tuple(known), columns, queries, answers, **facts)
 
     def count(self, split: str) -> int:
         """Rows in ``split``."""
