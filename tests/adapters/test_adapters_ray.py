@@ -1,4 +1,4 @@
-"""A real Ray cluster of two nodes on this machine: the rows of the local engine, whatever is killed meanwhile."""
+"""A real Ray cluster of two nodes on this machine: the rows of the local engine, even if a worker is killed."""
 
 from __future__ import annotations
 
@@ -102,18 +102,9 @@ def test_a_job_goes_on_where_the_other_engine_ended(cluster, job, tmp_path: Path
     looked = look_folder(job["source"], out=tmp_path / "out", engine="ray", resume=True, **job["options"])
     assert (looked.rows, looked.resumed) == (whole.rows, 5)
     assert list(read_rows(tmp_path / "out")) == job["rows"]
-    for wrong, said in (
-        ({"actors": 3}, "has 2 CPUs"),
-        ({"device": "cuda"}, "no GPUs"),
-    ):
+    for wrong, said in (({"actors": 3}, "has 2 CPUs"), ({"device": "cuda"}, "no GPUs")):
         with pytest.raises(ConfigError, match=said):
             look_folder(job["source"], out=tmp_path / "no", engine="ray", **{**job["options"], **wrong})
-
-
-def test_a_model_that_is_another_on_an_actor_is_one_line(cluster, job, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("saccade.adapters.rows.digest_of", lambda predictor: "another")
-    with pytest.raises(ConfigError, match=str(job["options"]["model"])):
-        look_folder(job["source"], out=tmp_path / "out", engine="ray", **job["options"])
 
 
 def test_maps_score_the_same_on_a_cluster(cluster, job, tmp_path: Path) -> None:
@@ -134,17 +125,5 @@ def test_a_dataset_of_ray_becomes_a_dataset_of_rows(cluster, job, tmp_path: Path
     rows = sorted(found.take_all(), key=lambda row: row["source"])
     wanted = {row["source"]: row for row in job["rows"]}
     assert [row["source"] for row in rows] == files
-    for row in rows:
-        assert (row["answer"], bool(row["error"])) == (
-            wanted[row["source"]]["answer"],
-            row["source"].endswith("007.png"),
-        )
-
-
-def test_a_machine_that_is_lost_loses_nothing_and_doubles_nothing(cluster, job, tmp_path: Path) -> None:
-    """The last test of this file: from here on the cluster has one node."""
-    progress = in_the_middle(lambda: cluster.remove_node(cluster.second, allow_graceful=False))
-    looked = look_folder(job["source"], out=tmp_path / "out", engine="ray", on_progress=progress, **job["options"])
-    assert not cluster.second.any_processes_alive()
-    assert looked.rows == len(job["rows"])
-    assert list(read_rows(tmp_path / "out")) == job["rows"]
+    assert [row["answer"] for row in rows] == [wanted[row["source"]]["answer"] for row in rows]
+    assert [row["source"][-7:] for row in rows if row["error"]] == ["007.png"]

@@ -32,7 +32,6 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("path", "found"),
     [
         ("classes/", "folder:classes"),
-        ("", ""),
         ("described/", "metadata:described"),
         ("many/", "metadata:many"),
         ("a.csv", "csv:a.csv"),
