@@ -28,7 +28,6 @@ from saccade.data.scenes.backgrounds import Background, Black, Distractors
 from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, Drawing, inked_pixels, rgb
 from saccade.data.scenes.glyphs import GlyphSet
 from saccade.data.scenes.hashing import derive_seed, hash_more, hash_state, hash_u32, uniform_below, uniform_pair_below
-from saccade.errors import DataError
 
 
 class PictureSpec(Protocol):
@@ -229,14 +228,8 @@ def drawn_from(choices: Tensor, bits: Tensor) -> Tensor:
 
 
 def other_object(layout: SceneLayout, obj: Tensor) -> Tensor:
-    """(B,) a present object that is not ``obj`` (B,).
-
-    Raises:
-        DataError: a scene has no other.
-    """
+    """(B,) a present object that is not ``obj`` (B,); every scene must hold two."""
     others = layout.present.scatter(1, obj[:, None], False)  # (B, N)
-    if not bool(others.any(1).all()):
-        raise DataError("a scene holds no other digit to change")
     return drawn_from(others, hash_u32(layout.seed, layout.index, obj, OTHER))
 
 
