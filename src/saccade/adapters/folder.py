@@ -1,8 +1,8 @@
 """Looks at every picture of folders, here or on a Ray cluster, and writes a row for each to Parquet.
 
 The pictures are cut into parts of so many files. A part goes through the model in batches of its own and becomes
-Parquet files of its own, so that its rows are equal whoever makes them, and a part whose rows are all there need not be
-made again. ``job.json`` in the folder says what was asked, and how many rows there must be.
+Parquet files of its own: its rows are equal whoever makes them, and a part that is there need not be made again.
+``job.json`` says what was asked, and how many rows there must be.
 """
 
 from __future__ import annotations

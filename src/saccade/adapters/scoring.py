@@ -1,7 +1,7 @@
 """Scores the maps of a folder of rows file by file, here or on Ray, and brings the files together.
 
-What is added up over files is a value for each map and whole numbers of pixels, so nothing depends on who scored which
-file, or when. Only the baseline of exchanged maps knows the files: maps are exchanged inside a file.
+Files add up values of maps and whole numbers of pixels, so it does not matter who scored which file, or when. Only the
+baseline of exchanged maps knows the files: maps are exchanged inside a file.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ def score_rows(
     address: str | None = None,
     on_progress: OnProgress = lambda what, done, total: None,
 ) -> ScoreResult:
-    """How the total maps of rows lie on their truth; both engines find the same.
+    """How the total maps of the folder of rows ``out`` lie on their truth; both engines find the same.
 
     Args:
-        out: the folder of rows.
-        truth: see :func:`saccade.score`; with Ray a path that all machines see.
+        out: the folder.
+        truth: see :func:`saccade.score`, as are ``objects`` and ``key``; with Ray a path that all machines see.
         policies: what to do with maps and truths that are not as they should be.
-        objects: masks of all objects, for ``selectivity``.
+        objects: masks of all objects.
         key: of the array in files of masks that hold several.
         engine: local, or ray.
         address: of the Ray cluster.

@@ -1,7 +1,7 @@
 """Causal sets drawn and put on disk: pictures and masks as PNG, truth as JSON lines, and a data card; whole or not.
 
 A scene is used if at least two of its objects have a free place to be moved to; other scenes are skipped. The target is
-drawn from these objects by the number of the scene. One thread draws, others encode and write.
+drawn from these objects by the number of the scene.
 """
 
 from __future__ import annotations
@@ -171,13 +171,9 @@ def write_set(
     out: Path,
     progress: Callable[[int, int], None] | None = None,
 ) -> CausalFacts:
-    """Write the scenes of ``batches``; returns their facts with what is known now.
+    """Write the scenes of ``batches`` to the new or empty folder ``out``; returns their facts with what is known now.
 
-    Args:
-        batches: as many scenes as the facts say.
-        facts: all but ``digest``, ``last`` and ``version``.
-        out: a new or empty folder.
-        progress: called with (scenes written, scenes in all).
+    ``facts`` lack digest, last and version; ``progress`` is called with scenes written and in all.
     """
     digest, done, last = hashlib.blake2b(digest_size=32), 0, 0
     with folder_in_place(out, durable=False) as place:

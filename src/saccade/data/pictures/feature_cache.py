@@ -64,11 +64,7 @@ class FeatureCache:
         shape: of one feature.
         count: how many there are.
         key: all that the features depend on, see :func:`feature_key`.
-        limit_bytes: what all caches in ``folder`` may take together.
-
-    Raises:
-        ConfigError: this cache alone would take more than the limit.
-        OutputError: the folder cannot be written to.
+        limit_bytes: what all caches in ``folder`` may take together; a ConfigError if this one alone takes more.
     """
 
     def __init__(self, folder: Path | str, *, shape: tuple[int, ...], count: int, key: str, limit_bytes: int) -> None:

@@ -67,14 +67,9 @@ class Marks:
 
 
 class Evidence:
-    """The evidence of rows about pictures, by the number of the row.
+    """The evidence of ``rows`` about ``pictures``, by the number of the row.
 
-    Args:
-        rows: N rows.
-        pictures: their pictures, decoded.
-        device: where batches are made.
-        limit: bytes of decoded masks kept at most.
-        picture_of: the number of each row's picture.
+    ``picture_of`` is the number of each row's picture; ``limit`` is the bytes of decoded masks kept at most.
     """
 
     def __init__(
@@ -116,12 +111,9 @@ class Evidence:
         self.is_there = bool((mask >= 0).any() or (~box.isnan()).any() or (~point.isnan()).any())
 
     def marks(self, rows: Tensor, frames: Tensor | None = None, *, masks: bool = True) -> Marks:
-        """The evidence of the ``rows`` (B,).
+        """The evidence of the ``rows`` (B,), without masks if not asked for.
 
-        Args:
-            rows: by number.
-            frames: (B,2,3) of varied pictures, whose pixels they lead to those of the pictures as they are.
-            masks: whether masks are read.
+        ``frames`` (B,2,3) of varied pictures lead from their pixels to those of the pictures as they are.
         """
         canvas = self._canvas[self._picture[rows]]  # (B,2,3)
         to_input = invert(canvas if frames is None else compose(canvas, frames))  # (B,2,3)
@@ -283,11 +275,7 @@ class ImageSplit:
         return sample_rows([row.image for row in self.rows], table_folder(self.table.name), limit, words)
 
     def leave_out(self, reasons: Sequence[str], usable: int, thing: str) -> None:
-        """Note what cannot be used, and say so in one warning.
-
-        Raises:
-            DataError: nothing is left.
-        """
+        """Note what cannot be used, and say so in one warning; a DataError where nothing is left."""
         self.skipped += tuple(reasons)
         name, left_out = f"{self.table.name} {self.split}", summarised(reasons)
         if not usable:

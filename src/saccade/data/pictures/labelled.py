@@ -1,10 +1,9 @@
 """Generated pictures with one label each, and where it can be seen: picture i is a function of (seed, i).
 
-A family writes a subclass of :class:`DrawnPictures` that says how pictures are drawn. Its settings are the fields of
-the dataclass; :class:`DrawnSplit` is one split of them. Draw by counter (:mod:`saccade.data.scenes.hashing`), so that a
-picture does not depend on the batch it is made in.
+A family writes a subclass of :class:`DrawnPictures` that says how pictures are drawn; its fields are settings. Draw by
+counter (:mod:`saccade.data.scenes.hashing`), so that a picture does not depend on the batch it is made in.
 
-Generated pictures on disk: a PNG and one JSON line of truth for each, for use outside saccade.
+On disk, for use outside saccade: a PNG and one JSON line of truth for each picture.
 """
 
 from __future__ import annotations

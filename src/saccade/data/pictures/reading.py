@@ -4,11 +4,11 @@ Whatever comes in (a path, bytes, a PIL image, an array, a tensor) leaves as an 
 as a DataError that names the file, what is wrong with it and what to do.
 
 Files are untrusted. Before one is decoded, its format must be in a list, its header must not say too many pixels, and
-it must not ask for far more work than its pixels do (scans of a JPEG, comments of a PNM in text). What is uploaded to
-the server is decoded in a process of its own (:mod:`saccade.web.decode`).
+it must not ask for far more work than its pixels do. Uploads to the server are decoded in a process of their own
+(:mod:`saccade.web.decode`).
 
-Choices, said once: EXIF rotation is applied; transparency is laid over white, as viewers show it; 16-bit grey is scaled
-to 8 bits, not clipped; of an animation the first frame is taken. ``Picture.notes`` says which of these happened.
+Choices, said once: EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not
+clipped; of an animation the first frame is taken. ``Picture.notes`` says which of these happened.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What lies behind the digits: the seam for distractors and photographs, and the black of the reference set.
+"""What lies behind the digits: distractors, clutter, a patch, and the black of the reference set.
 
 A background sees the glyphs of the split, the seed and the number of the scene, and never the digits of the scene. So
-the three sets hold the same digits at the same places, and a scene rendered again with one object changed keeps its
+all sets hold the same digits at the same places, and a scene rendered again with one object changed keeps its
 background to the last bit.
 """
 

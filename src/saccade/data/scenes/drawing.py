@@ -6,8 +6,8 @@ There are two drawings of the same scene:
 blend           saccade's own. A digit of ink g (0 … 255) lies on its background with opacity g/255, so on black it is
                 colour · g/255. Sums of distractors stop at 255
 authors         that of the generator that Seo et al. released. A digit is painted in colour · g/255, cut to whole
-                numbers, and pasted with opacity g/255. So ink counts twice: on black it is colour · (g/255)².
-                Distractors are painted in the same way and added as bytes: sums wrap around at 256
+                numbers, and pasted with opacity g/255: on black it is colour · (g/255)². Distractors are painted in
+                the same way and added as bytes: sums wrap around at 256
 both            scenes with an even number as ``blend``, the others as ``authors``
 mostly-authors  every fourth scene as ``blend``, the others as ``authors``: for models that find those harder
 ============== =====================================================================================================
@@ -20,8 +20,8 @@ of whole coefficients that sum to exactly 256, kept as 256ths, and each of the t
 Coefficients and pixels have at most 8 significant bits and sums at most 24, so the float products are exact in float32,
 in TF32 and even in bfloat16 passes. The result differs from Pillow's by at most 2/255.
 
-Only the pixels that glyphs cover (a sixth of a picture) are touched, all in whole numbers: by NumPy on the host, by
-torch elsewhere, and for pictures on a GPU by ``kernels/painting.py``, unless digits may lie over each other.
+Only the pixels that glyphs cover are touched: by NumPy on the host, by torch elsewhere, and for pictures on a GPU by
+``kernels/painting.py``, unless digits may lie over each other.
 """
 
 from __future__ import annotations

@@ -79,15 +79,10 @@ class GlyphSet:
 
 
 def glyphs_for(split: Split, policy: GlyphPolicy, *, allow_pack: bool = False) -> GlyphSet:
-    """The glyphs that ``split`` may use under ``policy``.
+    """The glyphs that ``split`` may use under ``policy``, see the module.
 
-    Args:
-        split: train, val or test.
-        policy: see the module.
-        allow_pack: take the shipped pack for the test split when MNIST is not there; the name then says so.
-
-    Raises:
-        DataError: MNIST is needed and not there, or its files are damaged.
+    Where MNIST is missing, ``allow_pack`` takes the shipped pack for the test split, and the name says so; else that is
+    a DataError, as are damaged files.
     """
     if policy == "pack":
         pack, (first, last) = load_pack(), _PACK_SHARE[split]  # the same share of every class
@@ -150,7 +145,7 @@ def load_mnist(part: Literal["train", "test"]) -> GlyphSet:
 
 @lru_cache(maxsize=4)
 def _read_idx(path: Path, changed: int) -> np.ndarray:
-    """The bytes of one of MNIST's idx files, gzipped or not; once for the splits of a run and its note, for reading.
+    """The bytes of one of MNIST's idx files, gzipped or not; once for the splits of a run.
 
     The format: two zero bytes, the type (8 = unsigned byte), the number of axes, each axis as a big-endian 32-bit
     number, then the data.

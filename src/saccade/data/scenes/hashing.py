@@ -1,16 +1,16 @@
 """Random numbers by counter: the same integers on every device, in any order and for any batch size.
 
-A generator with state gives different scenes when the batch size changes. Here a draw is a pure function of a seed
-and a few counters (scene, object, try …), so scene 7 is the same scene in every batch and on every device.
+A draw is a pure function of a seed and a few counters (scene, object, try …), so scene 7 is the same scene in every
+batch and on every device.
 
 The state has two 32-bit lanes (a, b), carried in int64. One counter c is taken in by
 
     a ← mix(a ⊕ low(c))
     b ← mix(b + a ⊕ high(c))
 
-with ``mix`` the well-tested 32-bit finaliser "lowbias32" (two odd multipliers, three shifts). Each step is a
-bijection of the state, and two counters that differ always part the lanes; b is what a draw returns. Multipliers
-are kept below 2³¹ in size, so that no product leaves int64 and nothing depends on how overflow behaves.
+with ``mix`` the well-tested 32-bit finaliser "lowbias32" (two odd multipliers, three shifts). Each step is a bijection
+of the state, and two counters that differ always part the lanes; b is what a draw returns. Multipliers are kept below
+2³¹ in size, so that no product leaves int64.
 """
 
 from __future__ import annotations

@@ -121,10 +121,7 @@ def _cuts(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored:
 def photographs_for(split: Split, folder: str | Path | None = None) -> Photographs:
     """The photographs that ``split`` may use; see the module for which folder and which split.
 
-    Pictures that cannot be read are left out, with one warning that counts and names them.
-
-    Raises:
-        DataError: the folder is not there, or has no readable picture for the split.
+    Pictures that cannot be read are left out, with one warning. A folder without any for the split is a DataError.
     """
     base, label = _folder(folder)
     files = _share(base, split)

@@ -1,18 +1,17 @@
 """The authors' scene sampler, as a pure function of (seed, scene number).
 
-Per scene: a number of digits, uniform; identities, a random permutation of 0..9; colours, independent and with
-repeats; one normal number of noise per colour; then, digit by digit, scale and position by rejection: on a GPU by
-``kernels/placing.py``; on the host, and for a GPU without kernels, in NumPy.
-After Seo, Lin, Cohen, Shen and Han, "Progressive Attention Networks for Visual Attribute Prediction"
-(arXiv:1606.02393) and the generator the authors released: scale and position are redrawn until the candidate's *box*
-holds no non-zero pixel of the glyphs already placed.
+Per scene: a number of digits, uniform; identities, a random permutation of 0..9; colours, independent and with repeats;
+one normal number of noise per colour; then, digit by digit, scale and position by rejection: on a GPU by
+``kernels/placing.py``, else in NumPy. After Seo, Lin, Cohen, Shen and Han, "Progressive Attention Networks for Visual
+Attribute Prediction" (arXiv:1606.02393) and the generator the authors released: scale and position are redrawn until
+the candidate's *box* holds no non-zero pixel of the glyphs already placed.
 
 Deviation: the authors try without end; here a scene in which a digit finds no place in ``max_tries`` tries draws all
 its scales and positions anew. Number, identities, glyphs and colours stay, so they are known without sampling.
 
-A try is a function of its number alone, so tries can be tested many at once, and the first that fits is the answer
-whatever the grouping was. On the host they are tested in rounds that grow, each for the scenes that still need it:
-half of all digits find room within eight tries, one in a hundred needs two hundred.
+A try is a function of its number alone, so many are tested at once, and the first that fits is the answer. On the host
+they are tested in rounds that grow: half of all digits find room within eight tries, one in a hundred needs two
+hundred.
 """
 
 from __future__ import annotations
@@ -83,14 +82,9 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
 
 
 def _places(spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, present: Tensor) -> tuple[Tensor, Tensor]:
-    """Scales and positions, in as many attempts as it takes.
+    """Scales and positions, in as many attempts as it takes, of the glyphs ``glyph`` (B, N) that are ``present``.
 
-    Args:
-        spec: how scenes are drawn.
-        glyphs: material of the digits.
-        glyph: (B, N) the glyphs to place.
-        scene: hash state of each scene, lanes (B,).
-        present: (B, N) bool.
+    ``scene`` is the hash state of each scene, lanes (B,).
 
     Returns:
         extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
@@ -173,8 +167,8 @@ class _Occupied:
     """The non-zero pixels of a batch of square pictures as bits, and the question whether a box is free of them.
 
     A picture row is a few 64-bit words. For every row the OR of the 2^level rows from it on is kept, for the levels
-    that boxes ask for. So which columns are occupied anywhere in a box is two lookups, one at its top and one that ends
-    at its bottom, and a try costs a handful of integer operations however large its box is.
+    that boxes ask for. So which columns are occupied anywhere in a box is two lookups, and a try costs a handful of
+    integer operations however large its box is.
     """
 
     def __init__(self, batch: int, spec: SceneSpec) -> None:
