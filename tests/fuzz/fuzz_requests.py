@@ -42,19 +42,13 @@ class Requests(Target):
         buffer = io.BytesIO()
         Image.new("RGB", (34, 31), "red").save(buffer, "PNG")
         self.png = buffer.getvalue()
-        self.upload = {
-            "picture": "data:image/png;base64," + base64.b64encode(self.png).decode(),
-            "name": "a.png",
-            "model": "tiny",
-        }
+        picture = "data:image/png;base64," + base64.b64encode(self.png).decode()
+        self.upload = {"picture": picture, "name": "a.png", "model": "tiny"}
         status, reply = self.loop.run_until_complete(self._replied(_posted("/api/encode", self.upload)))
         if status != 200:
             raise AssertionError(f"a good picture got {status}: {reply[:200]!r}")
-        scene = {
-            "digits": [{"digit": 1, "x": 3, "y": 4, "size": 20, "colour": "red"}],
-            "background": "black",
-            "seed": 1,
-        }
+        digits = [{"digit": 1, "x": 3, "y": 4, "size": 20, "colour": "red"}]
+        scene = {"digits": digits, "background": "black", "seed": 1}
         ask = {"model": "tiny", "encoding": json.loads(reply)["encoding"], "question": "1", "picture": False}
         self.calls: dict[str, Any] = {
             "/api/ask": ask,
@@ -122,9 +116,8 @@ class Requests(Target):
         scope = {
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": sent.method, "scheme": "http",
             "path": path.encode("utf-8", "replace").decode(), "raw_path": path.encode("utf-8", "replace"),
-            "root_path": "",
-            "query_string": query.encode("utf-8", "replace"), "client": ("127.0.0.1", 5000), "server": ("127.0.0.1",
-                                                                                                        80),
+            "root_path": "", "query_string": query.encode("utf-8", "replace"), "client": ("127.0.0.1", 5000),
+            "server": ("127.0.0.1", 80),
             "headers": [(name.encode(), value.encode("latin-1", "replace")) for name, value in headers.items()],
         }  # fmt: skip
         waiting, replies = [{"type": "http.request", "body": sent.body, "more_body": False}], []

@@ -61,11 +61,8 @@ class Tables(Target):
                               "a\0b", "", [], {}, [[]],
                               True, None, "[" * 5000, "x" * 200_000, -1, "9" * 5000, [10**400] * 4, {"a": 1},
                               1.0):  # fmt: skip
-                    found[f"{family} {column} {str(value)[:30]!r}"] = (
-                        family,
-                        "jsonl",
-                        self._with_cell(family, column, value),
-                    )
+                    content = self._with_cell(family, column, value)
+                    found[f"{family} {column} {str(value)[:30]!r}"] = (family, "jsonl", content)
         raw: dict[str, Any] = {
             "empty": b"", "NUL": b"\0" * 100, "Latin": b"image,query,label\n\xe9.png,a,b\n",
             "half a quote": b'image,query,label\n"a',
@@ -115,21 +112,16 @@ class Tables(Target):
 
 WORDS = (
     "2024-13-45", "2024-01-01", "!!int x", "!!float x", "!!bool x", "!!timestamp x", "!!binary x", "!!set {a}",
-    "!!python/name:os",
-    "!!python/object/apply:os.system [x]", "[1, 2]: x", "{a: b}: x", "? [a]", "[]", "{}", "null", "~", "&a [*a]",
-    "&a {a: *a}", "*a",
-    "<<: *a", "<<: [1]", "<<: {a: 1}", "1e400", ".nan", ".inf", "-.inf", "0x" + "f" * 50, "9" * 5000, "1:2:3:4",
-    "1:" * 200 + "1",
-    "0o7", "'", '"', "\\", "|", ">", "#", "- ", "---", "...", "%YAML 9.9", "%TAG ! x", "@", "`", "\t", "\0",
-    '"\\ud800"', '"\\0"',
-    "\ufeff", "yes", "phases: {}", "phases: [1]", "phases: 5", "data: []", "data: 5", "protocols: []",
-    "protocols: {a: [1]}",
-    "protocol: []", "protocol: {a: 1}", "model: []", "model: x", "extends: soft-mref", "extends: []", "extends: x.yaml",
-    "extends: recipe.yaml", "schema_version: 1", "schema_version: x", "schema_version: 2", "task: attribute",
-    "loss: soft:1:2:3",
+    "!!python/name:os", "!!python/object/apply:os.system [x]", "[1, 2]: x", "{a: b}: x", "? [a]", "[]", "{}", "null",
+    "~", "&a [*a]", "&a {a: *a}", "*a", "<<: *a", "<<: [1]", "<<: {a: 1}", "1e400", ".nan", ".inf", "-.inf",
+    "0x" + "f" * 50, "9" * 5000, "1:2:3:4", "1:" * 200 + "1", "0o7", "'", '"', "\\", "|", ">", "#", "- ", "---", "...",
+    "%YAML 9.9", "%TAG ! x", "@", "`", "\t", "\0", '"\\ud800"', '"\\0"', "\ufeff", "yes", "phases: {}", "phases: [1]",
+    "phases: 5", "data: []", "data: 5", "protocols: []", "protocols: {a: [1]}", "protocol: []", "protocol: {a: 1}",
+    "model: []", "model: x", "extends: soft-mref", "extends: []", "extends: x.yaml", "extends: recipe.yaml",
+    "schema_version: 1", "schema_version: x", "schema_version: 2", "task: attribute", "loss: soft:1:2:3",
     "loss: soft:x", "freeze: 5", "freeze: abc", "1.5: x", "phases.0.steps: 5", "phases.9.steps: 5",
-    "phases.0.loss: soft:1",
-    "a.b.c: 1", ".: 1", "steps: -1", "steps: 1e300", "batch_size: 1000000000000", "seed: 99999999999999999999", "lr: x",
+    "phases.0.loss: soft:1", "a.b.c: 1", ".: 1", "steps: -1", "steps: 1e300", "batch_size: 1000000000000",
+    "seed: 99999999999999999999", "lr: x",
 )  # fmt: skip
 
 
