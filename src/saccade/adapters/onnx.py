@@ -222,8 +222,8 @@ def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
         inputs = examples(count, seed)
         with torch.inference_mode():
             expected = graph(*inputs.values())
-        found = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
-        for name, array in zip(names, found):
+        arrays = session.run(None, {name: tensor.numpy() for name, tensor in inputs.items()})
+        for name, array in zip(names, arrays):
             worst[name] = max(worst[name], _distance(name, torch.from_numpy(array), expected[name]))
     return {
         "runtime": f"onnxruntime {onnxruntime.__version__}",
@@ -235,9 +235,9 @@ def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
     }
 
 
-def _distance(name: str, found: Tensor, expected: Tensor) -> float:
+def _distance(name: str, actual: Tensor, expected: Tensor) -> float:
     """The largest difference between two tensors, once it is known to be small enough."""
-    off = float((found.double() - expected.double()).abs().max()) if found.numel() else 0.0
+    off = float((actual.double() - expected.double()).abs().max()) if actual.numel() else 0.0
     largest = max(1.0, float(expected.double().abs().max())) if expected.numel() else 1.0
     allowed = TOLERANCE * largest if expected.is_floating_point() else 0.0
     if not off <= allowed:  # not a number fails too

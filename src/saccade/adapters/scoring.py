@@ -49,8 +49,8 @@ class RowMaps(Maps):
 
     def read(self, name: str) -> Tensor | None:
         """One map again; the files are read until it comes."""
-        found = next((found for called, found in self.each() if called == name), None)
-        return None if isinstance(found, SaccadeError) else found
+        values = next((values for called, values in self.each() if called == name), None)
+        return None if isinstance(values, SaccadeError) else values
 
 
 def _called(row: Mapping[str, Any]) -> str:

@@ -170,14 +170,14 @@ def surrounded(layout: DetailLayout) -> DetailLayout:
     own = layout.y[:, :1] // CELL * CELLS + layout.x[:, :1] // CELL  # (B,1)
     theirs = other.y // CELL * CELLS + other.x // CELL  # (B,N)
     cells = _first(torch.where(theirs == own, theirs[:, :1], theirs), own)  # who lay there goes where the bearer was
-    kept = {
+    bearer = {
         name: _first(getattr(other, name), getattr(layout, name)[:, :1])
         for name in ("radius", "colour", "weave", "mark_x", "mark_y", "phase", "tint")
     }
     x = other.x + (cells % CELLS - theirs % CELLS) * CELL
     y = other.y + (cells // CELLS - theirs // CELLS) * CELL
     x, y = _first(x, layout.x[:, :1]), _first(y, layout.y[:, :1])
-    return replace(other, seed=layout.seed, ground=layout.ground + 1, x=x, y=y, **kept)
+    return replace(other, seed=layout.seed, ground=layout.ground + 1, x=x, y=y, **bearer)
 
 
 def _first(tensor: Tensor, value: Tensor) -> Tensor:

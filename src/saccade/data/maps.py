@@ -201,13 +201,13 @@ def _open_arrays(file: BinaryIO, suffix: str, name: str) -> tuple[list[str], Cal
         else:
             names, read = _hdf(file, name)
 
-    def known(key: str) -> Array:
+    def read_one(key: str) -> Array:
         if key.strip("/") not in names:  # links to other HDF5 files are not among them
             raise DataError(f"{name}: no array '{key}', found {_listed(names)}; check `key`")
         with sound(f"{name}[{key}]"):
             return read(key)
 
-    return names, known
+    return names, read_one
 
 
 def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
@@ -215,11 +215,11 @@ def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
         import h5py
     except ImportError as error:
         raise MissingExtraError(f"reading {name}", "tables") from error
-    held, names = h5py.File(file, "r"), []
-    held.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
+    archive, names = h5py.File(file, "r"), []
+    archive.visititems(lambda key, item: names.append(key) if isinstance(item, h5py.Dataset) else None)
 
     def read(key: str) -> Array:
-        dataset = held[key]
+        dataset = archive[key]
         is_here = not (dataset.external or dataset.is_virtual)
         if not is_here or dataset.dtype.kind not in "biuf" or dataset.size is None or dataset.size > MAX_PIXELS:
             what = f"{dataset.shape} of {dataset.dtype}{'' if is_here else ' in another file'}"
@@ -227,7 +227,7 @@ def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
         return np.asarray(dataset[()])
 
     # a file that is open when the interpreter ends takes the process down with it
-    weakref.finalize(read, held.close)
+    weakref.finalize(read, archive.close)
     return names, read
 
 
@@ -300,12 +300,12 @@ def by_short_name(paths: Iterable[str], short: bool) -> dict[str, str]:
     return {path.rpartition("/")[2] if short else path: path for path in paths}
 
 
-def truth_for(name: str, known: Mapping[str, object], separator: str) -> str | None:
+def truth_for(name: str, truths: Mapping[str, object], separator: str) -> str | None:
     """The name of the truth about a map: its own, else that of its picture; None where there is neither."""
-    if name in known:
+    if name in truths:
         return name
     picture = picture_of(name, separator)
-    return picture if picture in known else None
+    return picture if picture in truths else None
 
 
 Kind = Literal["boxes", "points"]

@@ -234,14 +234,14 @@ class CausalScene(CausalPicture):
         self.id: str = row["id"]
         self.target: int = row["target"]
         self.other: int = row["other"]
-        self.question, self.other_question = (str(asked["query"]) for asked in row["questions"])
-        self.answer, self.other_answer = (str(asked["answer"]) for asked in row["questions"])
+        self.question, self.other_question = (str(question["query"]) for question in row["questions"])
+        self.answer, self.other_answer = (str(question["answer"]) for question in row["questions"])
         self.twins = {name: CausalTwin(folder, size, self.objects, twin) for name, twin in row["twins"].items()}
 
     def maps(self) -> dict[str, tuple[str, str]]:
         """Every map that can be handed in, by its name: its picture (``scene`` or a twin) and its query."""
-        asked = [(SCENE, self.question), (SCENE, self.other_question), *((name, self.question) for name in TWINS)]
-        return {map_name(self.id, *each): each for each in asked}
+        maps = [(SCENE, self.question), (SCENE, self.other_question), *((name, self.question) for name in TWINS)]
+        return {map_name(self.id, picture, query): (picture, query) for picture, query in maps}
 
 
 class CausalSet:
@@ -266,9 +266,9 @@ class CausalSet:
                     row = json.loads(line)
                     _check(row)
                 except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-                    said = f"{type(error).__name__}: {error}"
+                    why = f"{type(error).__name__}: {error}"
                     raise DataError(
-                        f"{path}: line {count} is not a scene ({said}); make or copy the set again"
+                        f"{path}: line {count} is not a scene ({why}); make or copy the set again"
                     ) from error
                 digest.update(bytes.fromhex(row["digest"]))
                 yield CausalScene(self.folder, self.facts.size, row)
@@ -319,16 +319,16 @@ def read_causal_set(folder: str | Path) -> CausalSet:
 
 def _check(row: Any) -> None:
     """Refuse a line that lacks something, or that leads out of its folder."""
-    objects, asked = row["objects"], row["questions"]
+    objects, questions = row["objects"], row["questions"]
     pair = (row["target"], row["other"])
     shown = [row, *(row["twins"][name] for name in TWINS)]
     right = {
         "id": isinstance(row["id"], str),
         "digest": len(bytes.fromhex(row["digest"])) == 16,
         "target or other": all(type(at) is int and 0 <= at < len(objects) for at in pair),
-        "questions": len(asked) == 2
-        and tuple(each["object"] for each in asked) == pair
-        and all(isinstance(each[key], str) for each in asked for key in ("query", "answer")),
+        "questions": len(questions) == 2
+        and tuple(question["object"] for question in questions) == pair
+        and all(isinstance(question[key], str) for question in questions for key in ("query", "answer")),
         "twins": len(row["twins"]) == len(TWINS)
         and all(len(twin["answers"]) == 2 and "object" in twin for twin in shown[1:]),
         "image or mask, which leads out of the folder": not any(

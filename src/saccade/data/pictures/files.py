@@ -47,9 +47,9 @@ def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str
     In folders, files with one of the ``suffixes`` count and hidden ones do not; each file comes once, in order.
     ``thing`` is what messages call one of them.
     """
-    found: dict[Path, None] = {}
-    asked = [os.fspath(path) for path in paths]
-    for text in asked:
+    files: dict[Path, None] = {}
+    texts = [os.fspath(path) for path in paths]
+    for text in texts:
         path = local_path(text, thing)
         if path.is_dir():
             members = sorted(file for file in _shown_files(path) if file.suffix.lower() in suffixes)
@@ -60,11 +60,11 @@ def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str
             members = [file for file in matches if file.is_file()]
         else:
             raise DataError(f"{path}: no such file or folder; check the path")
-        found.update(dict.fromkeys(members))
-    if not found:
-        where = ", ".join(asked) or "an empty list of paths"
+        files.update(dict.fromkeys(members))
+    if not files:
+        where = ", ".join(texts) or "an empty list of paths"
         raise DataError(f"no {plural(thing)} in {where}; looked for {' '.join(sorted(suffixes))}")
-    return list(found)
+    return list(files)
 
 
 def skipped_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str]) -> Counter[str]:
@@ -72,11 +72,11 @@ def skipped_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[
 
     A kind is the ending of the names in capitals, such as HEIC, or "no ending".
     """
-    found: Counter[str] = Counter()
+    kinds: Counter[str] = Counter()
     for folder in (Path(path) for path in paths if str(path) and Path(path).is_dir()):
         others = (file for file in _shown_files(folder) if file.suffix.lower() not in suffixes)
-        found.update(file.suffix.lstrip(".").upper() or "no ending" for file in others)
-    return found
+        kinds.update(file.suffix.lstrip(".").upper() or "no ending" for file in others)
+    return kinds
 
 
 def local_path(text: str, thing: str) -> Path:
@@ -267,8 +267,8 @@ def content_digests(
             return unreadable
 
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        for each in pool.map(digest, paths):
-            digests.append(each)
+        for text in pool.map(digest, paths):
+            digests.append(text)
             progress(len(digests), len(paths))
     return digests
 

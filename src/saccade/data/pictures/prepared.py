@@ -136,11 +136,11 @@ class ByteStore:
         self._all_kept = kept == count
         for start in range(0, count, _AT_ONCE):
             stop = min(start + _AT_ONCE, count)
-            made = dict(zip(range(start, stop), self._pool.map(self._try, range(start, stop))))
-            self.unreadable |= {number: found for number, found in made.items() if isinstance(found, str)}
-            readable = {number: found for number, found in made.items() if not isinstance(found, str) and number < kept}
-            if readable:
-                self._kept[list(readable)] = torch.stack(list(readable.values())).to(device)
+            decoded = dict(zip(range(start, stop), self._pool.map(self._try, range(start, stop))))
+            self.unreadable |= {number: error for number, error in decoded.items() if isinstance(error, str)}
+            tensors = {at: tensor for at, tensor in decoded.items() if not isinstance(tensor, str) and at < kept}
+            if tensors:
+                self._kept[list(tensors)] = torch.stack(list(tensors.values())).to(device)
             if progress is not None:
                 progress(stop, count)
 

@@ -105,8 +105,8 @@ class Photographs:
 
             return cut(pixels, corner, width, area, mirrored, size)
 
-        made = try_kernel(by_one_kernel, indices.device, size)
-        return _cuts(pixels, corner, width, area, mirrored, size) if made is None else made
+        images = try_kernel(by_one_kernel, indices.device, size)
+        return _cuts(pixels, corner, width, area, mirrored, size) if images is None else images
 
 
 def _cuts(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored: Tensor, size: int) -> Tensor:

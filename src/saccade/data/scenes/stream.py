@@ -109,10 +109,10 @@ class GlyphStream(ABC, Generic[Layout]):
             layout, images = self._chunk(chunks[0])
             return layout, images, numbers - chunks[0] * self.chunk
         wanted, row = torch.unique(numbers, return_inverse=True)
-        made = [self._chunk(chunk) for chunk in chunks]
+        parts = [self._chunk(chunk) for chunk in chunks]
         places = [(wanted[wanted // self.chunk == chunk] - chunk * self.chunk).to(self.device) for chunk in chunks]
-        layout = join_layouts([part[0][place] for part, place in zip(made, places)])
-        return layout, torch.cat([part[1][place] for part, place in zip(made, places)]), row
+        layout = join_layouts([part[0][place] for part, place in zip(parts, places)])
+        return layout, torch.cat([part[1][place] for part, place in zip(parts, places)]), row
 
     def _worth_making(self, missing: list[int], numbers: Tensor) -> bool:
         """Whether to make whole chunks: all can be kept, or the batch is of neighbours and more will follow."""
@@ -187,8 +187,8 @@ class SplitStream(GlyphStream[Layout]):
         """Write these scenes; each line holds image, what is true of it, seed, split, index and glyphs."""
 
         def facts(layout: Layout, file: str) -> dict[str, object]:
-            made = {"seed": self.config.seed, "split": self.split, "index": int(layout.index)}
-            return {"image": file, **self.truth(layout), **made, "glyphs": self.glyphs.name}
+            source = {"seed": self.config.seed, "split": self.split, "index": int(layout.index)}
+            return {"image": file, **self.truth(layout), **source, "glyphs": self.glyphs.name}
 
         return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
 

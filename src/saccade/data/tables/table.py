@@ -141,7 +141,7 @@ class Columns:
         if self.unknown is None:
             return [row for _, row in rows], []
         known_queries, known_answers = {*queries}, {*answers}
-        kept: list[Row] = []
+        usable: list[Row] = []
         skipped: list[str] = []
         for where, row in rows:
             if self.asks and row.query not in known_queries:
@@ -153,10 +153,10 @@ class Columns:
                 f"label {why}: {where}, '{label}'" for label in strange[: None if self.unknown == "label" else 1]
             ]
             if not strange:
-                kept.append(row)
+                usable.append(row)
             elif labels and self.unknown == "label":
-                kept.append(replace(row, labels=labels))
-        return kept, skipped
+                usable.append(replace(row, labels=labels))
+        return usable, skipped
 
 
 @dataclass(frozen=True)
@@ -205,13 +205,13 @@ class Table:
         train = [row for row in every if row.split == "train"] or every
         queries = tuple(sorted({row.query for row in train})) if columns.asks else ()
         answers = () if columns.unknown is None else tuple(sorted({label for row in train for label in row.labels}))
-        known, unseen = columns.known(rows, queries, answers, UNSEEN)
+        usable, unseen = columns.known(rows, queries, answers, UNSEEN)
         left_out = (*skipped, *unseen)
-        check_usable(name, known, left_out, strict=strict, thing=columns.thing)
+        check_usable(name, usable, left_out, strict=strict, thing=columns.thing)
         longest = max(len(row.labels) for row in train)
         most = min(most or longest, longest)
         facts |= {"most": most, "skipped": left_out, "as_found": every}
-        return cls(name, tuple(known), columns, queries, answers, **facts)
+        return cls(name, tuple(usable), columns, queries, answers, **facts)
 
     def count(self, split: str) -> int:
         """Rows in ``split``."""
