@@ -13,13 +13,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.config import Seed, Within
+from saccade.config import Seed
 from saccade.data.examples import SPLITS, Example, Split, first_numbers, seen_masks, to_device
 from saccade.data.pictures.reading import SIDE_LIMIT, as_float
 from saccade.data.scenes.hashing import derive_seed
@@ -54,12 +54,16 @@ class DrawnPictures(ABC):
     name: str
     """Name of the generator, as users type it."""
     seed: Seed = 0
-    side: Annotated[int, Within(1, SIDE_LIMIT)] = 64
+    side: int = 64
     """Side of a picture, in pixels."""
 
     answers: ClassVar[tuple[str, ...]]
     """What the labels are called, by number."""
     is_generated: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:  # a subclass may give the field another default, and so no bounds
+        if not 1 <= self.side <= SIDE_LIMIT:
+            raise ValueError(f"side must lie in 1 .. {SIDE_LIMIT}, found {self.side}")
 
     @abstractmethod
     def draw(self, seed: int, numbers: Tensor) -> LabelledBatch:
