@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.commands.verb import Command, Remark, checked, print_table, say, warn
+from saccade.commands.verb import Command, Remark, checked, print_table, say, wake_cuda, warn
 from saccade.config import Within
 from saccade.errors import ConfigError
 
@@ -72,6 +72,7 @@ def evaluate(
         >>> scores = saccade.evaluate("soft-mref", limit=500)                        # doctest: +SKIP
         >>> scores["metrics"]["accuracy"], scores["attention"], scores["baselines"]  # doctest: +SKIP
     """
+    wake_cuda(device)  # before torch is imported, which takes a second
     from saccade.data.scenes.glyphs import meets_training_glyphs
     from saccade.data.tables.readers import with_reader
     from saccade.families import data_entries, family

@@ -18,6 +18,7 @@ from saccade.commands.verb import (
     checked,
     plain,
     print_table,
+    wake_cuda,
     warn,
 )
 from saccade.config import Within
@@ -258,6 +259,7 @@ def typed(
         if rows.errors == rows.rows:
             raise DataError(f"none of the {rows.rows} pictures could be read; the rows in {rows.out} say why")
         return rows
+    wake_cuda(given["device"])  # before torch is imported, which takes a second
     return Looks(given)
 
 

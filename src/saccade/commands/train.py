@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
-from saccade.commands.verb import Command, Remark, checked, print_table
+from saccade.commands.verb import Command, Remark, checked, print_table, wake_cuda
 from saccade.config import Within
 from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
 from saccade.errors import ConfigError, nearest
@@ -118,6 +118,8 @@ def train(
         >>> saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
     """
     given = dict(locals())
+    if devices == nodes == 1:
+        wake_cuda(device)
     if offline:
         from saccade.backbones.hub import work_offline
 

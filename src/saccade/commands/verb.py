@@ -20,6 +20,7 @@ that move a terminal's cursor or write its clipboard: all that is printed goes t
 from __future__ import annotations
 
 import collections.abc
+import ctypes
 import dataclasses
 import inspect
 import json
@@ -32,6 +33,7 @@ from dataclasses import dataclass, field
 from functools import cache, wraps
 from numbers import Integral, Real
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, cast
 
 from saccade.config import Within
@@ -161,6 +163,31 @@ def checked(function: F) -> F:
         return function(*args, **options)
 
     return cast(F, call)
+
+
+def wake_cuda(name: str = "auto") -> Thread | None:
+    """Make the context of the CUDA device ``name`` in the background, while the caller imports torch.
+
+    The driver is called directly, which needs neither torch nor Python's lock. Torch then finds the context there.
+    Nothing happens where there is no driver, or another kind of device is named.
+    """
+    kind, _, index = str(name).partition(":")
+    if kind not in ("auto", "cuda") or not (index or "0").isdigit():
+        return None
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+
+    def make_context() -> None:
+        device, context = ctypes.c_int(), ctypes.c_void_p()
+        if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), int(index or 0)) == 0:
+            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)  # the one that torch uses
+
+    # Not a daemon: a process that ended in the middle of this could crash on its way out.
+    thread = Thread(target=make_context, name="saccade-cuda")
+    thread.start()
+    return thread
 
 
 def plain(text: str) -> str:
