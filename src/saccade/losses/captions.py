@@ -42,8 +42,8 @@ def caption_cross_entropy(logits: Tensor, words: Tensor) -> Tensor:
 
 def doubly_stochastic(weights: Tensor, words: Tensor) -> Tensor:
     """Σ_i (1 − Σ_t α_ti)², mean over captions: weights (B,T,h,w), words (B,T) → scalar."""
-    said = (words >= 0)[..., None, None]  # (B,T,1,1)
-    looked_at = (weights * said).sum(1)  # Σ_t α_ti: (B,h,w)
+    is_word = (words >= 0)[..., None, None]  # (B,T,1,1)
+    looked_at = (weights * is_word).sum(1)  # Σ_t α_ti: (B,h,w)
     return (1 - looked_at).square().sum() / words.shape[0]
 
 
@@ -70,21 +70,21 @@ def hard_attention_loss(
         per_word: whether the reward is the mean of the words, not their sum.
         to_go: whether a draw is judged by the words from its own on, not by all.
     """
-    said = words >= 0  # (B,T)
+    is_word = words >= 0  # (B,T)
     log_likelihood = word_log_likelihood(output.logits, words)  # log p(y_t|s): (B,T)
-    beyond = ((log_likelihood - baseline) * said).detach()  # what each word earned beyond b: (B,T)
-    advantage = rewards_to_go(beyond, said) if to_go else beyond.sum(1, keepdim=True)  # (B,T) or (B,1)
+    beyond = ((log_likelihood - baseline) * is_word).detach()  # what each word earned beyond b: (B,T)
+    advantage = rewards_to_go(beyond, is_word) if to_go else beyond.sum(1, keepdim=True)  # (B,T) or (B,1)
     if per_word:
-        advantage = advantage / said.sum(1, keepdim=True).clamp_min(1)
-    drawn = said & ~output.expected.unsqueeze(1)  # an expectation has nothing to be judged for: (B,T)
+        advantage = advantage / is_word.sum(1, keepdim=True).clamp_min(1)
+    drawn = is_word & ~output.expected.unsqueeze(1)  # an expectation has nothing to be judged for: (B,T)
     captions = words.shape[0]
     cross_entropy = -log_likelihood.sum() / captions
     policy = -(advantage * output.acts["word"].log_prob * drawn).sum() / captions
-    entropy = (output.entropy * said).sum() / captions
+    entropy = (output.entropy * is_word).sum() / captions
     return {
         "loss": cross_entropy + reward_weight * policy - entropy_weight * entropy,
         "cross_entropy": cross_entropy,
         "policy_loss": policy,
         "entropy": entropy,
-        "reward": log_likelihood.detach().sum() / said.sum().clamp_min(1),
+        "reward": log_likelihood.detach().sum() / is_word.sum().clamp_min(1),
     }

@@ -62,11 +62,11 @@ def evidence_loss(weights: Tensor, on_evidence: Tensor, everywhere: Tensor) -> T
         on_evidence: (B,h,w) nᵢ.
         everywhere: (B,h,w) or (1,h,w) dᵢ.
     """
-    weights, on_evidence, everywhere = (each.float() for each in (weights, on_evidence, everywhere))
+    weights, on_evidence, everywhere = (tensor.float() for tensor in (weights, on_evidence, everywhere))
     hit = (weights * on_evidence).sum((1, 2)) + TINY  # (B,)
     total = (weights * everywhere).sum((1, 2)) + TINY  # (B,)
-    known = (on_evidence.flatten(1).sum(1) > 0).to(hit.dtype)  # (B,)
-    return -((hit.log() - total.log()) * known).sum() / known.sum().clamp(min=1)
+    has_evidence = (on_evidence.flatten(1).sum(1) > 0).to(hit.dtype)  # (B,)
+    return -((hit.log() - total.log()) * has_evidence).sum() / has_evidence.sum().clamp(min=1)
 
 
 def overlap_loss(maps: Tensor, asks: int) -> Tensor:
@@ -89,8 +89,8 @@ def overlap_loss(maps: Tensor, asks: int) -> Tensor:
 def scale_losses(logits: Tensor, labels: Tensor) -> Tensor:
     """Σ_s L_cls of Eq. (8): the mean cross-entropy of each scale: logits (B,S,K), labels (B,) → (S,)."""
     scales = logits.shape[1]
-    each = F.cross_entropy(logits.flatten(0, 1), labels.repeat_interleave(scales), reduction="none")  # (B·S,)
-    return each.reshape(-1, scales).mean(0)  # (S,)
+    losses = F.cross_entropy(logits.flatten(0, 1), labels.repeat_interleave(scales), reduction="none")  # (B·S,)
+    return losses.reshape(-1, scales).mean(0)  # (S,)
 
 
 def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
@@ -111,5 +111,5 @@ def rank_loss(probability: Tensor, margin: float = MARGIN) -> Tensor:
 
 def proposal_loss(boxes: Tensor, targets: Tensor) -> Tensor:
     """Smooth L1 between boxes (B,…,3) and the regions they are to be, summed over the three numbers: a scalar."""
-    each = F.smooth_l1_loss(boxes, targets, reduction="none", beta=0.1)  # (B,…,3)
-    return each.sum(-1).mean()
+    losses = F.smooth_l1_loss(boxes, targets, reduction="none", beta=0.1)  # (B,…,3)
+    return losses.sum(-1).mean()

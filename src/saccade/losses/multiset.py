@@ -67,31 +67,31 @@ from saccade.trace import MultisetOutput
 LEAST_PRIORITY = 0.05  # added to P_t where the log of a reward is maximised
 
 
-def multiset_reward(said: Tensor, labels: Tensor) -> Tensor:
-    """+1 where a label was said (B,T) that was still free among ``labels`` (B,M), else −1: (B,T).
+def multiset_reward(predicted: Tensor, labels: Tensor) -> Tensor:
+    """+1 where a label still free among ``labels`` (B,M) is ``predicted`` (B,T), else −1: (B,T).
 
     The n-th mention of a class is right if the labels hold it n times or more; no order of them matters.
 
     >>> multiset_reward(torch.tensor([[3, 7, 3, 3]]), torch.tensor([[7, 3, 3, -1]])).tolist()
     [[1.0, 1.0, 1.0, -1.0]]
     """
-    classes = int(max(said.max(), labels.max())) + 1
-    rewards = multiset_rewards(said, labels, classes)  # (B,T,Y)
-    return rewards.gather(2, said.unsqueeze(2)).squeeze(2)
+    classes = int(max(predicted.max(), labels.max())) + 1
+    rewards = multiset_rewards(predicted, labels, classes)  # (B,T,Y)
+    return rewards.gather(2, predicted.unsqueeze(2)).squeeze(2)
 
 
-def multiset_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
-    """What each of ``classes`` Y would be worth at each step, after what was ``said`` (B,T) before it: (B,T,Y).
+def multiset_rewards(predicted: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """The reward of each of ``classes`` Y at each step, after the classes ``predicted`` (B,T) before it: (B,T,Y).
 
     >>> multiset_rewards(torch.tensor([[1, 1]]), torch.tensor([[1, 0]]), 3).tolist()
     [[[1.0, 1.0, -1.0], [1.0, -1.0, -1.0]]]
     """
-    return torch.where(_left(said, labels, classes) > 0, 1.0, -1.0)
+    return torch.where(_left(predicted, labels, classes) > 0, 1.0, -1.0)
 
 
-def list_rewards(said: Tensor, labels: Tensor, classes: int) -> Tensor:
-    """The same for lists, where nothing that was said before matters: (B,T,Y)."""
-    wanted = _in_turn(labels, said.shape[1])  # (B,T)
+def list_rewards(predicted: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """The same for lists, where earlier predictions do not matter: (B,T,Y)."""
+    wanted = _in_turn(labels, predicted.shape[1])  # (B,T)
     return torch.where(wanted.unsqueeze(2) == torch.arange(classes, device=labels.device), 1.0, -1.0)
 
 
@@ -113,21 +113,21 @@ def sequence_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
     steps = class_logits.shape[1]
     wanted = _in_turn(labels, steps)  # (B,T)
     log_prob = class_logits.log_softmax(-1).gather(-1, wanted.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
-    told = -(log_prob * (wanted >= 0)).sum(1)  # (B,)
-    return (told + stop_cross_entropy(class_logits, labels)).mean()
+    label_loss = -(log_prob * (wanted >= 0)).sum(1)  # (B,)
+    return (label_loss + stop_cross_entropy(class_logits, labels)).mean()
 
 
-def multiset_loss(class_logits: Tensor, said: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy to the labels still free after what was ``said`` (B,T), then to "stop"; a scalar.
+def multiset_loss(class_logits: Tensor, predicted: Tensor, labels: Tensor) -> Tensor:
+    """Cross-entropy to the labels still free after those ``predicted`` (B,T), then to "stop"; a scalar.
 
     The divergence itself less the entropy of π*, which no parameter reaches.
     """
     steps, classes = class_logits.shape[1], class_logits.shape[2]
-    left = _left(said, labels, classes).to(class_logits.dtype)  # (B,T,Y)
+    left = _left(predicted, labels, classes).to(class_logits.dtype)  # (B,T,Y)
     oracle = left / left.sum(-1, keepdim=True).clamp_min(1)  # π*: (B,T,Y)
-    each = -(oracle * class_logits.log_softmax(-1)).sum(-1)  # (B,T)
-    told = (each * label_steps(labels, steps)).sum(1)  # (B,)
-    return (told + stop_cross_entropy(class_logits, labels)).mean()
+    losses = -(oracle * class_logits.log_softmax(-1)).sum(-1)  # (B,T)
+    label_loss = (losses * label_steps(labels, steps)).sum(1)  # (B,)
+    return (label_loss + stop_cross_entropy(class_logits, labels)).mean()
 
 
 def count_loss(count_logits: Tensor, labels: Tensor) -> Tensor:
@@ -146,9 +146,9 @@ def label_counts(labels: Tensor, classes: int) -> Tensor:
     return (labels.unsqueeze(2) == every).sum(1)
 
 
-def _left(said: Tensor, labels: Tensor, classes: int) -> Tensor:
-    """How many labels (B,M) of each class are still free before each step of what was ``said`` (B,T): (B,T,Y)."""
-    mentions = (said.unsqueeze(2) == torch.arange(classes, device=said.device)).long()  # (B,T,Y)
+def _left(predicted: Tensor, labels: Tensor, classes: int) -> Tensor:
+    """How many labels (B,M) of each class are still free before each of the steps ``predicted`` (B,T): (B,T,Y)."""
+    mentions = (predicted.unsqueeze(2) == torch.arange(classes, device=predicted.device)).long()  # (B,T,Y)
     taken = mentions.cumsum(1) - mentions  # before each step: (B,T,Y)
     return (label_counts(labels, classes).unsqueeze(1) - taken).clamp_min(0)
 
@@ -164,18 +164,18 @@ def _in_turn(labels: Tensor, steps: int) -> Tensor:
 def single_object_loss(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
     """Cross-entropy of the first label (B,M) of each picture that has one, from logits (B,C); ``single_accuracy``."""
     first = labels[:, 0]  # (B,): where labels are shuffled, any of them
-    held = (first >= 0).to(logits.dtype)  # (B,)
-    each = F.cross_entropy(logits, first.clamp(min=0), reduction="none") * held  # (B,)
-    pictures = held.sum().clamp(min=1)
-    return {"loss": each.sum() / pictures, "single_accuracy": names_one(logits, labels).sum() / pictures}
+    has_label = (first >= 0).to(logits.dtype)  # (B,)
+    losses = F.cross_entropy(logits, first.clamp(min=0), reduction="none") * has_label  # (B,)
+    pictures = has_label.sum().clamp(min=1)
+    return {"loss": losses.sum() / pictures, "single_accuracy": names_one(logits, labels).sum() / pictures}
 
 
 def object_loss(logits: Tensor, labels: Tensor, boxes: Tensor) -> dict[str, Tensor]:
     """Cross-entropy of each label (B,M) that has a box (B,M,4), from logits (B,M,C); ``object_accuracy``."""
-    right, known = names_each(logits, labels, boxes)  # (B,M) each
-    each = F.cross_entropy(logits.transpose(1, 2), labels.clamp(min=0), reduction="none") * known  # (B,M)
-    objects = known.sum().clamp(min=1)
-    return {"object_loss": each.sum() / objects, "object_accuracy": (right & known).sum() / objects}
+    right, has_box = label_matches(logits, labels, boxes)  # (B,M) each
+    losses = F.cross_entropy(logits.transpose(1, 2), labels.clamp(min=0), reduction="none") * has_box  # (B,M)
+    objects = has_box.sum().clamp(min=1)
+    return {"object_loss": losses.sum() / objects, "object_accuracy": (right & has_box).sum() / objects}
 
 
 def names_one(logits: Tensor, labels: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ def names_one(logits: Tensor, labels: Tensor) -> Tensor:
     return (labels == logits.argmax(-1, keepdim=True)).any(1)
 
 
-def names_each(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
+def label_matches(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
     """Where the likeliest class (B,M,C) is the label (B,M), and where there is a label with a box (B,M,4): bool."""
     return logits.argmax(-1) == labels, (labels >= 0) & ~boxes.isnan().any(-1)
 
@@ -196,62 +196,62 @@ class LookedRewards(NamedTuple):
 
 
 def looked_rewards(
-    said: Tensor, location: Tensor, labels: Tensor, inside: Tensor, *, classes: int, elsewhere: float
+    predicted: Tensor, location: Tensor, labels: Tensor, inside: Tensor, *, classes: int, elsewhere: float
 ) -> LookedRewards:
     """The rewards of a rollout, see the module.
 
-    >>> said, location, labels = torch.tensor([[7]]), torch.tensor([[[0]]]), torch.tensor([[3, 7]])
+    >>> predicted, location, labels = torch.tensor([[7]]), torch.tensor([[[0]]]), torch.tensor([[3, 7]])
     >>> inside = torch.tensor([[[[True, False]], [[False, True]]]])  # the 3 on the left cell, the 7 on the right one
-    >>> found = looked_rewards(said, location, labels, inside, classes=9, elsewhere=0.5)
-    >>> found.classes[0, 0, [3, 7, 8]].tolist(), found.glimpses[0, 0].tolist()
+    >>> rewards = looked_rewards(predicted, location, labels, inside, classes=9, elsewhere=0.5)
+    >>> rewards.classes[0, 0, [3, 7, 8]].tolist(), rewards.glimpses[0, 0].tolist()
     ([1.0, 0.5, -1.0], [[0.5, 1.0]])
 
     Args:
-        said: (B,T) classes.
+        predicted: (B,T) classes.
         location: (B,T,k) glimpsed cells, numbered row by row.
         labels: (B,M), padded with -1.
         inside: (B,M,h,w) bool, which cells belong to the box of each label; none where there is no box.
         classes: Y.
         elsewhere: e, from −1 to 1.
     """
-    free, looked, taken = _follow(said, location, labels, inside)
+    free, looked, taken = _follow(predicted, location, labels, inside)
     is_class = labels.unsqueeze(2) == torch.arange(classes, device=labels.device)  # (B,M,Y)
-    can_say, can_name = (_any_label(each, is_class) for each in (free, looked))  # (B,T,Y) each
-    worth = torch.where(can_name, 1.0, torch.where(can_say, elsewhere, -1.0))  # (B,T,Y)
+    is_free, is_looked_at = (_any_label(chosen, is_class) for chosen in (free, looked))  # (B,T,Y) each
+    worth = torch.where(is_looked_at, 1.0, torch.where(is_free, elsewhere, -1.0))  # (B,T,Y)
     meant = torch.where(taken.any(2, keepdim=True), taken, free)  # (B,T,M)
     cells = _any_label(meant, inside.flatten(2))  # (B,T,N)
     cells = cells | ~cells.any(2, keepdim=True)  # (B,T,N)
-    factor = torch.where(cells, 1.0, elsewhere).reshape(*said.shape, *inside.shape[2:])  # (B,T,h,w)
+    factor = torch.where(cells, 1.0, elsewhere).reshape(*predicted.shape, *inside.shape[2:])  # (B,T,h,w)
     return LookedRewards(worth, factor)
 
 
-def _follow(said: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> list[Tensor]:
-    """Step by step: which labels are free, looked at, and taken by being said, (B,T,M) bool each."""
+def _follow(predicted: Tensor, location: Tensor, labels: Tensor, inside: Tensor) -> list[Tensor]:
+    """Which labels are free, looked at, and taken by being predicted at each step, (B,T,M) bool each."""
     many, glimpses = labels.shape[1], location.shape[2]
     left = labels >= 0  # (B,M)
     nowhere = ~inside.flatten(2).any(2)  # no cell belongs to them, so they cannot be looked at: (B,M)
     free, looked, taken = [], [], []
-    for step in range(said.shape[1]):
+    for step in range(predicted.shape[1]):
         cells = location[:, step].unsqueeze(1).expand(-1, many, glimpses)  # (B,M,k)
         under = inside.flatten(2).gather(2, cells) & left.unsqueeze(2)  # (B,M,k)
         hits = under.any(1)  # (B,k)
         last = hits & (hits.long().flip(1).cumsum(1).flip(1) == 1)  # at most one of k: (B,k)
-        seen = (under & last.unsqueeze(1)).any(2)  # (B,M)
-        seen = torch.where(hits.any(1, keepdim=True), seen | (left & nowhere), left)  # (B,M)
-        right = left & (labels == said[:, step].unsqueeze(1))  # (B,M)
-        best = right & seen  # (B,M)
+        is_seen = (under & last.unsqueeze(1)).any(2)  # (B,M)
+        is_seen = torch.where(hits.any(1, keepdim=True), is_seen | (left & nowhere), left)  # (B,M)
+        right = left & (labels == predicted[:, step].unsqueeze(1))  # (B,M)
+        best = right & is_seen  # (B,M)
         best = torch.where(best.any(1, keepdim=True), best, right)  # (B,M)
         first = best & (best.long().cumsum(1) == 1)  # at most one of M: (B,M)
         free.append(left)
-        looked.append(seen)
+        looked.append(is_seen)
         taken.append(first)
         left = left & ~first  # (B,M)
-    return [torch.stack(each, dim=1) for each in (free, looked, taken)]
+    return [torch.stack(steps, dim=1) for steps in (free, looked, taken)]
 
 
-def _any_label(chosen: Tensor, each: Tensor) -> Tensor:
+def _any_label(chosen: Tensor, members: Tensor) -> Tensor:
     """Whether some label chosen at a step (B,T,M) has each of X properties (B,M,X): (B,T,X) bool."""
-    return torch.bmm(chosen.float(), each.float()) > 0
+    return torch.bmm(chosen.float(), members.float()) > 0
 
 
 def hsal_loss(
@@ -273,22 +273,22 @@ def hsal_loss(
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
         looked: rewards that take the place of ``rewards``, and factors of those of the glimpses; None: as published.
     """
-    said, glimpses = output.said, output.location_reward.shape[-1]
-    steps = label_steps(labels, said.shape[1])  # (B,T)
+    predicted, glimpses = output.said, output.location_reward.shape[-1]
+    steps = label_steps(labels, predicted.shape[1])  # (B,T)
     counts = steps.unsqueeze(-1).expand(-1, -1, glimpses + 1).flatten(1)  # (B,T·(k+1))
     glimpsed = _worth_of_glimpses(output, looked)  # (B,T,k)
-    worth = rewards(said, labels, output.logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
-    said_reward = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1).to(glimpsed.dtype)  # (B,T)
-    gained = _in_time(glimpsed, said_reward)  # (B,T·(k+1))
+    worth = rewards(predicted, labels, output.logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
+    class_reward = worth.gather(-1, predicted.unsqueeze(-1)).squeeze(-1).to(glimpsed.dtype)  # (B,T)
+    gained = _in_time(glimpsed, class_reward)  # (B,T·(k+1))
     parts = policy_gradient(
         _in_time(output.location_log_prob, output.said_log_prob),
         rewards_to_go(gained, counts) if to_go else gained,
         _in_time(output.location_value, output.class_value),
         counts,
     )
-    told = _told(output, labels, steps, said_reward, glimpsed, entropy_weight)
-    told["loss"] = told["loss"] + parts.policy + parts.value
-    return told | {"policy_loss": parts.policy, "value_loss": parts.value}
+    terms = _shared_terms(output, labels, steps, class_reward, glimpsed, entropy_weight)
+    terms["loss"] = terms["loss"] + parts.policy + parts.value
+    return terms | {"policy_loss": parts.policy, "value_loss": parts.value}
 
 
 def hsal_expected_loss(
@@ -316,9 +316,9 @@ def hsal_expected_loss(
             vanish where the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells which
             the mask leaves out can be learned, and no rewards below 0.
     """
-    said, logits, priority = output.said, output.logits, output.acts["priority"].weights.detach()
-    steps = label_steps(labels, said.shape[1])  # (B,T)
-    worth = rewards(said, labels, logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
+    predicted, logits, priority = output.said, output.logits, output.acts["priority"].weights.detach()
+    steps = label_steps(labels, predicted.shape[1])  # (B,T)
+    worth = rewards(predicted, labels, logits.shape[-1]) if looked is None else looked.classes  # (B,T,Y)
     worth = worth.to(logits.dtype)
     named = (logits.softmax(-1) * worth).sum(-1)  # (B,T)
     looks = output.acts["glimpse"].weights.reshape(*priority.shape[:2], -1, *priority.shape[2:])  # (B,T,k,h,w)
@@ -332,10 +332,10 @@ def hsal_expected_loss(
     else:
         glimpsed = (looks * reward.unsqueeze(2)).sum((2, 3, 4))  # of all k: (B,T)
     policy = -((named + glimpsed) * steps).sum() / labels.shape[0]
-    drawn = worth.gather(-1, said.unsqueeze(-1)).squeeze(-1)  # (B,T)
-    told = _told(output, labels, steps, drawn, _worth_of_glimpses(output, looked), entropy_weight)
-    told["loss"] = told["loss"] + policy
-    return told | {"policy_loss": policy}
+    drawn = worth.gather(-1, predicted.unsqueeze(-1)).squeeze(-1)  # (B,T)
+    terms = _shared_terms(output, labels, steps, drawn, _worth_of_glimpses(output, looked), entropy_weight)
+    terms["loss"] = terms["loss"] + policy
+    return terms | {"policy_loss": policy}
 
 
 def _worth_of_glimpses(output: MultisetOutput, looked: LookedRewards | None) -> Tensor:
@@ -344,10 +344,10 @@ def _worth_of_glimpses(output: MultisetOutput, looked: LookedRewards | None) -> 
     return reward if looked is None else reward * looked.glimpses.flatten(2).gather(2, output.location)
 
 
-def _told(
-    output: MultisetOutput, labels: Tensor, steps: Tensor, said_reward: Tensor, glimpsed: Tensor, entropy_weight: float
+def _shared_terms(
+    output: MultisetOutput, labels: Tensor, steps: Tensor, class_reward: Tensor, glimpsed: Tensor, entropy_weight: float
 ) -> dict[str, Tensor]:
-    """What both have in common: "stop", the entropy bonus, and the mean rewards of the draws (B,T[,k]) at ``steps``."""
+    """Terms of both losses: "stop", the entropy bonus, and the mean rewards of the draws (B,T[,k]) at ``steps``."""
     stop = stop_cross_entropy(output.logits, labels).mean()
     undecided = output.location_entropy.sum(-1) + output.class_entropy  # (B,T)
     entropy = (undecided * steps).sum() / labels.shape[0]
@@ -356,7 +356,7 @@ def _told(
         "loss": stop - entropy_weight * entropy,
         "stop_loss": stop,
         "entropy": entropy,
-        "class_reward": (said_reward * steps).sum() / many,
+        "class_reward": (class_reward * steps).sum() / many,
         "location_reward": (glimpsed.mean(-1) * steps).sum() / many,
     }
 

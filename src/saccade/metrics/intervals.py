@@ -99,23 +99,23 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
     values = _wide(values)
     images = torch.arange(len(values)) if images is None else images.cpu()
     defined = ~values.isnan()
-    kept, undefined = values[defined], int((~defined).sum())
-    if not len(kept):
+    valid, undefined = values[defined], int((~defined).sum())
+    if not len(valid):
         return Interval(float("nan"), float("nan"), float("nan"), 0, 0, undefined)
-    found, image = torch.unique(images[defined], return_inverse=True)  # (G,), (n,)
-    mean = kept.mean()
-    counts = torch.bincount(image, minlength=len(found)).double()  # (G,)
+    pictures, image = torch.unique(images[defined], return_inverse=True)  # (G,), (n,)
+    mean = valid.mean()
+    counts = torch.bincount(image, minlength=len(pictures)).double()  # (G,)
     # From the mean on, not from 0: sums of equal values then differ by nothing, not by their rounding.
-    apart = torch.zeros(len(found), dtype=torch.float64).index_add_(0, image, kept - mean)  # (G,)
+    apart = torch.zeros(len(pictures), dtype=torch.float64).index_add_(0, image, valid - mean)  # (G,)
     without = mean + (apart.sum() - apart) / (counts.sum() - counts)  # (G,)
     if ends is not None:
         slack = 1e-4 * (ends[1] - ends[0])  # how far rounding may lead beyond an end
-        if float(kept.min()) < ends[0] - slack or float(kept.max()) > ends[1] + slack:
+        if float(valid.min()) < ends[0] - slack or float(valid.max()) > ends[1] + slack:
             raise DataError(
                 f"values: found some outside {ends[0]:g} … {ends[1]:g}; give the ends of this score, or None"
             )
     low, high = jackknife_interval(mean, without, ends=ends)
-    return Interval(float(mean), float(low), float(high), len(kept), len(found), undefined)
+    return Interval(float(mean), float(low), float(high), len(valid), len(pictures), undefined)
 
 
 def jackknife_interval(score: Tensor, without: Tensor, *, ends: Ends = SHARE) -> tuple[Tensor, Tensor]:
@@ -219,8 +219,8 @@ class Resplit(NamedTuple):
 def resplit_interval(scores: Tensor, *, trained: float, tested: float) -> Resplit:
     """The mean of ``scores`` (J,) of J splits, with its interval; to compare, give differences split by split.
 
-    >>> found = resplit_interval(torch.tensor([0.70, 0.72, 0.74, 0.76, 0.78]), trained=60, tested=20)
-    >>> round(found.mean, 4), round(found.half, 4)
+    >>> interval = resplit_interval(torch.tensor([0.70, 0.72, 0.74, 0.76, 0.78]), trained=60, tested=20)
+    >>> round(interval.mean, 4), round(interval.half, 4)
     (0.74, 0.0641)
 
     Args:
@@ -275,7 +275,7 @@ class Grouped:
     """What is measured of examples, with the picture of each."""
 
     def __init__(self) -> None:
-        self._kept = ColumnBuffer()
+        self._columns = ColumnBuffer()
 
     def __len__(self) -> int:
         return len(self.groups)
@@ -283,7 +283,7 @@ class Grouped:
     @property
     def groups(self) -> Tensor:
         """The picture of each example, (N,), in the order in which they came."""
-        return self._kept["group"] if "group" in self._kept else torch.zeros(0, dtype=torch.int64)
+        return self._columns["group"] if "group" in self._columns else torch.zeros(0, dtype=torch.int64)
 
 
 class Values(ColumnBuffer):

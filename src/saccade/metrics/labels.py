@@ -78,9 +78,9 @@ def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     not numbers answer nothing: 0.
     """
     truth = truth.to(logits.device)
-    own = logits.gather(1, truth[:, None])  # (B,1)
+    true_logit = logits.gather(1, truth[:, None])  # (B,1)
     before = torch.arange(logits.shape[1], device=logits.device) < truth[:, None]  # (B,K)
-    better = (logits > own) | ((logits == own) & before)  # (B,K)
+    better = (logits > true_logit) | ((logits == true_logit) & before)  # (B,K)
     return ((better.sum(1) < count) & ~logits.isnan().any(1)).float()
 
 
@@ -107,7 +107,7 @@ MATRIX = 50
 
 
 def details_of(
-    said: Tensor,
+    answers: Tensor,
     labels: Tensor,
     confidence: Tensor,
     of_true: Tensor,
@@ -117,15 +117,16 @@ def details_of(
     """``confusion``, ``per_class`` and the worst ``mistakes`` as plain values, the surest wrong answer first.
 
     Args:
-        said: answers (N,).
-        labels: (N,).
+        answers: ids (N,).
+        labels: ids (N,).
         confidence: probability of the answer (N,).
         of_true: that of the right answer (N,).
         classes: names of the K classes.
-        place: number of an answer → what tells it, such as its picture; None: mistakes are not told.
+        place: number of an answer → what identifies it, such as its picture; None: no mistakes are listed.
     """
     count = len(classes)
-    matrix = torch.bincount(labels.to(said.device) * count + said, minlength=count**2).reshape(count, count)  # (K,K)
+    pairs = labels.to(answers.device) * count + answers  # (N,): a number for each pair of label and answer
+    matrix = torch.bincount(pairs, minlength=count**2).reshape(count, count)  # (K,K)
     confusion: Part = {"classes": list(classes), "matrix": matrix.tolist()} if count <= MATRIX else {}
     wrong = matrix.clone().fill_diagonal_(0)
     most = torch.argsort(wrong.flatten(), descending=True, stable=True)[:CONFUSIONS].tolist()
@@ -134,21 +135,21 @@ def details_of(
         for at in most
         if wrong.flatten()[at]
     ]
-    answered, held, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()  # (K,) each
+    answered, actual, hits = matrix.sum(0), matrix.sum(1), matrix.diagonal()  # (K,) each
     per_class = {
         name: {
-            "pictures": int(held[number]),
-            "recall": float(hits[number] / held[number]),  # 0/0 is NaN
+            "pictures": int(actual[number]),
+            "recall": float(hits[number] / actual[number]),  # 0/0 is NaN
             "precision": float(hits[number] / answered[number]),
         }
         for number, name in enumerate(classes)
-        if held[number] or answered[number]
+        if actual[number] or answered[number]
     }
     mistakes = []
     if place is not None:
-        false = (said != labels).nonzero()[:, 0]
+        false = (answers != labels).nonzero()[:, 0]
         for n in false[(confidence - of_true)[false].argsort(descending=True, stable=True)][:WORST].tolist():
-            names = {"true": classes[int(labels[n])], "said": classes[int(said[n])]}
+            names = {"true": classes[int(labels[n])], "said": classes[int(answers[n])]}
             mistakes.append({**place(n), **names, "confidence": float(confidence[n]), "of_true": float(of_true[n])})
     return without_nan({"confusion": confusion, "per_class": per_class, "mistakes": mistakes})
 
@@ -193,8 +194,8 @@ def helpful_temperature(logits: Tensor, labels: Tensor) -> float:
         scaled[inside] /= fitted_temperature(logits[~inside], labels[~inside])
     gain = mean_interval(_losses(logits, labels) - _losses(scaled, labels), ends=None)
     helps = gain.low > 0 and error_of(scaled, labels) < error_of(logits, labels)
-    found = fitted_temperature(logits, labels)
-    return found if helps and found > _RANGE[0] * _ABOVE else 1.0
+    temperature = fitted_temperature(logits, labels)
+    return temperature if helps and temperature > _RANGE[0] * _ABOVE else 1.0
 
 
 def _losses(logits: Tensor, labels: Tensor) -> Tensor:

@@ -96,8 +96,8 @@ def summarise(
         "metrics": dict(metrics or {}),
         "attention": of_maps,
         "baselines": rivals,
-        "intervals": {name: [each.low, each.high] for name, each in {**(intervals or {}), **of_means}.items()},
-        "counts": {**{name: each.n for name, each in of_means.items()}, **(counts or {})},
+        "intervals": {name: [ends.low, ends.high] for name, ends in {**(intervals or {}), **of_means}.items()},
+        "counts": {**{name: interval.n for name, interval in of_means.items()}, **(counts or {})},
     })  # fmt: skip
 
 

@@ -56,8 +56,8 @@ def average_precisions(scores: Tensor, truth: Tensor, interpolation: Interpolati
         row, column = scores.isnan().nonzero()[0].tolist()
         raise DataError(f"the score of example {row} for attribute {column} is NaN; look at what the model was given")
     columns = [_interpolated(*column, interpolation) for column in zip(scores.T, truth.T)]  # each ()
-    found = torch.stack(columns) if columns else scores.new_zeros(0)  # (K,)
-    return where_defined(found, truth.any(0))
+    precisions = torch.stack(columns) if columns else scores.new_zeros(0)  # (K,)
+    return where_defined(precisions, truth.any(0))
 
 
 def weighted_map(scores: Tensor, truth: Tensor, interpolation: Interpolation = "11-point") -> float:
@@ -68,9 +68,9 @@ def weighted_map(scores: Tensor, truth: Tensor, interpolation: Interpolation = "
         truth: (N,K) bool, or 0 and 1.
         interpolation: see the module.
     """
-    found = average_precisions(scores, truth, interpolation)  # (K,)
-    positives = truth.to(found).sum(0)  # (K,)
-    return float((found.nan_to_num() * positives).sum() / positives.sum())
+    precisions = average_precisions(scores, truth, interpolation)  # (K,)
+    positives = truth.to(precisions).sum(0)  # (K,)
+    return float((precisions.nan_to_num() * positives).sum() / positives.sum())
 
 
 def _interpolated(scores: Tensor, truth: Tensor, interpolation: Interpolation) -> Tensor:
@@ -94,9 +94,9 @@ AUTHORS_BATCH = 64
 """Pictures in a batch of the author's later code, over which its F1 is averaged."""
 
 
-def before_stop(said: Tensor, stop: int) -> Tensor:
+def before_stop(predicted: Tensor, stop: int) -> Tensor:
     """Which steps (B,T) came before the first ``stop``."""
-    return (said == stop).cumsum(-1) == 0
+    return (predicted == stop).cumsum(-1) == 0
 
 
 def multiset_counts(labels: Tensor, classes: int) -> Tensor:
@@ -110,47 +110,47 @@ def multiset_counts(labels: Tensor, classes: int) -> Tensor:
     return F.one_hot(counted, classes + 1).sum(1)[:, :classes]  # (B,K)
 
 
-def exact_match(said: Tensor, truth: Tensor) -> Tensor:
+def exact_match(predicted: Tensor, truth: Tensor) -> Tensor:
     """1.0 where the counts (B,K) that were said are the true ones, else 0.0: (B,)."""
-    check_alike("true counts", truth, said)
-    return (said == truth).all(-1).float()
+    check_alike("true counts", truth, predicted)
+    return (predicted == truth).all(-1).float()
 
 
-def macro_f1(said: Tensor, truth: Tensor) -> float:
+def macro_f1(predicted: Tensor, truth: Tensor) -> float:
     """Macro-F1 of pooled counts (B,K); NaN when no class occurs, said or true.
 
     >>> macro_f1(torch.tensor([[1, 0], [0, 1]]), torch.tensor([[1, 1], [0, 0]]))  # the right label, the wrong picture
     0.5
     """
-    return float(_f1_of(_tallies(said, truth).sum(0, keepdim=True)))
+    return float(_f1_of(_tallies(predicted, truth).sum(0, keepdim=True)))
 
 
-def overall_precision(said: Tensor, truth: Tensor) -> float:
+def overall_precision(predicted: Tensor, truth: Tensor) -> float:
     """The share of all said labels (B,K) that are right; NaN when none was said. Recall: the other way round.
 
     >>> overall_precision(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))  # one of three too many
     0.6666666666666666
     """
-    total = int(said.sum())
-    return int(torch.minimum(said, truth).sum()) / total if total else float("nan")
+    total = int(predicted.sum())
+    return int(torch.minimum(predicted, truth).sum()) / total if total else float("nan")
 
 
-def macro_f1_interval(said: Tensor, truth: Tensor) -> Interval:
+def macro_f1_interval(predicted: Tensor, truth: Tensor) -> Interval:
     """Macro-F1 with its interval, from leaving out one picture at a time, see :mod:`saccade.metrics.intervals`."""
-    tallies, pictures = _tallies(said, truth), len(said)  # (B,2,K)
+    tallies, pictures = _tallies(predicted, truth), len(predicted)  # (B,2,K)
     pooled = tallies.sum(0, keepdim=True)  # (1,2,K)
-    found = _f1_of(pooled)[0]
-    low, high = jackknife_interval(found, _f1_of(pooled - tallies))
-    return Interval(float(found), float(low), float(high), pictures, pictures, 0)
+    score = _f1_of(pooled)[0]
+    low, high = jackknife_interval(score, _f1_of(pooled - tallies))
+    return Interval(float(score), float(low), float(high), pictures, pictures, 0)
 
 
-def macro_f1_by_presence(said: Tensor, truth: Tensor) -> float:
+def macro_f1_by_presence(predicted: Tensor, truth: Tensor) -> float:
     """The macro-F1 of the author's later code, from counts (B,K); NaN without pictures.
 
     Give counts with a column for "stop" (one true stop a picture) to score what that code does.
     """
     scores = []
-    for one, other in zip(torch.split(said.double(), AUTHORS_BATCH), torch.split(truth.double(), AUTHORS_BATCH)):
+    for one, other in zip(torch.split(predicted.double(), AUTHORS_BATCH), torch.split(truth.double(), AUTHORS_BATCH)):
         right = torch.minimum(one, other)  # (b,K)
         present = other > 0  # (b,K)
         pictures = present.sum(0).clamp(min=1)  # (K,)
@@ -161,10 +161,10 @@ def macro_f1_by_presence(said: Tensor, truth: Tensor) -> float:
     return float(torch.stack(scores).nanmean()) if scores else float("nan")
 
 
-def _tallies(said: Tensor, truth: Tensor) -> Tensor:
+def _tallies(predicted: Tensor, truth: Tensor) -> Tensor:
     """For each picture and class what was said rightly, and what was said or true in all: (B,2,K)."""
-    check_alike("true counts", truth, said)
-    return torch.stack([torch.minimum(said, truth), said + truth], dim=1).cpu().double()
+    check_alike("true counts", truth, predicted)
+    return torch.stack([torch.minimum(predicted, truth), predicted + truth], dim=1).cpu().double()
 
 
 def _f1_of(tallies: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ memory, or without weight on a sentence. Equal weights share what they would get
 ``mass_elsewhere`` the share of all weight that lies on no sentence: on empty slots, or on an end marker
 =================  ==========================================================================================
 
-Where a story is changed, ``kept`` (B,S) says which slot of the first story each slot of the second one comes from, −1
-where it is new or empty. Maps over sentences that need no model are there to compare with; each sums to 1.
+When a story is changed, ``source`` (B,S) says which slot of the first story each slot of the second one comes from, −1
+if it is new or empty. Maps over sentences that need no model serve as baselines; each sums to 1.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def _wide(weights: Tensor) -> Tensor:
 
 def shares(weights: Tensor, present: Tensor) -> Tensor:
     """Weights (B,S) as shares of what lies on present slots; NaN in a row without any."""
-    kept = weights * present
-    total = kept.sum(1, keepdim=True)
-    return torch.where(total > 0, kept / total.clamp(min=1e-300), torch.nan)
+    on_present = weights * present
+    total = on_present.sum(1, keepdim=True)
+    return torch.where(total > 0, on_present / total.clamp(min=1e-300), torch.nan)
 
 
 def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
@@ -78,8 +78,8 @@ def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) 
     random: a fact counts as much as it is likely to be found.
     """
     missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
-    for each in looks:
-        weights, supporting = _wide(each), supporting & present
+    for look in looks:
+        weights, supporting = _wide(look), supporting & present
         heaviest = _heaviest(weights, present) & ((weights * present).sum(1, keepdim=True) > 0)  # (B,S)
         missed = missed * (1 - heaviest.double() / heaviest.sum(1, keepdim=True).clamp(min=1))
     total = ((1 - missed) * supporting).sum(1) / supporting.sum(1).clamp(min=1)
@@ -100,39 +100,39 @@ def _is_defined(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
 
 def _heaviest(weights: Tensor, present: Tensor) -> Tensor:
     """The slots (B,S) with the largest weight among those present."""
-    held = torch.where(present, weights, -1.0)
-    return (held == held.max(1, keepdim=True).values) & present
+    masked = torch.where(present, weights, -1.0)
+    return (masked == masked.max(1, keepdim=True).values) & present
 
 
-def weights_hold(before: Tensor, after: Tensor, kept: Tensor) -> Tensor:
+def weights_hold(before: Tensor, after: Tensor, source: Tensor) -> Tensor:
     """1 − total variation between weights (B,S) over the sentences that both stories have (B,): 1 is no change.
 
     Both are taken as shares of their weight on these sentences; NaN where one has none there.
     """
-    before, after, both = _aligned(before, after, kept)
+    before, after, both = _aligned(before, after, source)
     first, second = shares(before, both), shares(after, both)
     return 1 - 0.5 * (first - second).abs().sum(1)
 
 
-def moved_to(before: Tensor, after: Tensor, kept: Tensor, where: Tensor) -> Tensor:
+def moved_to(before: Tensor, after: Tensor, source: Tensor, where: Tensor) -> Tensor:
     """The share of the weight that was gained which lies on the sentences ``where`` (B,).
 
     Weight was gained on slots of the second story that have more of it than their sentence had in the first; what is
     new there had none. Where nothing was gained it is 0: weights that stay do not follow. Weights are not turned into
     shares; ``where`` (B,S) bool are slots of the second story.
     """
-    had, after, _ = _aligned(before, after, kept)
+    had, after, _ = _aligned(before, after, source)
     gained = (after - had).clamp(min=0)  # (B,S)
     total = gained.sum(1)
     on = (gained * where).sum(1)
     return torch.where(total > 1e-9, on / total.clamp(min=1e-300), 0.0)
 
 
-def _aligned(before: Tensor, after: Tensor, kept: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _aligned(before: Tensor, after: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The weights that the sentences of the second story had and have (B,S), and which of them were in the first."""
     before, after = _wide(before), _wide(after)
-    both = kept >= 0
-    had = before.gather(1, kept.clamp(min=0)) * both
+    both = source >= 0
+    had = before.gather(1, source.clamp(min=0)) * both
     return had, after, both
 
 

@@ -125,7 +125,7 @@ class EvidenceReliance(Grouped):
         ways = changed(images[rows], images[lender[rows]], evidence[rows])
         answered = {WITH: right(images[rows], rows)} | {name: right(some, rows) for name, some in ways.items()}
         self.values.add_values({**answered, "guess": guessed[rows.to(guessed.device)]})
-        self._kept.append(group=pictures[rows.to(pictures.device)])
+        self._columns.append(group=pictures[rows.to(pictures.device)])
 
     def sentence(self) -> str:
         """That the model reads the background, where that is sure; else ""."""

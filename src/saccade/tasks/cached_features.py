@@ -21,18 +21,18 @@ from saccade.tasks.evaluate import at_once, encoded
 
 Split = TypeVar("Split")
 FOLDER = "features"
-"""Where in the cache folder they are."""
+"""Folder inside the cache folder."""
 
 
 class CachedFeatures:
-    """What ``model.encode`` makes of the pictures of a split, by the number of the picture.
+    """``model.encode`` of the pictures of a split, by picture number.
 
     Args:
         files: the pictures, by number.
-        images: numbers (B,) → those pictures as the network sees them (B,3,H,W).
-        model: an ``ImageModel``, or whatever has its ``config``, ``encoder`` and ``encode``, as it is now.
-        limit_mb: what kept features may take on disk, those of other trainings among them.
-        what: a name for what is kept, where it is not the last map of the encoder alone.
+        images: numbers (B,) → network inputs (B,3,H,W).
+        model: an ``ImageModel``, or an object with its ``config``, ``encoder`` and ``encode``.
+        limit_mb: disk space for all cached features, those of other trainings included.
+        what: name of the features, if they are not just the encoder's last map.
         on_progress: called with "features", pictures done and pictures in all.
     """
 
@@ -68,16 +68,16 @@ class CachedFeatures:
                 lambda numbers: self._encode(images(numbers)),
                 batch_size=at_once(first),
                 progress=lambda done, total: on_progress("features", done, total),
-                begin=_own_place(),
+                begin=_fill_start(),
             )
 
     def take(self, numbers: Tensor) -> Tensor:
-        """The features (B,…) of the pictures ``numbers`` (B,), repeats allowed, where the pictures are."""
+        """The features (B,…) of the pictures ``numbers`` (B,), repeats allowed, on the pictures' device."""
         return self._cache.take(numbers).to(self._device).float()
 
 
 class RowFeatures(CachedFeatures):
-    """The features of the pictures of a split, by the number of the row; rows about one picture share them."""
+    """The features of a split by row number; rows about one picture share them."""
 
     def __init__(self, split: Any, model: ImageModel, on_progress: Callable[[str, int, int], None]) -> None:
         pictures, self._which = torch.unique(split.picture, return_inverse=True)  # (P,), (N,)
@@ -90,21 +90,21 @@ class RowFeatures(CachedFeatures):
         )
 
     def take(self, numbers: Tensor) -> Tensor:
-        """The features (B,…) of the pictures of rows (B,), repeats allowed, where the pictures are."""
+        """The features (B,…) of rows (B,), repeats allowed, on the pictures' device."""
         return super().take(self._which[numbers.to(self._which.device)])
 
 
 def with_features(
     split: Split, model: ImageModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
 ) -> Split:
-    """The same rows with what the encoder of ``model``, as it is now, makes of their pictures, as ``features``."""
-    kept: Any = copy(split)
-    kept.features = RowFeatures(split, model, on_progress)
-    return cast(Split, kept)
+    """The same rows, with the outputs of the encoder of ``model`` as ``features``."""
+    rows: Any = copy(split)
+    rows.features = RowFeatures(split, model, on_progress)
+    return cast(Split, rows)
 
 
-def _own_place() -> float:
-    """Where this process begins, so that the processes of one run share the work: rank ÷ number of ranks."""
+def _fill_start() -> float:
+    """Rank ÷ number of ranks: where this process begins, so that processes share the work."""
     group = torch.distributed
     if not (group.is_available() and group.is_initialized()):
         return 0.0
@@ -112,7 +112,7 @@ def _own_place() -> float:
 
 
 def is_frozen(part: nn.Module) -> bool:
-    """Whether training leaves a part of a model as it is: no weight learns, no statistics move, nothing is dropped."""
+    """Whether training leaves ``part`` unchanged: no weights learn, no statistics move, no dropout."""
     learns = any(parameter.requires_grad for parameter in part.parameters())
     return not learns and not any(module.training and _differs_in_training(module) for module in part.modules())
 
@@ -122,7 +122,7 @@ def _differs_in_training(layer: nn.Module) -> bool:
 
 
 def _as_it_answers(model: ImageModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
-    """``model.encode`` without gradients, dropout or moving statistics; the encoder is left in the mode it was in."""
+    """``model.encode`` in eval mode without gradients; the encoder's mode is restored after each call."""
 
     @torch.no_grad()
     def encode(images: Tensor) -> Tensor:

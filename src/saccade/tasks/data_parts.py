@@ -1,7 +1,7 @@
 """What a task learns from, as names and values: rows, contents of pictures, words, settings, glyphs, photographs.
 
-The engine notes them when a run begins, and compares them when it goes on (:mod:`saccade.engine.run_folder`). Only what
-is learned from counts: the splits train, and val, which chooses the model. A value that begins with ``#`` is a digest.
+The engine stores them when a run begins and compares them when it resumes (:mod:`saccade.engine.run_folder`). Only
+train counts, and val, which chooses the model. A value that begins with ``#`` is a digest.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIGITS = 16
 
 
 def settings_entries(settings: Mapping[str, object], prefix: str = "") -> Entries:
-    """Settings by dotted name, but for those that only bound memory and disk."""
+    """Settings by dotted name, without those that only bound memory and disk."""
     entries: Entries = []
     for name, value in settings.items():
         if isinstance(value, Mapping):
@@ -49,7 +49,7 @@ def picture_entries(images: Iterable[Path], on_progress: Callable[[str, int, int
 
 
 def table_parts(table: Table, on_progress: Callable[[str, int, int], None]) -> dict[str, Entries]:
-    """The rows of train and val, with what is learned from each besides its picture, and their pictures."""
+    """The rows of train and val, each with a digest of its labels and marks, and their pictures."""
     rows = [row for row in table.rows if row.split in LEARNED]
     return {
         "rows": [(" ".join(filter(None, (_short(row.image), row.query))), _row_digest(row)) for row in rows],
@@ -59,7 +59,7 @@ def table_parts(table: Table, on_progress: Callable[[str, int, int], None]) -> d
 
 def word_entries(**words: Sequence[str]) -> Entries:
     """Words by kind and number: ``answer 3``."""
-    return [(f"{kind} {number}", word) for kind, each in words.items() for number, word in enumerate(each)]
+    return [(f"{kind} {number}", word) for kind, vocabulary in words.items() for number, word in enumerate(vocabulary)]
 
 
 def glyph_entries(policy: GlyphPolicy) -> Entries:
@@ -79,21 +79,18 @@ def photograph_entries(folder: str | None, on_progress: Callable[[str, int, int]
 
 
 def backbone_entries(config: object) -> Entries:
-    """Where features come from: the backbone, its last stage, and the ImageNet weights that it began with.
-
-    ``config`` is that of a model.
-    """
+    """The backbone of a model with this ``config``, its last stage, and the ImageNet weights that it began with."""
     name = getattr(config, "backbone", None)
     if name is None:
         return []
-    found = [("backbone", str(name)), ("through", str(getattr(config, "through", None)))]
+    entries = [("backbone", str(name)), ("through", str(getattr(config, "through", None)))]
     if getattr(config, "pretrained", False):
-        found.append(("ImageNet weights", f"#{weights_digest(name)[:_DIGITS]}"))
-    return found
+        entries.append(("ImageNet weights", f"#{weights_digest(name)[:_DIGITS]}"))
+    return entries
 
 
 def _short(path: Path) -> str:
-    """A file by its name and that of its folder: the data may be moved as a whole."""
+    """FOLDER/FILE, so that data may move as a whole."""
     return "/".join(path.parts[-2:])
 
 

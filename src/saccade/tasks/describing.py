@@ -1,8 +1,8 @@
 """After training, measures on held-out examples what a model's inputs look like and how its confidences must be scaled.
 
 Half of the examples (:meth:`~saccade.tasks.picture_task.PictureTask.held_out`) give the statistics of features, the
-others the scores that p-values count. Of the model's features (:mod:`saccade.models.likeness`) those are taken that
-find most of a few foreign kinds.
+other half the scores for p-values. The features (:mod:`saccade.models.likeness`) are those that detect most foreign
+pictures.
 """
 
 from __future__ import annotations
@@ -26,32 +26,32 @@ from saccade.tasks.task import HeldOut
 from saccade.trace import ModelOutput
 
 HELD_OUT = 1000
-"""Examples that are used at most, after a training."""
+"""Most examples used after a training."""
 FOREIGN = 100
 """Foreign pictures of each kind by which features are chosen."""
 AT_ONCE = 50
 MIN_ANSWERS = 100
-"""Answers without which no temperature is fitted."""
+"""Fewest answers for fitting a temperature."""
 
 
 def uniform_noise(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Every number drawn alone."""
+    """Independent uniform noise."""
     return torch.rand(images.shape, generator=generator)
 
 
 def gradients(images: Tensor, generator: torch.Generator) -> Tensor:
-    """From one colour to another, left to right or top to bottom."""
+    """Colour gradients, left to right or top to bottom."""
     count, _, height, width = images.shape
     first, last = torch.rand(2, count, 3, 1, 1, generator=generator)
     across = torch.linspace(0, 1, width).expand(height, width)
     down = torch.linspace(0, 1, height)[:, None].expand(height, width)
     is_across = torch.rand(count, 1, 1, 1, generator=generator) < 0.5
-    made: Tensor = first + (last - first) * torch.where(is_across, across, down)
-    return made
+    blend: Tensor = first + (last - first) * torch.where(is_across, across, down)
+    return blend
 
 
 def grey_copies(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Pictures of the right kind without their colours."""
+    """The pictures without their colours."""
     return images.mean(1, keepdim=True).expand_as(images).contiguous()
 
 
@@ -96,67 +96,68 @@ def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
 
 def _in_parts(batch: HeldOut) -> Iterator[HeldOut]:
     """A batch, a few pictures at a time."""
-    parts = [[None] * len(batch.images) if each is None else torch.split(each, AT_ONCE) for each in batch]
-    yield from (HeldOut(*each) for each in zip(*parts))
+    parts = [[None] * len(batch.images) if tensor is None else torch.split(tensor, AT_ONCE) for tensor in batch]
+    yield from (HeldOut(*fields) for fields in zip(*parts))
 
 
 def halves(count: int) -> tuple[Tensor, Tensor]:
-    """Numbers of the examples that give statistics, and of those that give scores: drawn, as a split has an order."""
+    """Random halves of the examples: for statistics, and for scores."""
     order = torch.randperm(count, generator=torch.Generator().manual_seed(0))
     return order[: count // 2], order[count // 2 :]
 
 
-def likeness_of(model: AttentionModel, found: Measured, images: Tensor) -> tuple[str, Likeness]:
-    """The features that tell foreign pictures best, and their statistics; grey copies are made of ``images``."""
-    fitting, comparing = halves(len(found))
-    fitted = {name: fit_likeness(each[fitting], each[comparing]) for name, each in found.features.items()}
+def likeness_of(model: AttentionModel, outputs: Measured, images: Tensor) -> tuple[str, Likeness]:
+    """The features that detect foreign pictures best, and their statistics; grey copies are made of ``images``."""
+    fitting, comparing = halves(len(outputs))
+    fitted = {name: fit_likeness(values[fitting], values[comparing]) for name, values in outputs.features.items()}
     if len(fitted) == 1:
         return next(iter(fitted.items()))
     generator = torch.Generator().manual_seed(0)
     some = images[:FOREIGN].cpu().float()
     foreign = [measured(model, [HeldOut(make(some, generator))]).features for make in CHOOSING.values()]
     caught = {
-        name: sum(float((each.p_values(kind[name]) <= ALPHA).double().mean()) for kind in foreign)
-        for name, each in fitted.items()
+        name: sum(float((likeness.p_values(kind[name]) <= ALPHA).double().mean()) for kind in foreign)
+        for name, likeness in fitted.items()
     }
     best = max(caught, key=lambda name: caught[name])  # of equals the first, which costs nothing
     return best, fitted[best]
 
 
-def calibration_of(found: Measured, data: str) -> Calibration | None:
-    """The temperature of held-out answers, 1 where none helps; None: too few."""
-    if found.logits is None or found.labels is None or len(found.labels) < MIN_ANSWERS or found.logits.dim() != 2:
+def calibration_of(outputs: Measured, data: str) -> Calibration | None:
+    """The temperature of held-out answers, 1 if none helps; None if there are too few."""
+    logits, labels = outputs.logits, outputs.labels
+    if logits is None or labels is None or len(labels) < MIN_ANSWERS or logits.dim() != 2:
         return None
-    return Calibration(round(helpful_temperature(found.logits, found.labels), 4), data, len(found.labels))
+    return Calibration(round(helpful_temperature(logits, labels), 4), data, len(labels))
 
 
 def shown_by(facts: ModelFacts) -> str:
-    """What the data of a model shows, in words that go on after "trained on"."""
+    """What the data of a model shows, as it follows "trained on"."""
     entry = family(facts.family).data.get(str(facts.data.get("name", "")).partition(":")[0])
     return (entry.shows if entry is not None else "") or "other pictures"
 
 
 def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device: str | torch.device = "cpu") -> str:
-    """Write into the model ``folder`` what held-out ``examples``, called ``data``, show; returns that in one line."""
+    """Writes what held-out ``examples``, called ``data``, show into the model ``folder``; returns it in one line."""
     model, facts = load_model(folder, device)
     batches = list(examples)
-    found = measured(model, batches)
-    if len(found) < 2 * FEWEST or not found.features:
-        note_inputs(folder, None, None, calibration_of(found, data))
-        return f"what pictures it knows: not known, {len(found)} held-out examples are too few to tell"
-    name, likeness = likeness_of(model, found, batches[0].images)
-    fitting, comparing = map(len, halves(len(found)))
+    outputs = measured(model, batches)
+    if len(outputs) < 2 * FEWEST or not outputs.features:
+        note_inputs(folder, None, None, calibration_of(outputs, data))
+        return f"what pictures it knows: not known, {len(outputs)} held-out examples are too few to tell"
+    name, likeness = likeness_of(model, outputs, batches[0].images)
+    fitting, comparing = map(len, halves(len(outputs)))
     note = InputsNote(name, shown_by(facts), data, fitted=fitting, compared=comparing, sha256="")
-    calibration = calibration_of(found, data)
+    calibration = calibration_of(outputs, data)
     note_inputs(folder, likeness, note, calibration)
-    line = f"what pictures it knows: by '{name}' features of {len(found):,} held-out examples"
+    line = f"what pictures it knows: by '{name}' features of {len(outputs):,} held-out examples"
     return line + ("" if calibration is None else f"; temperature of its confidences {calibration.temperature:g}")
 
 
 def describe_trained(task: object, folder: Path) -> str:
     """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
 
-    Nothing is fitted where that split was learned from: a network is right and sure on what it has learned.
+    Nothing is fitted if the model learned from that split: its confidence there says nothing.
     """
     if not isinstance(task, PictureTask):
         return "what inputs it knows: not known, it reads no pictures"

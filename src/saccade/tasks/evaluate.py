@@ -1,11 +1,10 @@
 """The one loop that scores a model: batches of a split in, every score of the answers and of the maps out.
 
-A family's :class:`Scoring` says what is measured of a batch, and what its scores are called. The loop takes batches,
-joins what they measured in their order, asks again without the evidence, and makes the verdict.
+A family's :class:`Scoring` measures a batch and names its scores. The loop takes batches, joins their measurements in
+order, asks again without the evidence, and makes the verdict.
 
-Forward passes take a few pictures at a time, and each picture is encoded once. On a CPU batches are scored side by
-side, in threads of one core each: a pass of a few pictures is too little for several cores. Each batch is computed as
-it would be alone, so numbers do not depend on how many are under way.
+Forward passes take a few pictures at a time, and each picture is encoded once. On a CPU batches are scored in parallel,
+one core each. Each batch is computed as it would be alone, so numbers do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ AT_ONCE = {"cpu": 10, "cuda": 1000}  # pictures of 100×100 pixels in one forwar
 _AT_ONCE_ELSEWHERE = 250
 _PIXELS = 100 * 100
 MAX_THREADS = 4
-"""Each thread holds a batch with all its maps, some 300 MB of 250 questions."""
+"""Each thread holds a batch with all its maps, some 300 MB for 250 questions."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def numbers_in_batches(total: int, batch_size: int) -> Iterator[Tensor]:
-    """The numbers 0 … total − 1; what is left over joins the last batch: alone it could be all of one picture."""
+    """The numbers 0 … total − 1; a short rest joins the last batch, as it could be all about one picture."""
     start = 0
     while start < total:
         end = start + batch_size if total - start >= 2 * batch_size else total
@@ -59,46 +58,46 @@ def answers_of(trace: AttentionTrace) -> Tensor:
 
 
 def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, threads: int = 1) -> ModelOutput:
-    """What ``forward_raw`` gives for all pictures (B,3,H,W) and ``more`` (B,…), a few at a time, in eval mode.
+    """``forward_raw`` of pictures (B,3,H,W) and ``more`` (B,…), a few at a time, in eval mode.
 
-    Scalars and features are left out: no score reads them. Several ``threads`` compute for inference alone.
+    Scalars and features are left out. Several ``threads`` compute for inference alone.
     """
     together = at_once(images, model.network_size)
     inputs = zip(*(torch.split(tensor, together) for tensor in (images, *more)))
 
-    def forward(given: tuple[Tensor, ...]) -> ModelOutput:
+    def forward(tensors: tuple[Tensor, ...]) -> ModelOutput:
         with nullcontext() if threads == 1 else torch.inference_mode():
-            return model.forward_raw(_laid_out(given[0]), *given[1:])
+            return model.forward_raw(_laid_out(tensors[0]), *tensors[1:])
 
     return joined(thread_map(forward, inputs, threads))
 
 
 def encoded(encode: Callable[[Tensor], Tensor], images: Tensor) -> Tensor:
-    """What ``encode`` makes of all pictures (B,3,H,W), computed a few at a time: (B,…)."""
+    """``encode`` of pictures (B,3,H,W), a few at a time: (B,…)."""
     parts = [encode(_laid_out(part)) for part in torch.split(images, at_once(images))]
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 class EncodedPictures:
-    """Pictures (P,3,H,W) that a model has seen, to be asked about."""
+    """Pictures (P,3,H,W), encoded once for many questions."""
 
     def __init__(self, model: QueryModel, images: Tensor) -> None:
         self.model, self.images, self.together = model, images, at_once(images)
         self.encoding = encoded(model.encode, images)  # (P,…)
 
     def ask(self, query: Tensor, picture: Tensor | None = None, *, attention: Given | None = None) -> ModelOutput:
-        """What :func:`in_parts` gives for queries (B,), each about the ``picture`` (B,) of that number, or its own."""
+        """As :func:`in_parts`, for queries (B,) about the pictures numbered ``picture`` (B,); None: one each."""
         few = len(query) <= 3 * self.together // 2  # a small part that is left over is slow
 
         def split(tensor: Tensor) -> tuple[Tensor, ...]:
             return (tensor,) if few else torch.split(tensor, self.together)
 
-        seen = split(self.encoding) if picture is None else map(self._of, split(picture))
+        encodings = split(self.encoding) if picture is None else map(self._of, split(picture))
         if not attention:
-            return joined(self.model.ask(*part) for part in zip(seen, split(query)))
+            return joined(self.model.ask(*part) for part in zip(encodings, split(query)))
         names, weights = attention.keys(), zip(*map(split, attention.values()))
-        given = (dict(zip(names, part)) for part in weights)
-        return joined(self.model.ask(*part, attention=own) for *part, own in zip(seen, split(query), given))
+        edits = (dict(zip(names, part)) for part in weights)
+        return joined(self.model.ask(*part, attention=edit) for *part, edit in zip(encodings, split(query), edits))
 
     def _of(self, picture: Tensor) -> Tensor:
         """The encodings (B,…) of the pictures (B,)."""
@@ -109,50 +108,50 @@ class EncodedPictures:
 
 
 def distinct(numbers: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each different one of the ``numbers`` (B,) stands first (P,), and which of them each is (B,).
+    """The first place of each distinct number (P,), and which of these each of the ``numbers`` (B,) is (B,).
 
     >>> distinct(torch.tensor([7, 7, 3, 7]))
     (tensor([2, 0]), tensor([1, 1, 0, 1]))
     """
-    found, which = torch.unique(numbers, return_inverse=True)  # (P,), (B,)
+    values, which = torch.unique(numbers, return_inverse=True)  # (P,), (B,)
     places = torch.arange(len(numbers), device=numbers.device)  # (B,)
-    first = torch.full_like(found, len(numbers), dtype=places.dtype).scatter_reduce(0, which, places, "amin")
+    first = torch.full_like(values, len(numbers), dtype=places.dtype).scatter_reduce(0, which, places, "amin")
     return first, which
 
 
 def at_once(images: Tensor, size: Size | None = None) -> int:
-    """How many of the pictures (B,3,H,W) go through a model together; ``size``: as large as its networks see them."""
+    """How many pictures (B,3,H,W) go through a model at once; ``size``: that of its network input, if it differs."""
     height, width = images.shape[-2:] if size is None else size
     pixels = height * width
     return max(1, AT_ONCE.get(images.device.type, _AT_ONCE_ELSEWHERE) * _PIXELS // pixels)
 
 
 def _laid_out(images: Tensor) -> Tensor:
-    """The pictures with their channels together on a CPU, whose convolutions are then twice as fast."""
+    """Channels last on a CPU, where convolutions are then twice as fast."""
     return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images
 
 
 def thread_count(device: torch.device) -> int:
-    """How many batches are scored at once: on a CPU as many as torch has threads, four at most; else one."""
+    """Batches scored at once: on a CPU torch's number of threads, four at most; else one."""
     return min(MAX_THREADS, torch.get_num_threads()) if device.type == "cpu" else 1
 
 
 def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """``work(item)`` of each item, in their order, a few at a time; one thread is this one, with all of torch's cores.
+    """``work(item)`` of each item, in order, a few at a time; one thread is this one, with all of torch's cores.
 
-    Other threads have autograd as it is by default.
+    Other threads have autograd's defaults.
     """
     if threads <= 1:
         yield from map(work, items)
         return
     cores = torch.get_num_threads()
-    remaining, under_way = iter(items), deque[Future[Result]]()
+    remaining, pending = iter(items), deque[Future[Result]]()
     pool = ThreadPoolExecutor(threads, "scoring", lambda: torch.set_num_threads(max(1, cores // threads)))
     try:
-        under_way.extend(pool.submit(work, item) for item in islice(remaining, threads + 1))
-        while under_way:
-            result = under_way.popleft().result()
-            under_way.extend(pool.submit(work, item) for item in islice(remaining, 1))
+        pending.extend(pool.submit(work, item) for item in islice(remaining, threads + 1))
+        while pending:
+            result = pending.popleft().result()
+            pending.extend(pool.submit(work, item) for item in islice(remaining, 1))
             yield result
     finally:
         pool.shutdown(cancel_futures=True)  # waits for the batches under way, and begins no other
@@ -165,42 +164,42 @@ Progress = Callable[[int, int], None]
 
 @dataclass
 class Kept:
-    """What was measured, with the value of every example; a family adds fields of its own."""
+    """The values of every example; a family may add fields."""
 
     answers: Values = field(default_factory=Values)
     """Scores of the answers."""
     maps: MapScorer = field(default_factory=MapScorer)
     acts: Values = field(default_factory=Values)
-    """Scores of single acts of attention, such as words, glimpses and crops; ``columns`` has the ``act_picture``."""
+    """Scores of single acts of attention (words, glimpses, crops); ``columns`` has the ``act_picture`` of each."""
     rivals: ByName = field(default_factory=ByName)
-    """The same scores, and others, of what the model is compared with."""
+    """Scores of what the model is compared with."""
     causal: Values = field(default_factory=Values)
-    """What became of answers when one thing was changed."""
+    """Answers after one thing was changed."""
     edits: EditScores = field(default_factory=EditScores)
-    """What became of answers when attention was edited, of fewer examples."""
+    """Answers after attention was edited, of fewer examples."""
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
-    """What scores of the whole set are computed from, and the ``picture`` of each example."""
+    """Inputs of scores of the whole set, and the ``picture`` of each example."""
     rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
-    """What became of answers without the evidence, and without the rest."""
+    """Answers without the evidence, and without the rest."""
 
     def join(self, later: Kept) -> None:
         """Add what was measured of later examples."""
-        for each in fields(self):
-            if each.name != "rests_on":
-                getattr(self, each.name).join(getattr(later, each.name))
+        for part in fields(self):
+            if part.name != "rests_on":
+                getattr(self, part.name).join(getattr(later, part.name))
 
 
 Job = tuple[Callable[[Tensor], Kept], Tensor]
-"""What is measured, and of which examples."""
+"""A measurement, and the numbers of its examples."""
 
 
 class Scoring(ABC):
     """What a family measures of a model on a split: hooks of :func:`evaluate`, and no loop."""
 
     together: int = BATCH
-    """Examples of a batch; among them maps are exchanged for the ``shuffled`` baseline."""
+    """Examples of a batch, within which the ``shuffled`` baseline exchanges maps."""
     threads: int = 1
-    """Batches that are measured side by side."""
+    """Batches measured in parallel."""
     numbers: Tensor
     """(N,) of the examples to score."""
     kept: type[Kept] = Kept
@@ -211,23 +210,23 @@ class Scoring(ABC):
         """The answers and maps of the examples ``numbers`` (B,), after ``before`` others."""
 
     def further(self) -> Iterable[Job]:
-        """What costs many passes and is measured of fewer examples; nothing by default."""
+        """Measurements of fewer examples, as they cost many passes; none by default."""
         return ()
 
     def guesses(self, kept: Kept) -> dict[str, Tensor]:
-        """Baselines of answers by name: 1 where each is right, (N,); nothing by default: then there is no verdict."""
+        """Baselines of answers by name: 1 where right, (N,). Without any, the default, there is no verdict."""
         return {}
 
     def altered(self, numbers: Tensor, kept: Kept) -> Altered | None:
-        """The examples ``numbers`` (B,), to be asked about without their evidence; None where it is not known."""
+        """The examples ``numbers`` (B,), to be asked about without their evidence; None if it is unknown."""
         return None
 
     @abstractmethod
     def scores(self, kept: Kept) -> dict[str, Any]:
-        """What was measured, in the words of :func:`~saccade.metrics.result.summarise`."""
+        """Arguments of :func:`~saccade.metrics.result.summarise`."""
 
     def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
-        """What stands beside the scores, such as confusions; it may add to ``summary``."""
+        """Further entries, such as confusions; it may change ``summary``."""
         return {}
 
     right: str = "accuracy"
@@ -245,7 +244,7 @@ def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) ->
             return measure(numbers), count
 
     def jobs() -> Iterator[tuple[Callable[[Tensor], Kept], Tensor, int]]:
-        """All examples, batch by batch, and how many; then what costs more, which does not count as progress."""
+        """All examples, batch by batch, and how many; then further jobs, which do not count as progress."""
         before = 0
         for places in numbers_in_batches(total, scoring.together):
             yield partial(scoring.measure, before=before), scoring.numbers[places], len(places)

@@ -49,7 +49,7 @@ class LabelScoring(Scoring):
         self.size: Size = (height, width)
 
     def seen(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
-        """What the model makes of pictures (B,3,H,W), a few at a time."""
+        """The model's outputs for pictures (B,3,H,W), a few at a time."""
         return cast(LabelOutput, in_parts(self.model, images, threads=thread_count(images.device)))
 
     def measure(self, numbers: Tensor, before: int) -> Kept:
@@ -62,7 +62,7 @@ class LabelScoring(Scoring):
         kept.answers.add_values({"accuracy": answer == label})
         if len(self.data.answers) > FIRST:
             kept.answers.add_values({"top5": top_k_correct(output.logits, label, FIRST)})
-        confidence, of_true = (shares.gather(1, each[:, None])[:, 0] for each in (answer, label))  # (B,) each
+        confidence, of_true = (shares.gather(1, ids[:, None])[:, 0] for ids in (answer, label))  # (B,) each
         kept.columns.append(answer=answer, label=label, picture=numbers, confidence=confidence, of_true=of_true)
         if batch.evidence is not None and output.trace.looks_of_total:
             beside = rival_maps(self.model, batch.images, answer)
@@ -75,7 +75,7 @@ class LabelScoring(Scoring):
         return kept
 
     def measure_further(self, kept: Kept, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
-        """What a family measures beside."""
+        """Measurements that a family adds."""
 
     def guesses(self, kept: Kept) -> dict[str, Tensor]:
         """Always answering the commonest label of the scored pictures."""
@@ -83,7 +83,7 @@ class LabelScoring(Scoring):
         return {"commonest_label": (label == commonest(label)).double()}
 
     def altered(self, numbers: Tensor, kept: Kept) -> Altered | None:
-        """The pictures ``numbers`` (B,) with their evidence, where that is known."""
+        """The pictures ``numbers`` (B,) with their evidence, if that is known."""
         batch = self.data.take(numbers).in_float()
         evidence, label = batch.evidence, batch.label
         if evidence is None:
@@ -114,14 +114,16 @@ class LabelScoring(Scoring):
         }
 
     def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
-        """What was taken for what, class by class, and the worst mistakes."""
-        said, label, confidence, of_true = (kept.columns[name] for name in ("answer", "label", "confidence", "of_true"))
+        """Confusions, scores by class, and the worst mistakes."""
+        answer, label, confidence, of_true = (
+            kept.columns[name] for name in ("answer", "label", "confidence", "of_true")
+        )
         rows = self.data.rows if isinstance(self.data, ImageSplit) else ()
 
         def place(number: int) -> Part:
             return {"picture": str(rows[int(kept.columns["picture"][number])].image)}
 
-        return details_of(said, label, confidence, of_true, self.data.answers, place if rows else None)
+        return details_of(answer, label, confidence, of_true, self.data.answers, place if rows else None)
 
 
 def commonest(labels: Tensor) -> int:
@@ -130,15 +132,15 @@ def commonest(labels: Tensor) -> int:
 
 
 def rival_maps(model: ImageOnlyModel, images: Tensor, answer: Tensor) -> dict[str, Baseline]:
-    """HiResCAM and gradient × input of the answers (B,) to pictures (B,3,H,W), by name; none of a model without a map.
+    """HiResCAM and gradient × input of the answers (B,) to pictures (B,3,H,W); none for a model without a map.
 
-    A map that is zero all over says nothing, and is undefined.
+    An all-zero map is undefined.
     """
     if model.last_frame is None:
         return {}
     frame = model.last_frame
     parts = [
-        _of_some(model, frame, *each) for each in zip(torch.split(images, TOGETHER), torch.split(answer, TOGETHER))
+        _of_some(model, frame, *part) for part in zip(torch.split(images, TOGETHER), torch.split(answer, TOGETHER))
     ]
     laid = {name: torch.cat([part[name] for part in parts]) for name in parts[0]}  # (B,H,W) each
     return {name: Baseline(maps, maps.flatten(1).amax(1) > 0) for name, maps in laid.items()}
@@ -166,16 +168,16 @@ VALIDATION_PIXELS = 10_000_000
 
 @dataclass(frozen=True)
 class CrossEntropy:
-    """Cross-entropy of the label; with ``evidence_weight``, maps are taught to lie on the evidence."""
+    """Cross-entropy of the label, and with ``evidence_weight`` the loss of maps."""
 
     evidence_weight: Weight = 0.0
-    """Weight of the loss that trains maps to lie on the evidence, :mod:`saccade.losses.maps`; 0: no such loss."""
+    """Weight of the loss that trains maps to lie on the evidence (:mod:`saccade.losses.maps`)."""
 
 
 class LabelTask(PictureTask):
     """Trains one model that gives a picture one label.
 
-    Its model is an ``ImageOnlyModel`` whose Config has ``answers``, how many labels there are; the data decides it.
+    The model is an ``ImageOnlyModel`` whose Config has ``answers``, the number of labels, which the data decides.
     """
 
     model_kind = ImageOnlyModel
@@ -204,7 +206,7 @@ class LabelTask(PictureTask):
         return {"images": batch.images, "label": batch.label, **self.beside(batch)}
 
     def beside(self, batch: LabelledBatch) -> dict[str, Any]:
-        """What else a batch holds: the evidence, where a loss asks for it."""
+        """Further entries of a batch: the evidence, if a loss needs it."""
         return {"evidence": batch.evidence} if self.evidence_weight else {}
 
     @property
@@ -213,7 +215,7 @@ class LabelTask(PictureTask):
         return self.split("val").take(torch.arange(1)).evidence is not None
 
     def checked_loss(self, loss: Any, data: str) -> object:
-        """``loss``, once it is clear that the pictures have the evidence that it needs."""
+        """``loss``; a ConfigError if the pictures lack the evidence that it needs."""
         if weight := getattr(loss, "evidence_weight", 0.0):
             self.require_evidence(weight, self.has_evidence)
         return loss
@@ -229,7 +231,7 @@ class LabelTask(PictureTask):
         return {"images": images if images.is_floating_point() else as_float(images)}
 
     def forward_options(self, loss: Any) -> dict[str, object]:
-        """A step whose loss reads the logits alone leaves out the masks, where the model can."""
+        """Skips the masks if the loss reads the logits alone and the model can."""
         model = self.model
         can = isinstance(model, LabelModel) and not getattr(loss, "evidence_weight", 0)
         return {"logits_only": True} if can else {}
@@ -237,11 +239,11 @@ class LabelTask(PictureTask):
     def loss(self, raw: LabelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
         """Cross-entropy of the label, and the share of right answers."""
         logits, label = raw.logits, batch["label"]  # (B,K), (B,)
-        found = {
+        scalars = {
             "loss": nn.functional.cross_entropy(logits, label),
             "accuracy": (logits.argmax(-1) == label).float().mean(),
         }
-        return self.with_evidence(found, raw, batch, loss.evidence_weight)
+        return self.with_evidence(scalars, raw, batch, loss.evidence_weight)
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells."""
@@ -249,7 +251,7 @@ class LabelTask(PictureTask):
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """Accuracy, loss, and of many classes top-5, on the validation split."""
+        """Accuracy and loss on the validation split, and top-5 if there are many classes."""
         scores = Values()
         height, width = self.size
         together = max(1, min(VALIDATION_BATCH, VALIDATION_PIXELS // (height * width)))
@@ -258,12 +260,12 @@ class LabelTask(PictureTask):
         return scores.means()
 
     def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
-        """What validation tells of each picture of a batch, (B,)."""
+        """Validation scores (B,) of a batch."""
         return self.values_of(in_parts(model, batch.images).logits, batch.label)
 
     def values_of(self, logits: Tensor, label: Tensor) -> dict[str, Tensor]:
         """The same (B,) of logits (B,K) and labels (B,)."""
         logits = logits.float()
         surprise = nn.functional.cross_entropy(logits, label, reduction="none")  # (B,)
-        found = {"accuracy": logits.argmax(-1) == label, "loss": surprise}
-        return found | ({"top5": top_k_correct(logits, label, FIRST)} if len(self.answers) > FIRST else {})
+        values = {"accuracy": logits.argmax(-1) == label, "loss": surprise}
+        return values | ({"top5": top_k_correct(logits, label, FIRST)} if len(self.answers) > FIRST else {})

@@ -49,7 +49,7 @@ class PictureTask(Task):
         return Preprocessing(size=self.size)
 
     def data_parts(self) -> dict[str, Entries]:
-        """Also the rows of train and val with their pictures, or the glyphs of scenes; and the words."""
+        """Adds the rows and pictures of train and val, or the glyphs of scenes, and the words."""
         parts = super().data_parts()
         if self.table is not None:
             parts |= table_parts(self.table, self.on_progress)
@@ -58,7 +58,7 @@ class PictureTask(Task):
         return parts | ({"vocabulary": word_entries(**words)} if (words := self.learned_words()) else {})
 
     def learned_words(self) -> dict[str, Sequence[str]]:
-        """The words that are learned, by their kind; by default what the labels are called."""
+        """The learned words by kind; by default the names of the labels."""
         return {"label": self.answers}
 
     def training_notes(self) -> dict[str, str]:
@@ -67,7 +67,7 @@ class PictureTask(Task):
         return {"maps_supervised": f"by evidence, with weight {weight:g}"} if weight else {}
 
     def require_evidence(self, weight: float, has_evidence: bool) -> None:
-        """Let batches hold their evidence from now on, where a loss has an ``evidence_weight`` above 0."""
+        """Makes batches hold their evidence from now on, if ``weight`` is above 0."""
         if weight and not has_evidence:
             raise ConfigError(
                 "loss: evidence_weight needs training pictures with evidence, and there are none; add a column box, "
@@ -86,11 +86,11 @@ class PictureTask(Task):
 
     @property
     def learns_val(self) -> bool:
-        """Whether the pictures of val are learned from too: then they describe nothing that is held out."""
+        """Whether the model learns from the pictures of val too, so that they are not held out."""
         return False
 
     def held_out(self, split: str, count: int) -> Iterator[HeldOut]:
-        """About ``count`` examples of a split, no picture twice; of a split without end the first."""
+        """About ``count`` examples of a split, no picture twice; of an endless split the first."""
         data = self.split(split)
         for numbers in torch.split(self.distinct_numbers(data, count), HELD_OUT_AT_ONCE):
             yield self.held_out_batch(data, numbers)
@@ -105,10 +105,10 @@ class PictureTask(Task):
 
 
 def filled_in(model_config: Mapping[str, object], decided: Mapping[str, object], name: str) -> dict[str, Any]:
-    """The model's settings with those that the data called ``name`` decides; one that says otherwise is an error."""
+    """The model's settings with those ``decided`` by the data, called ``name``; a contradiction is an error."""
     for setting, value in decided.items():
-        if (found := model_config.get(setting, value)) != value:
-            raise ConfigError(f"model.config.{setting}: found {found}, but {name} has {value}; leave it out")
+        if (chosen := model_config.get(setting, value)) != value:
+            raise ConfigError(f"model.config.{setting}: found {chosen}, but {name} has {value}; leave it out")
     return {**model_config, **decided}
 
 
@@ -119,7 +119,7 @@ class MapLosses:
         self._profiles: dict[tuple[object, ...], tuple[Tensor, Tensor]] = {}
 
     def evidence(self, model: AttentionModel, raw: ModelOutput, evidence: Tensor) -> Tensor:
-        """What the total map misses of the evidence (B,H,W) bool, in pixels of the network input: a scalar."""
+        """:func:`evidence_loss` of the total map and the evidence (B,H,W) bool, in pixels of the network input."""
         looks, mask = self._looks(model, raw), evidence.float()  # (B,H,W)
         size = (evidence.shape[-2], evidence.shape[-1])
         if len(looks) == 1 and not looks[0].base:
@@ -131,7 +131,7 @@ class MapLosses:
         return evidence_loss(total, mask, torch.ones_like(mask[:1]))
 
     def overlap(self, model: AttentionModel, raw: ModelOutput, size: Size, asks: int) -> Tensor:
-        """What the total maps of ``asks`` examples in a row, about one picture of that size, share: a scalar."""
+        """:func:`overlap_loss` of total maps, with ``asks`` examples in a row about one picture of that size."""
         looks = self._looks(model, raw)
         if len(looks) == 1 and not looks[0].base:
             return overlap_loss(_weights(looks[0]), asks)
@@ -156,7 +156,7 @@ class MapLosses:
         return total
 
     def _laid(self, look: Look, size: Size, device: torch.device) -> tuple[Tensor, Tensor]:
-        """What each cell of ``look`` gives to each row (h,H) and column (w,W) of a picture of that size."""
+        """The shares of the cells of ``look`` in the rows (h,H) and columns (w,W) of a picture of that size."""
         height, width = _weights(look).shape[-2:]
         key = (look.name, height, width, size, device)
         if key not in self._profiles:
@@ -181,10 +181,10 @@ def _weights(look: Look) -> Tensor:
 
 
 def with_labels_of(examples: Split, facts: ModelFacts | None) -> Split:
-    """``examples``, if they have the labels of a trained model, in its order."""
+    """``examples``; a DataError if their labels are not those of a trained model, in its order."""
     split: Any = examples
     if facts is not None and split.answers != facts.answers:
-        own, theirs = (", ".join(words[:5]) for words in (split.answers, facts.answers))
+        labels, theirs = (", ".join(words[:5]) for words in (split.answers, facts.answers))
         name = split.described()["data"]
-        raise DataError(f"{name}: its labels are {own}, …; those of the model are {theirs}, …; name other data")
+        raise DataError(f"{name}: its labels are {labels}, …; those of the model are {theirs}, …; name other data")
     return examples

@@ -1,7 +1,7 @@
 """What the tasks of all families share: training and scoring a model, whatever it reads and answers.
 
-Batches are a function of their number alone, so that resuming is exact: a finite split is visited in an order that
-(seed, epoch) decides, and only in whole batches, so that every step has the same shapes.
+A batch is a function of its number alone, so that resuming is exact. A finite split is visited in an order that (seed,
+epoch) decides, in whole batches only, so that every step has the same shapes.
 """
 
 from __future__ import annotations
@@ -50,21 +50,21 @@ class Examples(Protocol):
         """Numbers of at most ``limit`` examples: of files a sample, else the first."""
 
     def described(self) -> Mapping[str, object]:
-        """What an evaluation says of this data: its name as ``data``, and perhaps glyphs, protocol, a note."""
+        """Facts for an evaluation: the name as ``data``, and perhaps glyphs, protocol, a note."""
 
     def shown(self, count: int) -> list[Example]:
-        """The first ``count`` examples as a person sees them."""
+        """The first ``count`` examples for a person to look at."""
 
 
 class Opening(NamedTuple):
     """How a split is opened."""
 
     table: Table | None = None
-    """The rows, where they are read already."""
+    """The rows, if already read."""
     facts: ModelFacts | None = None
-    """Of a trained model, in whose words the examples are."""
+    """Of a trained model, whose words the examples use."""
     allow_pack: bool = False
-    """Let the test split of generated scenes use the shipped glyphs when MNIST is not there."""
+    """Whether the test split of generated scenes may use the shipped glyphs if MNIST is missing."""
     progress: Progress | None = None
     """Called while files are read."""
 
@@ -73,14 +73,14 @@ AS_IS = Opening()
 
 
 class HeldOut(NamedTuple):
-    """Some held-out examples of a trained model: pictures, and the answer where there is one."""
+    """Held-out examples of a trained model."""
 
     images: Tensor
     """(B,3,H,W) float in 0..1."""
     query: Tensor | None = None
     """(B,) what is asked, if anything."""
     label: Tensor | None = None
-    """(B,) the right answer, or (B,K) those that hold; None where the answer is no label."""
+    """(B,) the right answer, or (B,K) the right answers; None if answers are no labels."""
 
 
 def evenly_spaced(size: int, count: int) -> Tensor:
@@ -93,26 +93,26 @@ def evenly_spaced(size: int, count: int) -> Tensor:
     return torch.arange(few) * size // max(few, 1)
 
 
-def build_loss(settings: Mapping[str, object] | str, known: Mapping[str, type]) -> object:
+def build_loss(settings: Mapping[str, object] | str, losses: Mapping[str, type]) -> object:
     """The dataclass of the loss that ``settings`` name, ``{name: NAME, NUMBER: value, …}`` or NAME.
 
     Raises:
-        ConfigError: no such loss among the ``known`` ones, no such number, or a number out of bounds.
+        ConfigError: no such loss among ``losses``, no such number, or a number out of bounds.
     """
     numbers = {"name": settings} if isinstance(settings, str) else dict(settings)
     name = str(numbers.pop("name", ""))
-    if name not in known:
-        raise ConfigError(f"loss '{name}': {nearest(name, known)}")
-    return from_dict(known[name], numbers, where="loss")
+    if name not in losses:
+        raise ConfigError(f"loss '{name}': {nearest(name, losses)}")
+    return from_dict(losses[name], numbers, where="loss")
 
 
-def loss_name(loss: object, known: Mapping[str, type]) -> str:
-    """What a recipe calls the loss that :func:`build_loss` built."""
-    return next(name for name, kind in known.items() if type(loss) is kind)
+def loss_name(loss: object, losses: Mapping[str, type]) -> str:
+    """The name in recipes of a loss that :func:`build_loss` built."""
+    return next(name for name, kind in losses.items() if type(loss) is kind)
 
 
 Batch = dict[str, Any]
-"""Tensors by name, example axis first; plain values for what holds of the whole batch."""
+"""Tensors by name, example axis first; plain values hold for the whole batch."""
 
 
 class Task(ABC):
@@ -120,11 +120,11 @@ class Task(ABC):
 
     Args:
         model: name of the model, as its family declares it.
-        model_config: settings of the model, beside those that the data decides.
+        model_config: settings of the model that the data does not decide.
         data: settings of the data.
-        protocol: sizes and splits by name; kept with the model.
-        seed: of the weights, of the order of a finite training set, and of fresh training examples. Validation and test
-            examples do not depend on it.
+        protocol: sizes and splits by name; stored with the model.
+        seed: of the weights, the order of a finite training set, and generated training examples, but not of
+            validation and test examples.
     """
 
     name: ClassVar[str]
@@ -134,28 +134,28 @@ class Task(ABC):
     model_description: ClassVar[str] = "says where it looked"
     """The same in words, after "a model that …"."""
     sentences: ClassVar[bool] = False
-    """Whether the answers are words of which the model makes sentences."""
+    """Whether answers are sentences made of the words in ``answers``."""
     losses: ClassVar[Mapping[str, type]]
     """The losses that a phase may use: names and their dataclasses."""
     scores: ClassVar[Callable[..., Scoring]]
-    """What is measured: made of a model, of examples, a ``limit`` and the options that the family declares."""
+    """(model, examples, limit, options of the family) → what is measured."""
     caches_features: ClassVar[bool] = False
     """Whether a phase can learn from kept features of a frozen encoder."""
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
-    """What a phase may learn from; the first is the examples as they are."""
+    """What a phase may learn from; the first is the plain examples."""
     data_settings: ClassVar[type | None] = None
     """The dataclass of ``data_config``; None: :meth:`settings_of` knows it."""
     readers: ClassVar[Mapping[str, Any]] = {}
     """The :class:`~saccade.data.tables.readers.Reader` of each kind of table and collection, by name."""
     data_config: Any
-    """The settings of the data, a dataclass; ``is_generated`` says whether examples are drawn rather than read."""
+    """The settings of the data, a dataclass with ``is_generated``."""
     table: Any = None
     """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
     queries: tuple[str, ...] = ()
-    """What the model can be asked, in the order of its ids; empty where it is asked nothing, or any text."""
+    """The questions by id; empty if the model takes none, or any text."""
     answers: tuple[str, ...]
-    """What it answers, in the order of its ids; :meth:`model_settings` sets it."""
+    """The answers by id; :meth:`model_settings` sets it."""
 
     def __init__(
         self,
@@ -198,7 +198,7 @@ class Task(ABC):
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
-        """One split of the data on a device, see :class:`~saccade.tasks.task.Examples`; ``config``: the settings."""
+        """One split of the data on a device, see :class:`~saccade.tasks.task.Examples`."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
 
     @classmethod
@@ -215,7 +215,7 @@ class Task(ABC):
     def make_split(self, name: str, /, **changes: Any) -> Any:
         """A split of the data on the device, perhaps with ``changes`` of its settings.
 
-        Training examples without end are drawn anew for each seed of a run.
+        Endless training examples differ with the seed of the run.
         """
         config = replace(self.data_config, **changes)
         if name == "train" and config.is_generated and getattr(config, "protocol", "unlimited") == "unlimited":
@@ -235,7 +235,7 @@ class Task(ABC):
         """Keyword arguments of the model's ``forward_raw``."""
 
     def forward_options(self, loss: Any) -> dict[str, Any]:
-        """Further keyword arguments of ``forward_raw`` in a phase that is taught by ``loss``; none by default."""
+        """Further keyword arguments of ``forward_raw`` in a phase with this ``loss``."""
         return {}
 
     @abstractmethod
@@ -248,21 +248,18 @@ class Task(ABC):
 
     @abstractmethod
     def metric_names(self) -> tuple[str, ...]:
-        """Names of all that validation may tell; the first is what a recipe calls ``score``."""
+        """Names of all validation scores; the first is ``score`` in a recipe."""
 
     def summary(self) -> str:
-        """What the files hold that are learned from, in one line, and below it what looks wrong with them."""
+        """One line about the files, and below it what looks wrong with them."""
         return self.summary_of(self.table, None)
 
     def training_notes(self) -> dict[str, str]:
-        """What a model's card and record say of its training data beside the settings, by name."""
+        """Notes on the training data for a model's card and record, by name."""
         return {}
 
     def data_parts(self) -> dict[str, Entries]:
-        """All that a run learns from, part by part; see :mod:`saccade.tasks.data_parts`.
-
-        Here the settings, which decide every example of a generator, and the backbone.
-        """
+        """All that a run learns from, part by part (:mod:`saccade.tasks.data_parts`): here settings and backbone."""
         settings = settings_entries(self.portable_settings(to_dict(self.data_config)))
         return {
             "settings": [*settings, ("seed of the run", str(self.seed))],
@@ -279,7 +276,7 @@ class Task(ABC):
         return {**data, "name": data["name"].partition(":")[0]} if "name" in data else dict(data)
 
     def new_model(self, seed: int) -> AttentionModel:
-        """A freshly initialised model, a function of ``seed`` and of the weights that it starts from, if any."""
+        """A fresh model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
         if not issubclass(spec.load(), self.model_kind):
             raise ConfigError(
@@ -295,7 +292,7 @@ class Task(ABC):
         return model
 
     def start_from(self, weights: Mapping[str, Tensor], where: str) -> tuple[str, ...]:
-        """Start every model of this task from the matching ``weights``; returns the places that keep their own."""
+        """Starts every model of this task from the matching ``weights``; returns the names without a match."""
         left = load_matching(self.model, weights, where)
         self._start = weights, where
         return left
@@ -313,35 +310,36 @@ class Task(ABC):
         return self._splits[name]
 
     def phase_loss(self, phase: Any, learning: Sequence[str] = ()) -> Any:
-        """The loss of a phase of a recipe, a dataclass; refuses data, features or losses that this task does not have.
-
-        ``learning`` names the parameters that the phase trains.
-        """
+        """The loss of a phase, which trains the parameters named ``learning``; a ConfigError if the task lacks it."""
         try:
             if phase.data not in self.data_choices:
                 raise ConfigError(f"data '{phase.data}': {nearest(phase.data, self.data_choices)}")
-            if phase.features == "kept" and (why := self.why_not_kept(phase.data, learning)):
+            if phase.features == "kept" and (why := self.why_not_cached(phase.data, learning)):
                 raise ConfigError(f"features 'kept': {why}")
             return self.checked_loss(build_loss(phase.loss, self.losses), phase.data)
         except SaccadeError as error:
             error.args = (f"phase '{phase.name}': {error}",)
             raise
 
-    def why_not_kept(self, data: str, learning: Sequence[str]) -> str:
-        """Why a phase cannot learn from kept features of a frozen encoder; empty: it can."""
+    def why_not_cached(self, data: str, learning: Sequence[str]) -> str:
+        """Why a phase cannot learn from cached features of a frozen encoder; empty if it can."""
         if not self.caches_features or data != "default":
             what = f"the task '{self.name}'" if not self.caches_features else f"data '{data}'"
             return f"{what} learns from more than features; leave it out"
         encoder: nn.Module | None = getattr(self.model, "encoder", None)
         if encoder is None:
             return f"the model '{self.architecture}' has no encoder that sees the picture alone; leave it out"
-        own = {id(parameter) for parameter in encoder.parameters()}
-        trained = [name for name, each in self.model.named_parameters() if name in set(learning) and id(each) in own]
+        encoder_parameters = {id(parameter) for parameter in encoder.parameters()}
+        trained = [
+            name
+            for name, parameter in self.model.named_parameters()
+            if name in set(learning) and id(parameter) in encoder_parameters
+        ]
         mend = "freeze it, as in freeze: [backbone.*], or take features: fresh"
         return f"the encoder must stay as it is, but {trained[0]} learns; {mend}" if trained else ""
 
     def training_split(self, data: str = "default", features: str = "auto") -> Any:
-        """What a phase learns from that says this of its ``data`` and ``features``."""
+        """The split for a phase with these ``data`` and ``features``."""
         return self.split("train")
 
     def steps_per_epoch(self, batch_size: int) -> int | None:
@@ -360,10 +358,10 @@ class Task(ABC):
     ) -> Iterator[Batch]:
         """Batches ``start``, ``start + 1``, … without end, on the device that :meth:`to` named.
 
-        Called whenever a phase begins, with its ``data`` and ``features``, once its weights are frozen. Batch ``n`` is
-        a function of (seed, data, features, n) alone. Of all ranks together it holds ``batch_size * world_size``
-        examples, of which this rank takes the ``rank``-th slice. With ``graph: true`` every batch has the same shapes
-        and is built from tensors, numbers, strings, lists, tuples, dicts and dataclasses.
+        Called when a phase begins, once its weights are frozen. Batch ``n`` is a function of (seed, data, features, n)
+        alone: ``batch_size * world_size`` examples, of which this rank takes the ``rank``-th slice. With ``graph:
+        true`` every batch has the same shapes and is built from tensors, numbers, strings, lists, tuples, dicts and
+        dataclasses.
         """
         split = self.training_split(data, features)
         together = batch_size * world_size
@@ -376,7 +374,7 @@ class Task(ABC):
 
     @property
     def batches_per_call(self) -> int:
-        """Batches that :meth:`make_batches` makes in one go; they do not depend on it."""
+        """Batches that :meth:`make_batches` makes at once; it does not change them."""
         return 1
 
     def make_batches(self, data: Any, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
@@ -402,23 +400,23 @@ class Task(ABC):
 
     @classmethod
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> Scoring:
-        """What is measured of ``model`` on ``examples``; ``options`` are those that the family declares."""
+        """The measurements of ``model`` on ``examples``; ``options`` are those of the family."""
         return cls.scores(model, examples, limit=limit, **options)
 
     @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
-        """Settings of the data on which the model of ``facts`` is scored: its own, with ``changes`` in their place."""
-        own = str(facts.data.get("name", ""))
-        if "name" not in changes and own in cls.readers:
-            raise ConfigError(f"a model does not store where its data is; give `data={own}:PATH`")
-        name = str(changes.get("name", own))
-        known = {field.name for field in dataclasses.fields(cls.settings_of(name))}
-        if unknown := [change for change in changes if change not in known and change != "seed"]:
+        """The data settings for scoring the model of ``facts``: those of its training with ``changes``."""
+        trained_on = str(facts.data.get("name", ""))
+        if "name" not in changes and trained_on in cls.readers:
+            raise ConfigError(f"a model does not store where its data is; give `data={trained_on}:PATH`")
+        name = str(changes.get("name", trained_on))
+        allowed = {field.name for field in dataclasses.fields(cls.settings_of(name))}
+        if unknown := [change for change in changes if change not in allowed and change != "seed"]:
             raise ConfigError(f"{' and '.join(unknown)}: '{name}' has no choice of these; leave it out")
-        settings = {key: value for key, value in {**facts.data, **changes}.items() if key in known}
-        if "size" in known and facts.preprocessing is not None:
+        settings = {key: value for key, value in {**facts.data, **changes}.items() if key in allowed}
+        if "size" in allowed and facts.preprocessing is not None:
             settings.setdefault("size", facts.preprocessing.size)
-        if name.partition(":")[0] != own.partition(":")[0]:
+        if name.partition(":")[0] != trained_on.partition(":")[0]:
             settings.pop("options", None)  # other pictures have other options
         return settings
 
@@ -441,11 +439,11 @@ class Task(ABC):
             model: in eval mode.
             data: settings of the data.
             split: train, val or test.
-            facts: of the model, in whose words the examples are.
+            facts: of the model, whose words the examples use.
             limit: score at most so many examples.
             allow_pack: see :class:`Opening`.
             progress: called with examples done and examples in all.
-            **options: those that the family declares.
+            **options: of the family.
         """
         device = next(model.parameters()).device
         how = Opening(facts=facts, allow_pack=allow_pack)
@@ -464,13 +462,13 @@ class Task(ABC):
         facts: ModelFacts | None = None,
         progress: Progress | None = None,
     ) -> tuple[list[Example], str]:
-        """The first examples of a split for a person to look at, and what the data holds, see :meth:`summary_of`.
+        """The first examples of a split for a person to look at, and :meth:`summary_of` the data.
 
         Args:
-            settings: of the data, as a recipe has them; ``name`` is a generator or READER:PATH.
+            settings: of the data, as in a recipe; ``name`` is a generator or READER:PATH.
             split: train, val or test.
-            count: examples, fewer where there are fewer.
-            facts: of a model whose words the examples should be in; its scenes do without MNIST.
+            count: number of examples at most.
+            facts: of a model whose words the examples use; its scenes do not need MNIST.
             progress: called while files are read.
         """
         remark = ""
@@ -485,12 +483,12 @@ class Task(ABC):
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
-        """``settings``, where they leave it open with what shows the data best to a person."""
+        """``settings`` with defaults that suit a person who looks at the data."""
         return settings
 
     @classmethod
     def summary_of(cls, table: Any, examples: Any) -> str:
-        """What a table holds, in one line, and below it what looks wrong with it; empty for generated data."""
+        """One line about a table, and below it what looks wrong with it; empty for generated data."""
         return "" if table is None else str(table.summary())
 
     @classmethod
@@ -546,7 +544,7 @@ class Task(ABC):
 
 
 def _whole_batches(size: int | None, together: int) -> int | None:
-    """How many batches of ``together`` are in ``size`` examples; a DataError where there is none."""
+    """The number of batches of ``together`` in ``size`` examples; a DataError if there is none."""
     if size is not None and size < together:
         smaller = 1 << max(0, size.bit_length() - 2)
         raise DataError(f"batch_size {together} is above the {size} training examples; try `batch_size={smaller}`")
@@ -560,4 +558,4 @@ def in_batches(data: Any, batch_size: int) -> Iterator[Any]:
 
 
 def _nobody_listens(what: str, done: int, total: int) -> None:
-    """How far something is, before the engine says where to tell it; no lambda, as tasks go to other processes."""
+    """The progress callback before the engine sets one; no lambda, as tasks are pickled."""

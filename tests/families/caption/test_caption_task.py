@@ -32,7 +32,7 @@ from saccade.losses.captions import (
     hard_attention_loss,
 )
 from saccade.losses.policy import self_critical_loss
-from saccade.metrics.text.ngrams import cider_each
+from saccade.metrics.text.ngrams import cider_scores
 from saccade.metrics.text.tokens import ptb_tokens
 from saccade.trace import CaptionOutput
 
@@ -202,7 +202,7 @@ def test_the_truth_earns_what_the_score_of_sentences_says(tmp_path: Path) -> Non
         return " ".join([*ptb_tokens(caption), "end"])
 
     texts = [tuple(map(closed, data.references(number))) for number in numbers.tolist()]
-    expected = cider_each([each[0] for each in texts], texts)
+    expected = cider_scores([each[0] for each in texts], texts)
     torch.testing.assert_close(10 * found.double(), expected, atol=1e-4, rtol=1e-5)
     assert float(found.min()) > 0.3
 

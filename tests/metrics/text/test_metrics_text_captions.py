@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from saccade.metrics.text.meteor import meteor_jar, meteor_lite, meteor_missing
-from saccade.metrics.text.ngrams import bleu, cider, cider_each, rouge_l, rouge_l_each
+from saccade.metrics.text.ngrams import bleu, cider, cider_scores, rouge_l, rouge_l_scores
 from saccade.metrics.text.tokens import ptb_tokens
 
 FIXTURE = json.loads(Path(__file__).with_name("caption_fixture.json").read_text())
@@ -36,13 +36,13 @@ def test_bleu_of_the_reference_evaluation():
 @pytest.mark.reference
 def test_rouge_of_the_reference_evaluation():
     assert rouge_l(SAID, KNOWN) == pytest.approx(EXPECTED["rouge_l"], abs=1e-12)
-    assert rouge_l_each(SAID, KNOWN).tolist() == pytest.approx(EXPECTED["rouge_l_each"], abs=1e-12)
+    assert rouge_l_scores(SAID, KNOWN).tolist() == pytest.approx(EXPECTED["rouge_l_each"], abs=1e-12)
 
 
 @pytest.mark.reference
 def test_cider_is_that_of_the_reference_evaluation():
     assert cider(SAID, KNOWN) == pytest.approx(EXPECTED["cider"], abs=1e-11)
-    assert cider_each(SAID, KNOWN).tolist() == pytest.approx(EXPECTED["cider_each"], abs=1e-11)
+    assert cider_scores(SAID, KNOWN).tolist() == pytest.approx(EXPECTED["cider_each"], abs=1e-11)
 
 
 @pytest.mark.reference
@@ -109,8 +109,8 @@ def test_words_are_those_of_the_evaluation():
 def test_scores_are_those_of_the_evaluation():
     found = bleu(HARD_SAID, HARD_KNOWN)
     assert [found[f"bleu_{order}"] for order in (1, 2, 3, 4)] == pytest.approx(HARD_EXPECTED["bleu"], abs=1e-8)
-    assert rouge_l_each(HARD_SAID, HARD_KNOWN).tolist() == pytest.approx(HARD_EXPECTED["rouge_l_each"], abs=1e-12)
-    assert cider_each(HARD_SAID, HARD_KNOWN).tolist() == pytest.approx(HARD_EXPECTED["cider_each"], abs=1e-11)
+    assert rouge_l_scores(HARD_SAID, HARD_KNOWN).tolist() == pytest.approx(HARD_EXPECTED["rouge_l_each"], abs=1e-12)
+    assert cider_scores(HARD_SAID, HARD_KNOWN).tolist() == pytest.approx(HARD_EXPECTED["cider_each"], abs=1e-11)
     assert meteor_lite(HARD_SAID, HARD_KNOWN) == pytest.approx(HARD_EXPECTED["meteor_exact_stem"], abs=1e-12)
     assert found["bleu_4"] > 0.1  # so that every order counts
 

@@ -18,8 +18,8 @@ from saccade.metrics.text.ngrams import (
     bleu,
     bleu_intervals,
     bleu_of_words,
-    cider_each,
     cider_of_words,
+    cider_scores,
     judged_captions,
     ngram_keys,
     rouge_l,
@@ -28,7 +28,7 @@ from saccade.metrics.text.ngrams import (
 
 def test_any_white_space_parts_words_and_wordless_references_are_left_out():
     (picture,) = judged_captions(["a\tdog \n runs\u2028fast"], [("", "a  dog", " \n")])
-    assert picture.said == ["a", "dog", "runs", "fast"]
+    assert picture.caption == ["a", "dog", "runs", "fast"]
     assert picture.references == [["a", "dog"]]
 
 
@@ -113,13 +113,15 @@ def test_two_pictures_worked_by_hand():
     2-grams share "a red" of (a red, red cat), (a red, red dog): 1/2; 3-grams share nothing; there are no 4-grams.
     """
     known = [("a red dog",), ("a blue cat",)]
-    assert cider_each(["a red cat", "a blue cat"], known).tolist() == pytest.approx([10 * (0.5 + 0.5) / 4, 10 * 3 / 4])
+    assert cider_scores(["a red cat", "a blue cat"], known).tolist() == pytest.approx(
+        [10 * (0.5 + 0.5) / 4, 10 * 3 / 4]
+    )
 
 
 def test_repetition_is_clipped_and_length_costs():
     """ "dog dog" has 2 log 2 for "dog", of which log 2 counts: 2-grams and longer share nothing; one word too long."""
     known = [("dog",), ("cat",)]
-    assert cider_each(["dog dog", "cat"], known).tolist() == pytest.approx([10 * math.exp(-1 / 72) / 2 / 4, 10 / 4])
+    assert cider_scores(["dog dog", "cat"], known).tolist() == pytest.approx([10 * math.exp(-1 / 72) / 2 / 4, 10 / 4])
 
 
 VOCABULARY = 5
@@ -187,7 +189,7 @@ def test_it_is_the_score_of_the_same_words(found: list[tuple[list[int], list[lis
     def text(row: list[int]) -> str:
         return " ".join(f"w{word}" for word in row)
 
-    expected = cider_each([text(row) for row in said], [tuple(map(text, rows)) for rows in references])
+    expected = cider_scores([text(row) for row in said], [tuple(map(text, rows)) for rows in references])
     torch.testing.assert_close(10 * judged(said, references).double(), expected, atol=1e-4, rtol=1e-5)
 
 

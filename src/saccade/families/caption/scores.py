@@ -40,7 +40,7 @@ from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.maps.words import same_caption, word_follow, words_among
 from saccade.metrics.result import Summary
 from saccade.metrics.text.meteor import meteor_jar, meteor_lite, meteor_missing
-from saccade.metrics.text.ngrams import bleu_intervals, cider_each, rouge_l_each
+from saccade.metrics.text.ngrams import bleu_intervals, cider_scores, rouge_l_scores
 from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
 from saccade.tasks.evaluate import Job, Kept, Scoring, encoded, numbers_in_batches
@@ -153,15 +153,15 @@ class CaptionScoring(Scoring):
             features = encoded(self.model.encode, changed.images)  # (N,L,D)
             after = captions_of(self.model, features, self.beam, self.length_penalty)  # (N,T)
             found = word_follow(words[there], after, place=place, new_word=new)
-            kept.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.held})
+            kept.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.rest_stays})
             kept.columns.append(recoloured=before.picture)
 
     def scores(self, kept: Kept) -> dict[str, Any]:
         """The sentences; of scenes their words and what became of them, of photographs what words rest on."""
         said, references = (list(each) for each in zip(*cast(CaptionKept, kept).sentences))
         intervals = bleu_intervals(said, references)
-        intervals["rouge_l"] = mean_interval(rouge_l_each(said, references))
-        intervals["cider"] = mean_interval(cider_each(said, references), ends=CIDER_ENDS)
+        intervals["rouge_l"] = mean_interval(rouge_l_scores(said, references))
+        intervals["cider"] = mean_interval(cider_scores(said, references), ends=CIDER_ENDS)
         intervals |= {name: mean_interval(values) for name, values in kept.answers.values().items()}
         metrics = {name: interval.mean for name, interval in intervals.items()}
         metrics["meteor_lite"] = meteor_lite(said, references)

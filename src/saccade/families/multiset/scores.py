@@ -29,7 +29,7 @@ from saccade.families.multiset.data import MultisetBatch, MultisetFiles, Multise
 from saccade.families.multiset.readers import commonest_multiset
 from saccade.families.multiset.scenes import paint
 from saccade.geometry import Size, scale_shift
-from saccade.losses.multiset import label_steps, names_each, names_one
+from saccade.losses.multiset import label_matches, label_steps, names_one
 from saccade.metrics import sets
 from saccade.metrics.maps.baselines import Grids, grids_of
 from saccade.metrics.maps.edits import ALONE, REMOVED, EditScores, at_steps, cells_about, edited_weights
@@ -181,7 +181,7 @@ def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict
         parts = zip(torch.split(images, at_once(images)), torch.split(boxes, at_once(images)))
         output = cast(MultisetOutput, joined(model.forward_raw(some, single=True, boxes=own) for some, own in parts))
         single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
-        right, known = names_each(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
+        right, known = label_matches(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
         objects.append(right[known])  # (N,)
     answers = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
     return {name: float(right.float().mean()) for name, right in answers.items() if len(right)}

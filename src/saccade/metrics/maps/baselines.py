@@ -79,11 +79,11 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
     count = len(images)
     if count == 0:
         return torch.zeros(0, dtype=torch.int64)
-    found, image = torch.unique(images.cpu(), return_inverse=True)  # (G,), (N,)
+    pictures, image = torch.unique(images.cpu(), return_inverse=True)  # (G,), (N,)
     step = int(torch.bincount(image).max())
     generator = torch.Generator().manual_seed(seed)
     mixed = torch.randperm(count, generator=generator)  # (N,)
-    place = torch.randperm(len(found), generator=generator)[image[mixed]]  # (N,) of the image of each mixed example
+    place = torch.randperm(len(pictures), generator=generator)[image[mixed]]  # (N,) of the image of each mixed example
     order = mixed[torch.argsort(place, stable=True)]  # (N,) examples, image by image
     source = torch.empty_like(order)
     source[order] = order.roll(-step)
@@ -128,8 +128,8 @@ def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
     with torch.inference_mode(False), torch.enable_grad():
         weights = torch.zeros(len(mask), *grid, device=mask.device, requires_grad=True)  # (B,h,w)
         laid = geometry.project(weights, frame.detach().clone(), size)  # (B,H,W)
-        (seen,) = torch.autograd.grad(laid, weights, grad_outputs=mask.to(laid))
-    return seen
+        (per_cell,) = torch.autograd.grad(laid, weights, grad_outputs=mask.to(laid))
+    return per_cell
 
 
 def _lay(weights: Tensor, frame: Tensor, size: Size, pictures: int) -> Tensor:
@@ -154,24 +154,24 @@ def best_cells(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]
     """
     if all(frame.dim() == 2 for frame in frames):
         return _on_shared_frames(evidence, frames, cells)
-    found = []
+    maps = []
     for number in range(len(evidence)):
-        own = [frame[number] if frame.dim() == 3 else frame for frame in frames]
-        laid = _on_shared_frames(evidence[number : number + 1], own, cells)
+        picture_frames = [frame[number] if frame.dim() == 3 else frame for frame in frames]
+        laid = _on_shared_frames(evidence[number : number + 1], picture_frames, cells)
         if laid is None:
             return None
-        found.append(laid)
-    return torch.cat(found)
+        maps.append(laid)
+    return torch.cat(maps)
 
 
 def _on_shared_frames(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]) -> Tensor | None:
     """:func:`best_cells` of frames (2,3)."""
     size = (evidence.shape[1], evidence.shape[2])
     places = tuple(tuple(frame.double().flatten().tolist()) for frame in frames)
-    found = _profiles(places, tuple(cells), size, (MAX_PROFILES, MAX_OVERLAP), evidence.device)
-    if found is None:
+    profiles = _profiles(places, tuple(cells), size, (MAX_PROFILES, MAX_OVERLAP), evidence.device)
+    if profiles is None:
         return None
-    rows, columns = found  # (P,H), (Q,W)
+    rows, columns = profiles  # (P,H), (Q,W)
     at_once = max(1, _CELLS_AT_ONCE // (len(rows) * len(columns)))
     strengths = (
         rows @ part.to(rows) @ columns.T for part in torch.split(evidence, at_once)
@@ -191,24 +191,24 @@ def _profiles(
 ) -> tuple[Tensor, Tensor] | None:
     """The profiles of these grids over rows (P,H) and over columns (Q,W); a model has the same for every batch."""
     placed = [torch.tensor(frame, dtype=torch.float64).view(2, 3) for frame in frames]
-    along = [geometry.cell_profiles(frame, each, size) for frame, each in zip(placed, cells)]
-    upright = [each for each in along if each is not None]
+    along = [geometry.cell_profiles(frame, grid, size) for frame, grid in zip(placed, cells)]
+    upright = [pair for pair in along if pair is not None]
     if len(upright) < len(along):
         return None
-    rows, columns = (_products([each[axis].to(device) for each in upright], *most) for axis in (0, 1))  # (P,H), (Q,W)
+    rows, columns = (_products([pair[axis].to(device) for pair in upright], *most) for axis in (0, 1))  # (P,H), (Q,W)
     return None if rows is None or columns is None else (rows, columns)
 
 
 def _products(profiles: Sequence[Tensor], most: int, overlap: int) -> Tensor | None:
     """Every different product of one profile of each grid (c,H) that is not zero, summing to 1: (P,H) in float64."""
-    found = profiles[0].new_ones(1, profiles[0].shape[1])
-    for each in profiles:
-        if len(found) * len(each) > most * overlap:
+    products = profiles[0].new_ones(1, profiles[0].shape[1])
+    for profile in profiles:
+        if len(products) * len(profile) > most * overlap:
             return None
-        found = (found.unsqueeze(1) * each).flatten(0, 1)  # (P·c,H)
-        found = found[found.sum(1) > 0]
-        found = torch.unique(found / found.sum(1, keepdim=True), dim=0)  # (P,H)
-    return found if len(found) <= most else None
+        products = (products.unsqueeze(1) * profile).flatten(0, 1)  # (P·c,H)
+        products = products[products.sum(1) > 0]
+        products = torch.unique(products / products.sum(1, keepdim=True), dim=0)  # (P,H)
+    return products if len(products) <= most else None
 
 
 class Grid(NamedTuple):
@@ -293,18 +293,18 @@ def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
     A look with steps counts once for each step, as in the total; parts of a mean that share one grid count once.
     """
     looks = trace.looks_of_total[-1:] if trace.total == "last" else trace.looks_of_total
-    found: list[Grid] = []
+    grids: list[Grid] = []
     for look in looks:
         if look.weights is not None:
             frame = trace.frame_on(look, size).to(look.weights.device)
             if frame.dim() == 3 and len(frame) and bool((frame == frame[:1]).all()):
                 frame = frame[0]  # a baseline is then laid out once for all pictures
-            found += [Grid(frame, (look.weights.shape[-2], look.weights.shape[-1]))] * look.steps
-    if not found:
+            grids += [Grid(frame, (look.weights.shape[-2], look.weights.shape[-1]))] * look.steps
+    if not grids:
         return None
-    first = found[0]
+    first = grids[0]
     if trace.total != "product" and all(
-        other.cells == first.cells and torch.equal(other.frame, first.frame) for other in found
+        other.cells == first.cells and torch.equal(other.frame, first.frame) for other in grids
     ):
-        found = [first]
-    return Grids(tuple(found), trace.total, has_crops=any(look.weights is None for look in looks))
+        grids = [first]
+    return Grids(tuple(grids), trace.total, has_crops=any(look.weights is None for look in looks))

@@ -69,8 +69,8 @@ def cells_on(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
     """(B,h,w) bool: the cells that lie on a mask (B,H,W) bool; none where it is empty. ``frame``: cells → pixels."""
     frame = frame[0] if frame.dim() == 3 and bool((frame == frame[:1]).all()) else frame
     everywhere = mask.new_ones(1 if frame.dim() == 2 else len(frame), *mask.shape[1:])
-    seen = seen_by_cells(mask, frame, grid)  # (B,h,w)
-    share = seen / seen_by_cells(everywhere, frame, grid).clamp(min=1e-12)  # (B,h,w)
+    overlap = seen_by_cells(mask, frame, grid)  # (B,h,w)
+    share = overlap / seen_by_cells(everywhere, frame, grid).clamp(min=1e-12)  # (B,h,w)
     best = share.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
     return (share > 0) & ((share >= ON) | (share >= best))
 
@@ -128,27 +128,27 @@ def edited_weights(look: Look, cells: Cells) -> dict[str, Tensor]:
         "keep_random": cells.allowed & ~cells.random,
     }
     edited = {name: torch.as_tensor(look.edit(some).weights) for name, some in without.items()}
-    flat, allowed, chance = (each.flatten(1) for each in (weights, cells.allowed, cells.chance))  # (B,N) each
+    flat, allowed, chance = (tensor.flatten(1) for tensor in (weights, cells.allowed, cells.chance))  # (B,N) each
     mean = (flat * allowed).sum(1, keepdim=True) / allowed.sum(1, keepdim=True).clamp(min=1)  # (B,1)
     order = torch.where(allowed, chance, 2.0).argsort(dim=1, stable=True)  # (B,N): those allowed in another order
     place = torch.where(allowed, 0.0, 2.0).argsort(dim=1, stable=True)  # (B,N): the same in their own
     moved = {"even": torch.where(allowed, mean, flat), "permuted": flat.scatter(1, place, flat.gather(1, order))}
-    return edited | {name: each.view_as(weights) for name, each in moved.items()}
+    return edited | {name: values.view_as(weights) for name, values in moved.items()}
 
 
-def one_by_one(own: Mapping[str, Tensor]) -> Iterator[tuple[str, str, dict[str, Tensor]]]:
-    """How each of several looks with their ``own`` weights is edited alone: in words, its name, and who keeps theirs.
+def one_by_one(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, str, dict[str, Tensor]]]:
+    """Edits of one look alone, of several with these ``weights``: a title, the look's name, and the weights kept fixed.
 
-    The looks before it keep the weights of the unedited pass; those after it are computed again, or keep them too.
+    Looks before it keep their weights; those after it are computed again, or keep them too.
     """
-    names = list(own)
+    names = list(weights)
     for number, name in enumerate(names if len(names) > 1 else ()):
-        earlier = {other: own[other] for other in names[:number]}
+        earlier = {other: weights[other] for other in names[:number]}
         if number + 1 == len(names):
             yield name, name, earlier
         else:
             yield f"{name}, later recomputed", name, earlier
-            yield f"{name}, later frozen", name, {other: own[other] for other in names if other != name}
+            yield f"{name}, later frozen", name, {other: weights[other] for other in names if other != name}
 
 
 def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
@@ -158,21 +158,22 @@ def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     that is wholly wrong is counted, as in every interval: it would move the ratio by 1 / (G · mean(bottom)). Pairs of
     which either is NaN do not count; NaN where the mean of ``bottom`` is 0. ``groups`` (N,) are ids of pictures.
     """
-    known = ~(top.isnan() | bottom.isnan())
-    one, two, ids = top[known].double(), bottom[known].double(), groups[known]
-    undefined = int((~known).sum())
+    defined = ~(top.isnan() | bottom.isnan())
+    one, two, ids = top[defined].double(), bottom[defined].double(), groups[defined]
+    undefined = int((~defined).sum())
     if not len(one) or float(two.sum()) == 0:
         return Interval(float("nan"), float("nan"), float("nan"), 0, 0, undefined + len(one))
-    found, image = torch.unique(ids, return_inverse=True)  # (G,), (n,)
-    sums = [torch.zeros(len(found), dtype=torch.float64).index_add_(0, image, each) for each in (one, two)]  # (G,)
-    without = (one.sum() - sums[0]) / (two.sum() - sums[1])  # (G,); not a number where no bottom is left
+    pictures, image = torch.unique(ids, return_inverse=True)  # (G,), (n,)
+    zeros = torch.zeros(len(pictures), dtype=torch.float64)  # (G,)
+    tops, bottoms = (zeros.index_add(0, image, values) for values in (one, two))  # (G,)
+    without = (one.sum() - tops) / (two.sum() - bottoms)  # (G,); not a number where no bottom is left
     score = one.sum() / two.sum()
-    kept = without.where(without.isfinite(), torch.nan)  # (G,)
-    low, high = jackknife_interval(score, kept, ends=None)
-    further = t_quantile(len(found) - 1) / (len(found) * two.mean()) if len(found) > 1 else torch.nan
+    finite = without.where(without.isfinite(), torch.nan)  # (G,)
+    low, high = jackknife_interval(score, finite, ends=None)
+    further = t_quantile(len(pictures) - 1) / (len(pictures) * two.mean()) if len(pictures) > 1 else torch.nan
     half = torch.hypot((high - low) / 2, torch.as_tensor(further, dtype=torch.float64))
     ends = float((score - half).clamp(min=0)), float(score + half)
-    return Interval(float(score), *ends, len(one), len(found), undefined)
+    return Interval(float(score), *ends, len(one), len(pictures), undefined)
 
 
 class EditScores(Grouped):
@@ -203,7 +204,7 @@ class EditScores(Grouped):
             answers: by which looks were edited ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
             truths: ids (B,) of what is right after an edit, by its name, where that is another answer.
         """
-        self._kept.append(group=groups)
+        self._columns.append(group=groups)
         for looks, edits in answers.items():
             for name, after in edits.items():
                 wanted = (truths or {}).get(name, truth)  # (B,)
@@ -215,13 +216,13 @@ class EditScores(Grouped):
 
         Values are 1, 0, or NaN where the edit is not possible. Nothing is told of right answers.
         """
-        self._kept.append(group=groups)
+        self._columns.append(group=groups)
         for looks, edits in changed.items():
             self._changed.add_values(looks, edits)
 
     def join(self, later: EditScores) -> None:
         """Add what was kept of later questions."""
-        self._kept.join(later._kept)
+        self._columns.join(later._columns)
         self._changed.join(later._changed)
         self._right.join(later._right)
 
@@ -230,24 +231,24 @@ class EditScores(Grouped):
         if not len(self) or "all" not in self._changed:
             return {}
         changed, groups = self._changed["all"], self.groups
-        found: dict[str, dict[str, Interval]] = {"edit_necessity": {}, "edit_sufficiency": {}}
+        scores: dict[str, dict[str, Interval]] = {"edit_necessity": {}, "edit_sufficiency": {}}
         for who, edit in NECESSITY.items():
             if edit in changed and REMOVED in changed:
-                found["edit_necessity"][who] = ratio_of_means(changed[edit], changed[REMOVED], groups)
+                scores["edit_necessity"][who] = ratio_of_means(changed[edit], changed[REMOVED], groups)
         for who, edit in SUFFICIENCY.items():
             if edit in changed and ALONE in changed:
-                found["edit_sufficiency"][who] = ratio_of_means(1 - changed[edit], 1 - changed[ALONE], groups)
-        return {score: by for score, by in found.items() if "model" in by}
+                scores["edit_sufficiency"][who] = ratio_of_means(1 - changed[edit], 1 - changed[ALONE], groups)
+        return {score: by for score, by in scores.items() if "model" in by}
 
     def add_to(self, group: Part) -> None:
         """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and what each edit did to answers."""
         for score, by in self.scores().items():
-            own = by["model"]
-            group["scores"][score] = own.mean
-            group["intervals"][score], group["counts"][score] = [own.low, own.high], own.n
-            for who, each in by.items():
+            model = by["model"]
+            group["scores"][score] = model.mean
+            group["intervals"][score], group["counts"][score] = [model.low, model.high], model.n
+            for who, interval in by.items():
                 if who != "model":
-                    group["baselines"].setdefault(who, {})[score] = each.mean
+                    group["baselines"].setdefault(who, {})[score] = interval.mean
         group["edits"] = {"n": len(self), "changed": self._changed.means()}
         if self._right:
             group["edits"]["right"] = self._right.means()
@@ -283,16 +284,16 @@ def covers_evidence(crops: Tensor, masks: Tensor) -> Tensor:
     height, width = masks.shape[-2:]
     shares = geometry.box_shares(crops.double(), (height, width))  # (B,H,W): part of each pixel in the crop
     total = masks.flatten(1).sum(1).double()
-    found = (shares * masks).flatten(1).sum(1) / total.clamp(min=1)
-    return torch.where(total > 0, found, torch.nan)
+    share = (shares * masks).flatten(1).sum(1) / total.clamp(min=1)
+    return torch.where(total > 0, share, torch.nan)
 
 
 def on_boxes(crops: Tensor, boxes: Tensor) -> dict[str, Tensor]:
     """``overlap`` and ``inside_evidence`` (…) of boxes (…,4) and (…,4)."""
     low, high = torch.maximum(crops[..., :2], boxes[..., :2]), torch.minimum(crops[..., 2:], boxes[..., 2:])
     sides = (high - low, crops[..., 2:] - crops[..., :2], boxes[..., 2:] - boxes[..., :2])  # (…,2) each
-    common, own, other = (side.clamp(min=0).prod(-1) for side in sides)  # (…) each
-    return {"overlap": common / (own + other - common), "inside_evidence": common / own}
+    common, crop_area, box_area = (side.clamp(min=0).prod(-1) for side in sides)  # (…) each
+    return {"overlap": common / (crop_area + box_area - common), "inside_evidence": common / crop_area}
 
 
 def crop_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
@@ -321,10 +322,10 @@ def anywhere_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     mean = torch.einsum("bkh,bhw,blw->b", tall, masks.double(), wide) / (_ANYWHERE**2 * total.clamp(min=1))
     corner = torch.stack([x0[:, :, None].expand(-1, -1, _ANYWHERE), y0[:, None].expand(-1, _ANYWHERE, -1)], dim=-1)
     placed = torch.cat([corner, corner + side[:, None, None]], dim=-1)  # (B,K,K,4)
-    each = on_boxes(placed, mask_boxes(masks)[:, None, None])  # (B,K,K) each
+    scores = on_boxes(placed, mask_boxes(masks)[:, None, None])  # (B,K,K) each
     return {
         "covers_evidence": torch.where(total > 0, mean, torch.nan),
-        **{name: values.flatten(1).mean(1) for name, values in each.items()},
+        **{name: values.flatten(1).mean(1) for name, values in scores.items()},
     }
 
 

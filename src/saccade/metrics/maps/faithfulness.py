@@ -146,16 +146,16 @@ def _sweep(
     return SweepCurve((exchanged.double() / pixels).to(curve.dtype), curve)
 
 
-def _probabilities(found: Tensor, picture: Tensor) -> Tensor:
-    found = found if found.dtype == torch.float64 else found.float()
-    outside = ~((found >= -1e-4) & (found <= 1 + 1e-4))  # NaN is outside too
+def _probabilities(values: Tensor, picture: Tensor) -> Tensor:
+    values = values if values.dtype == torch.float64 else values.float()
+    outside = ~((values >= -1e-4) & (values <= 1 + 1e-4))  # NaN is outside too
     if bool(outside.any()):
         where = outside.nonzero()[0]  # (1,) or (2,)
         raise DataError(
-            f"probability of picture {int(picture[where[0]])} is {float(found[tuple(where)]):g}, not within 0..1: "
+            f"probability of picture {int(picture[where[0]])} is {float(values[tuple(where)]):g}, not within 0..1: "
             "return the softmax probability of the answer, not its logit"
         )
-    return found
+    return values
 
 
 def hirescam(features: Tensor, gradient: Tensor) -> Tensor:

@@ -146,12 +146,12 @@ def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     """
     check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
-    known = torch.where(present, effects, -1.0)  # (B,N)
+    ranked = torch.where(present, effects, -1.0)  # (B,N)
     most = torch.where(present, mass, -1.0)  # (B,N)
     has_most = present & (most >= most.amax(1, keepdim=True) - TIE)  # (B,N)
-    is_cause = present & (known >= known.amax(1, keepdim=True) - TIE)  # (B,N)
+    is_cause = present & (ranked >= ranked.amax(1, keepdim=True) - TIE)  # (B,N)
     agree = (has_most & is_cause).sum(1) / has_most.sum(1).clamp(min=1)  # (B,)
-    return where_defined(agree.to(effects), (known.amax(1) >= CAUSE) & ~_no_mass(mass, present))
+    return where_defined(agree.to(effects), (ranked.amax(1) >= CAUSE) & ~_no_mass(mass, present))
 
 
 def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:

@@ -196,7 +196,7 @@ class MeasuredMaps:
     def _parts(self, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
         """A few maps (k,P) at a time with their peaks (k,): what is computed of them stays in a CPU's cache."""
         few = max(1, len(self.maps)) if self.maps.device.type != "cpu" else _MAPS_AT_ONCE
-        return zip(*(torch.split(each, few) for each in (self.maps.flatten(1), self.peak, *more)))
+        return zip(*(torch.split(tensor, few) for tensor in (self.maps.flatten(1), self.peak, *more)))
 
     @cached_property
     def levels(self) -> Tensor:
@@ -212,8 +212,8 @@ class MeasuredMaps:
         counts = torch.zeros(LEVELS, dtype=torch.int64, device=self.maps.device)
         for flat, peak, *weights in self._parts() if times is None else self._parts(times.double()):
             levels = quantise(flat / peak[:, None], LEVEL_BITS)  # (k,P)
-            each = weights[0][:, None].expand(levels.shape).flatten() if weights else None
-            counts += torch.bincount(levels.flatten(), weights=each, minlength=LEVELS).long()
+            weight = weights[0][:, None].expand(levels.shape).flatten() if weights else None
+            counts += torch.bincount(levels.flatten(), weights=weight, minlength=LEVELS).long()
         return counts
 
 
@@ -234,11 +234,11 @@ class CheckedMaps:
         if target.mask.shape != shape:
             raise ShapeError("evidence", f"{tuple(shape)} as the maps", target.mask.shape)
         self._values = target.of(maps, rows)  # (M,)
-        self._scaled = self._values / self._each(self.measured.peak)[target.picture]  # (M,)
+        self._scaled = self._values / self._per_picture(self.measured.peak)[target.picture]  # (M,)
 
     def true_positive_strength(self) -> Tensor:
         """(B,)."""
-        total = self._each(self.measured.total).clamp(min=1)  # (B,) at least its peak of 1; only zeros are clamped
+        total = self._per_picture(self.measured.total).clamp(min=1)  # (B,) at least the peak of 1; only zeros change
         return self._defined(self.target.sums(self._scaled) / total)
 
     def selectivity(self, objects: Region) -> Tensor:
@@ -252,12 +252,12 @@ class CheckedMaps:
     def pointing(self) -> Tensor:
         """(B,)."""
         inside = self.target.sums(self._scaled >= 1 - TIE)  # (B,)
-        return self._defined(inside / self._each(self.measured.tied).clamp(min=1))  # nothing for a map of zeros
+        return self._defined(inside / self._per_picture(self.measured.tied).clamp(min=1))  # nothing for a map of zeros
 
     def iou(self) -> Tensor:
         """(B,)."""
         inside = self.target.sums(self._scaled >= 0.5)  # (B,)
-        union = self._each(self.measured.half) + self.target.area - inside  # (B,)
+        union = self._per_picture(self.measured.half) + self.target.area - inside  # (B,)
         return self._defined(inside / union.clamp(min=1))
 
     def pr_counts(self) -> PrCounts:
@@ -270,7 +270,7 @@ class CheckedMaps:
         negatives = self.measured.levels_of(uses) - positives
         return PrCounts(positives, negatives, pictures, len(exists) - pictures)
 
-    def _each(self, facts: Tensor) -> Tensor:
+    def _per_picture(self, facts: Tensor) -> Tensor:
         """What is known of the maps (K,), for each picture (B,)."""
         return facts if self.rows is None else facts[self.rows]
 

@@ -95,10 +95,10 @@ class Clicks:
             "distance": where_defined(distance / self.diagonal, ~self.points.isnan().any(1)),
         }
 
-    def only(self, known: Tensor) -> Clicks:
-        """Those of the examples where ``known`` (B,) is True."""
-        points = torch.where(known[:, None], self.points, torch.nan)
-        return replace(self, points=points, mask=self.mask & known[:, None, None])
+    def only(self, is_known: Tensor) -> Clicks:
+        """Those of the examples where ``is_known`` (B,) is True."""
+        points = torch.where(is_known[:, None], self.points, torch.nan)
+        return replace(self, points=points, mask=self.mask & is_known[:, None, None])
 
 
 def at_points(points: Tensor, frame: Tensor, grid: Size, size: Size) -> Tensor:
@@ -186,28 +186,29 @@ class PointScorer(Grouped):
         """
         maps = _finite(maps)
         count, size = len(maps), (maps.shape[-2], maps.shape[-1])
-        points, pool, own = (each.to(maps.device) for each in (points, pool, own))
-        self._kept.append(group=groups.cpu())
+        points, pool, own = (tensor.to(maps.device) for tensor in (points, pool, own))
+        self._columns.append(group=groups.cpu())
         mine = _Ranked(maps, pool)
         everyone = torch.arange(count, device=maps.device)  # (B,)
         self.total.add_values(mine.scores(everyone, points, own))
-        found: dict[str, dict[str, Tensor]] = {}
+        rivals: dict[str, dict[str, Tensor]] = {}
         where = (Grids.pixels(size) if grids is None else grids).to(maps.device)
         for name, lay in BLIND_MAPS.items():
             laid = where.blind(lay, size, 1)  # (1,H,W)
-            found[name] = _Ranked(laid, pool).scores(everyone.new_zeros(count), points, own)
+            rivals[name] = _Ranked(laid, pool).scores(everyone.new_zeros(count), points, own)
         if can_exchange(groups.cpu()):
-            ways = [derangement(groups, seed=seed).to(maps.device) for seed in range(EXCHANGES)]
-            each = [mine.scores(rows, points, own) for rows in ways]
-            found["shuffled"] = {name: torch.stack([way[name] for way in each]).nanmean(0) for name in each[0]}
+            orders = [derangement(groups, seed=seed).to(maps.device) for seed in range(EXCHANGES)]
+            exchanged = [mine.scores(rows, points, own) for rows in orders]
+            draws = {name: torch.stack([scores[name] for scores in exchanged]) for name in exchanged[0]}
+            rivals["shuffled"] = {name: values.nanmean(0) for name, values in draws.items()}
         elif donors is not None:
-            found["shuffled"] = _Ranked(donors, pool).scores(everyone, points, own)
+            rivals["shuffled"] = _Ranked(donors, pool).scores(everyone, points, own)
         counted = drawn(points, size)  # (B,H,W)
         others = drawn(pool[None], size) - drawn(own, size)  # (B,H,W)
         exact = _Ranked(counted, pool).scores(everyone, points, own)
         best = _Ranked(counted / (counted + others).clamp(min=1), pool).scores(everyone, points, own)
-        found["points_exact"] = {**exact, "auc_shuffled": best["auc_shuffled"]}
-        for name, scores in found.items():
+        rivals["points_exact"] = {**exact, "auc_shuffled": best["auc_shuffled"]}
+        for name, scores in rivals.items():
             self.baselines.add_values(name, scores)
 
 

@@ -104,7 +104,7 @@ class Baseline(NamedTuple):
 
     maps: Tensor
     """(N,H,W)."""
-    known: Tensor | None = None
+    defined: Tensor | None = None
     """(N,) bool: the maps that say something; None: all. The others are undefined."""
 
 
@@ -117,12 +117,12 @@ def at_places(
     """
     maps: dict[str, Baseline] = {}
     for name, points in places.items():
-        known = ~points.isnan().any(1)  # (B,)
-        if grids is not None and bool(known.any()):
+        is_known = ~points.isnan().any(1)  # (B,)
+        if grids is not None and bool(is_known.any()):
             laid = grids.to(points.device).through(partial(at_points, points, size=size))  # (B,H,W)
-            maps[name] = Baseline(laid, known)
+            maps[name] = Baseline(laid, is_known)
             if exact:
-                maps[f"{name}_exact"] = Baseline(exactly_at(points, size), known)
+                maps[f"{name}_exact"] = Baseline(exactly_at(points, size), is_known)
     return maps
 
 
@@ -192,24 +192,24 @@ class MapScorer(Grouped):
             beside: further baselines by name.
         """
         batch = _Batch(maps, evidence, objects, steps, clicks)
-        own = MeasuredMaps(batch.maps)
+        measured = MeasuredMaps(batch.maps)
         picture = self._numbers(groups, len(maps), batch.rows)  # (N,)
-        self._kept.append(group=picture)
-        batch.score(self.total, own)
+        self._columns.append(group=picture)
+        batch.score(self.total, measured)
         if looks is not None:
             self.by_look = {} if self.by_look is None else self.by_look
             for name, look in looks:
                 batch.score(self.by_look.setdefault(name, MapScores(self._scores)), MeasuredMaps(batch.counted(look)))
         where = (Grids.pixels(batch.size) if grids is None else grids).to(batch.maps.device)
         on_maps = where if batch.rows is None else where.at(batch.rows)
-        for name, others, ways in self._rivals(batch, own, where, on_maps, picture):
+        for name, others, exchanges in self._rivals(batch, measured, where, on_maps, picture):
             drawn = MapScores(self._baseline_scores)
-            for rows in ways:
+            for rows in exchanges:
                 batch.score(drawn, others, rows)
-            self._baseline(name).add_mean(drawn, len(ways))
+            self._baseline(name).add_mean(drawn, len(exchanges))
         for name, further in (beside or {}).items():
-            known = batch if further.known is None else batch.only(further.known)
-            known.score(self._baseline(name), MeasuredMaps(further.maps))
+            counted = batch if further.defined is None else batch.only(further.defined)
+            counted.score(self._baseline(name), MeasuredMaps(further.maps))
         if grids is not None and "grid_oracle" in self._wanted:
             best = on_maps.oracle(batch.target.mask)  # (N,H,W): the best map of the grids; None where there is none
             at_clicks = None if clicks is None else on_maps.oracle(clicks.mask)
@@ -218,19 +218,19 @@ class MapScorer(Grouped):
             if clicks is not None and at_clicks is not None:
                 self._baseline("grid_oracle").add_values(clicks.scores(at_clicks))
 
-    def add_trace(self, trace: AttentionTrace, evidence: Tensor, *, size: Size | None = None, **given: Any) -> None:
+    def add_trace(self, trace: AttentionTrace, evidence: Tensor, *, size: Size | None = None, **options: Any) -> None:
         """Score the total map of a trace and, where it has several looks, each of them, on its grids.
 
-        ``size`` (H, W) is that at which the picture is shown, by default its own; ``given`` goes to :meth:`add`.
+        ``size`` (H, W) is that at which the picture is shown, by default its own; ``options`` go to :meth:`add`.
         """
         maps, laid = trace.image_maps(size)  # (B,H,W), and (B,H,W) of each look
         looks = laid.items() if len(trace.looks) > 1 else ()
-        self.add(maps, evidence, grids=grids_of(trace, (maps.shape[-2], maps.shape[-1])), looks=looks, **given)
+        self.add(maps, evidence, grids=grids_of(trace, (maps.shape[-2], maps.shape[-1])), looks=looks, **options)
 
     def join(self, later: MapScorer) -> None:
         """Add what another scorer of the same scores has scored, after what this one has."""
         if later._numbered is not None:
-            self._kept.append(group=later.groups + self._pictures if later._numbered else later.groups)
+            self._columns.append(group=later.groups + self._pictures if later._numbered else later.groups)
             self._numbered, self._pictures = later._numbered, self._pictures + later._pictures
         self.total.join(later.total)
         for name, scores in later.baselines.items():
@@ -242,8 +242,8 @@ class MapScorer(Grouped):
 
     def renumber(self, numbers: Tensor) -> None:
         """Call the picture number i ``numbers[i]``, so that it can join one that numbered other pictures."""
-        groups, self._kept = self.groups, ColumnBuffer()
-        self._kept.append(group=numbers[groups])
+        groups, self._columns = self.groups, ColumnBuffer()
+        self._columns.append(group=numbers[groups])
 
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
         """The picture (N,) of each map that counts."""
@@ -259,21 +259,21 @@ class MapScorer(Grouped):
         return self.baselines.setdefault(name, MapScores(self._baseline_scores))
 
     def _rivals(
-        self, batch: _Batch, own: MeasuredMaps, grids: Grids, on_maps: Grids, picture: Tensor
+        self, batch: _Batch, measured: MeasuredMaps, grids: Grids, on_maps: Grids, picture: Tensor
     ) -> Iterator[tuple[str, MeasuredMaps, Sequence[Tensor | None]]]:
-        """The wanted baselines that can be made here: name, maps (K,H,W), and the ways in which they stand for others.
+        """The wanted baselines that can be made here: name, maps (K,H,W), and assignments of maps to pictures.
 
-        A way says which of the maps (N,) is whose; None: each for its own. Scores are averaged over the ways. Where no
-        map counts nothing is laid out, and only the names of the scores are noted.
+        An assignment (N,) says which map is whose; None: each for its own. Scores are averaged over assignments. If no
+        map counts, none is made, and only the names of the scores are noted.
         """
         size, count, objects = batch.size, len(batch.maps), batch.objects
-        for name in (each for each in BASELINES[:-1] if each in self._wanted):
+        for name in [name for name in BASELINES[:-1] if name in self._wanted]:
             if name == "shuffled":
                 if can_exchange(picture):
-                    ways = [baselines.derangement(picture, seed=seed).to(own.maps.device) for seed in range(EXCHANGES)]
-                    yield name, own, ways
+                    orders = [baselines.derangement(picture, seed=seed) for seed in range(EXCHANGES)]
+                    yield name, measured, [order.to(measured.maps.device) for order in orders]
             elif not count and (name in BLIND_MAPS or objects is not None):
-                yield name, own, [None]
+                yield name, measured, [None]
             elif name in BLIND_MAPS:
                 laid = on_maps.blind(BLIND_MAPS[name], size, count)  # (1|N,H,W)
                 rows = torch.zeros(count, dtype=torch.int64, device=laid.device) if on_maps.is_shared else None
@@ -328,11 +328,11 @@ class _Batch:
         """What belongs to the pictures (B,…), for each map that counts (N,…)."""
         return pictures if self.rows is None else pictures[self.rows]
 
-    def only(self, known: Tensor) -> _Batch:
-        """The same with no evidence and no click where ``known`` (N,) is False."""
-        evidence = self.target.mask & known[:, None, None].to(self.maps.device)  # (N,H,W)
+    def only(self, is_known: Tensor) -> _Batch:
+        """The same with no evidence and no click where ``is_known`` (N,) is False."""
+        evidence = self.target.mask & is_known[:, None, None].to(self.maps.device)  # (N,H,W)
         objects = None if self.objects is None else self.of_rows(self.objects)
-        return _Batch(self.maps, evidence, objects, None, None if self.clicks is None else self.clicks.only(known))
+        return _Batch(self.maps, evidence, objects, None, None if self.clicks is None else self.clicks.only(is_known))
 
     def score(self, scores: MapScores, maps: MeasuredMaps, rows: Tensor | None = None) -> None:
         """Add the scores of maps (K,H,W); ``rows`` (N,) says which of them is whose, None: each its own."""

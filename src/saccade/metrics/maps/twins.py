@@ -71,7 +71,7 @@ class TwinMaps:
 
     def map(self, change: Callable[[str, Tensor], Tensor]) -> TwinMaps:
         """The same with each of them replaced by ``change(name, maps)``."""
-        return TwinMaps(**{each.name: change(each.name, getattr(self, each.name)) for each in fields(self)})
+        return TwinMaps(**{field.name: change(field.name, getattr(self, field.name)) for field in fields(self)})
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class TwinTruth:
     is_alike: Tensor
     """(B,) bool: the areas of both are alike; else scores that set one change beside the other are undefined."""
 
-    def asked_for(self, name: str) -> Tensor:
+    def asked_object(self, name: str) -> Tensor:
         """The pixels (B,H,W) of what is asked for where :class:`TwinMaps` has ``name``; none once it is removed."""
         if name == "target_removed":
             return torch.zeros_like(self.target)
@@ -118,7 +118,7 @@ def about_scene(maps: TwinMaps, truth: TwinTruth) -> dict[str, Tensor]:
         where_defined(map_specific(first, maps.target_moved, maps.other_moved), moved),
         where_defined(map_specific(first, maps.target_removed, maps.other_removed), alike),
     ])  # (2,B)  # fmt: skip
-    held = {
+    holds = {
         "map_hold_moved": where_defined(map_hold(first, maps.other_moved), truth.has_moved),
         "map_hold_recoloured": map_hold(first, maps.other_recoloured),
         "map_hold_removed": map_hold(first, maps.other_removed),
@@ -127,8 +127,8 @@ def about_scene(maps: TwinMaps, truth: TwinTruth) -> dict[str, Tensor]:
         "map_follow": where_defined(follow, moved),
         "map_turn": interventions.map_turn(first, maps.other_question, truth.target, truth.other),
         "map_specific": specific.nanmean(0),
-        "map_hold": torch.stack(list(held.values())).nanmean(0),
-        **held,
+        "map_hold": torch.stack(list(holds.values())).nanmean(0),
+        **holds,
     }
 
 
@@ -148,7 +148,7 @@ class TwinScores(Grouped):
 
     def __init__(self) -> None:
         super().__init__()
-        self.own: dict[str, Values] = {group: Values() for group in GROUPS}
+        self.scores: dict[str, Values] = {group: Values() for group in GROUPS}
         """Scores of the maps, by group."""
         self.rivals = {group: ByName() for group in GROUPS}
         """By group and by the name of the rival."""
@@ -177,9 +177,9 @@ class TwinScores(Grouped):
             bright: :func:`foreground` of the pictures of all ``maps``.
             grids: those of the maps; None: pixels, and there is no oracle.
         """
-        self._kept.append(group=groups)
-        self.own["scene"].add_values(about_scene(maps, truth))
-        self.own["model"].add_values(about_model(maps.first, objects, effects))
+        self._columns.append(group=groups)
+        self.scores["scene"].add_values(about_scene(maps, truth))
+        self.scores["model"].add_values(about_model(maps.first, objects, effects))
         for name, others in rivals(maps, truth, groups, bright=bright, grids=grids).items():
             self.rivals["scene"].add_values(name, about_scene(others, truth))
             rival = others.first
@@ -195,22 +195,22 @@ class TwinScores(Grouped):
 
     def join(self, later: TwinScores) -> None:
         """Add what was scored of later questions."""
-        self._kept.join(later._kept)
+        self._columns.join(later._columns)
         self.edits.join(later.edits)
         for group in GROUPS:
-            self.own[group].join(later.own[group])
+            self.scores[group].join(later.scores[group])
             self.rivals[group].join(later.rivals[group])
 
     def summary(self) -> Part:
         """Plain numbers: ``n``; of each group its scores, ``baselines``, ``intervals`` and ``counts``."""
         summary: Part = {"n": len(self)}
-        for group, own in self.own.items():
-            intervals = own.intervals(self.groups)
+        for group, values in self.scores.items():
+            intervals = values.intervals(self.groups)
             summary[group] = {
-                "scores": own.means(),
+                "scores": values.means(),
                 "baselines": self.rivals[group].means(),
-                "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
-                "counts": {name: each.n for name, each in intervals.items()},
+                "intervals": {name: [interval.low, interval.high] for name, interval in intervals.items()},
+                "counts": {name: interval.n for name, interval in intervals.items()},
             }
         if len(self.edits):
             self.edits.add_to(summary["model"])
@@ -222,24 +222,24 @@ def rivals(
 ) -> dict[str, TwinMaps]:
     """The maps of each rival, by its name; what is given is what :meth:`TwinScores.add` takes."""
     size = (maps.first.shape[-2], maps.first.shape[-1])
-    own = (Grids.pixels(size) if grids is None else grids).to(maps.first.device)
-    found: dict[str, TwinMaps] = {}
+    model_grids = (Grids.pixels(size) if grids is None else grids).to(maps.first.device)
+    rival_maps: dict[str, TwinMaps] = {}
     if bright is not None:
-        found["foreground"] = maps.map(lambda name, each: each * getattr(bright, name))
+        rival_maps["foreground"] = maps.map(lambda name, tensor: tensor * getattr(bright, name))
     if can_exchange(groups):
         other = derangement(groups).to(maps.first.device)  # (B,)
-        found["shuffled"] = maps.map(lambda name, each: each[other])
+        rival_maps["shuffled"] = maps.map(lambda name, tensor: tensor[other])
     for blind, lay in BLIND_MAPS.items():
-        laid = own.blind(lay, size, len(maps.first)).expand_as(maps.first)  # (B,H,W)
-        found[blind] = TwinMaps(**dict.fromkeys([each.name for each in fields(maps)], laid))
-    found["target_mask"] = maps.map(lambda name, each: even_where_empty(truth.asked_for(name).float()))
-    if grids is not None and own.is_shared:
-        best = own.oracle(torch.cat((truth.target, truth.other, truth.target_new)))  # (3B,H,W)
+        laid = model_grids.blind(lay, size, len(maps.first)).expand_as(maps.first)  # (B,H,W)
+        rival_maps[blind] = TwinMaps(**dict.fromkeys([field.name for field in fields(maps)], laid))
+    rival_maps["target_mask"] = maps.map(lambda name, tensor: even_where_empty(truth.asked_object(name).float()))
+    if grids is not None and model_grids.is_shared:
+        best = model_grids.oracle(torch.cat((truth.target, truth.other, truth.target_new)))  # (3B,H,W)
         if best is not None:
-            target, asked, new = torch.split(best, len(truth.target))
-            named = {"other_question": asked, "target_moved": new, "target_removed": torch.zeros_like(target)}
-            found["grid_oracle"] = maps.map(lambda name, _: even_where_empty(named.get(name, target)))
-    return found
+            target, other_best, new = torch.split(best, len(truth.target))
+            named = {"other_question": other_best, "target_moved": new, "target_removed": torch.zeros_like(target)}
+            rival_maps["grid_oracle"] = maps.map(lambda name, _: even_where_empty(named.get(name, target)))
+    return rival_maps
 
 
 def even_where_empty(maps: Tensor) -> Tensor:

@@ -57,8 +57,8 @@ def marked(maps: Tensor) -> Tensor:
 
 def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
     """Log-probability (B,T) of each word (B,T) by its logits (B,T,V); 0 where there is none (-1)."""
-    found = logits.float().log_softmax(-1).gather(2, words.clamp(min=0)[..., None])[..., 0]  # (B,T)
-    return found * (words >= 0)
+    log_probabilities = logits.float().log_softmax(-1).gather(2, words.clamp(min=0)[..., None])[..., 0]  # (B,T)
+    return log_probabilities * (words >= 0)
 
 
 def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
@@ -78,7 +78,7 @@ def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
 def map_distances(weights: Tensor, words: Tensor) -> Tensor:
     """Eq. (3) for the maps (N,h,w) of the words (N,) of one caption: (N,), NaN where no other word is."""
     count = len(words)
-    first, second = (each.flatten() for each in torch.meshgrid(*[torch.arange(count)] * 2, indexing="ij"))  # (N²,)
+    first, second = (index.flatten() for index in torch.meshgrid(*[torch.arange(count)] * 2, indexing="ij"))  # (N²,)
     apart = total_variation(weights[first], weights[second]) if count else weights.new_zeros(0)  # (N²,)
     return _mean_over_others(apart.reshape(count, count).to(weights.device), words)
 
@@ -101,7 +101,7 @@ class WordFollow(NamedTuple):
     """The word followed and the rest held."""
     followed: Tensor
     """The word at the place is now the new one."""
-    held: Tensor
+    rest_stays: Tensor
     """Every other word is as before, and the caption as long, right or wrong."""
 
 
@@ -112,25 +112,25 @@ def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tenso
     """
     place = place.to(before.device)
     reach = int(place.max()) + 1 if len(place) else 0  # a caption may end before the place
-    before, after = _spoken(before, after, at_least=reach)  # (B,W) each
+    before, after = _until_end(before, after, at_least=reach)  # (B,W) each
     at = place.unsqueeze(1)  # (B,1)
     followed = correct(after.gather(1, at).squeeze(1), new_word)  # (B,)
     same = (before == after).scatter(1, at, torch.ones_like(at, dtype=torch.bool))  # (B,W): the place itself may differ
-    held = same.all(1).float()  # (B,)
-    return WordFollow(followed * held, followed, held)
+    stays = same.all(1).float()  # (B,)
+    return WordFollow(followed * stays, followed, stays)
 
 
-def same_caption(said: Tensor, truth: Tensor) -> Tensor:
+def same_caption(captions: Tensor, truth: Tensor) -> Tensor:
     """1.0 where two captions, ids (B,T) and (B,T'), are word for word the same, else 0.0: (B,).
 
     >>> same_caption(torch.tensor([[4, 7, 0], [4, 7, 5]]), torch.tensor([[4, 7, 0, -1], [4, 7, 0, -1]])).tolist()
     [1.0, 0.0]
     """
-    said, truth = _spoken(said, truth)
-    return (said == truth).all(1).float()
+    captions, truth = _until_end(captions, truth)
+    return (captions == truth).all(1).float()
 
 
-def _spoken(*captions: Tensor, at_least: int = 0) -> list[Tensor]:
+def _until_end(*captions: Tensor, at_least: int = 0) -> list[Tensor]:
     """Captions (B,W) of one width of ``at_least`` places, on one device, with nothing from the end on."""
     first = captions[0]
     width = max(at_least, *(words.shape[1] for words in captions))

@@ -68,7 +68,7 @@ class Alignment(NamedTuple):
     chunks: int
 
 
-def align(said: Words, reference: Words) -> Alignment:
+def align(caption: Words, reference: Words) -> Alignment:
     """The best pairing of two captions; each word has at most one partner.
 
     The best has, in this order, the largest weight (1 for the same word, 0.6 for the same stem), the fewest chunks and
@@ -78,27 +78,27 @@ def align(said: Words, reference: Words) -> Alignment:
     >>> align("a red dog runs".split(), "the dog is running".split())
     Alignment(weight=1.6, pairs=2, chunks=2)
     """
-    stems, known = [stem(word) for word in said], [stem(word) for word in reference]
-    surplus = Counter(stems) - Counter(known)  # stems with more words here than there: some must stay alone
+    stems, reference_stems = [stem(word) for word in caption], [stem(word) for word in reference]
+    surplus = Counter(stems) - Counter(reference_stems)  # stems with more words here than there: some must stay alone
     # The places taken (a bit for each) and the last one, which decide what can follow → the score of a pairing so far:
     # weight, joins (of equally many pairs, more are fewer chunks), minus the sum of distances, and pairs.
     beam = {(0, _NOWHERE): (0.0, 0, 0, 0)}
-    for place, word in enumerate(said):
+    for place, word in enumerate(caption):
         partners = [
             (other, EXACT if reference[other] == word else STEM)
-            for other, its_stem in enumerate(known)
+            for other, its_stem in enumerate(reference_stems)
             if its_stem == stems[place]
         ]
         reached: dict[tuple[int, int], tuple[float, int, int, int]] = {}
         for (taken, last), score in beam.items():
-            ways = [((taken, _NOWHERE), score)] if not partners or stems[place] in surplus else []
+            states = [((taken, _NOWHERE), score)] if not partners or stems[place] in surplus else []
             weight, joins, nearness, pairs = score
             for other, gain in partners:
                 if not taken >> other & 1:
                     grown = (weight + gain, joins + (other == last + 1), nearness - abs(place - other), pairs + 1)
-                    ways.append(((taken | 1 << other, other), grown))
-            for state, found in ways:
-                reached[state] = max(found, reached.get(state, found))
+                    states.append(((taken | 1 << other, other), grown))
+            for state, candidate in states:
+                reached[state] = max(candidate, reached.get(state, candidate))
         beam = dict(sorted(reached.items(), key=lambda entry: entry[1], reverse=True)[:_WIDTH])
     weight, joins, _, pairs = max(beam.values())
     return Alignment(round(weight, 9), pairs, pairs - joins)
@@ -116,22 +116,25 @@ def meteor_lite(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
     pictures = judged_captions(hypotheses, references)
     if not pictures:
         return float("nan")
-    best = [max((_tally(said, words) for words in known), key=lambda tally: _score(*tally)) for said, known in pictures]
+    best = [
+        max((_tally(caption, words) for words in texts), key=lambda tally: _score(*tally))
+        for caption, texts in pictures
+    ]
     return _score(*map(sum, zip(*best)))
 
 
-def _tally(said: Words, words: Words) -> tuple[int, int, float, int, int]:
+def _tally(caption: Words, words: Words) -> tuple[int, int, float, int, int]:
     """What is added up over pictures: words said, words of the reference, weight, pairs and chunks."""
-    weight, pairs, chunks = align(said, words)
-    whole = chunks == 1 and pairs == len(said) == len(words)
-    return len(said), len(words), weight, pairs, 0 if whole else chunks
+    weight, pairs, chunks = align(caption, words)
+    whole = chunks == 1 and pairs == len(caption) == len(words)
+    return len(caption), len(words), weight, pairs, 0 if whole else chunks
 
 
-def _score(said: float, known: float, weight: float, pairs: float, chunks: float) -> float:
+def _score(length: float, reference_length: float, weight: float, pairs: float, chunks: float) -> float:
     """The score of these sums; 0 where nothing is paired."""
     if not pairs:
         return 0.0
-    precision, recall = weight / said, weight / known
+    precision, recall = weight / length, weight / reference_length
     mean = precision * recall / (ALPHA * precision + (1 - ALPHA) * recall)
     return float(mean * (1 - GAMMA * (chunks / pairs) ** BETA))
 
@@ -181,9 +184,9 @@ class MeteorWords:
         delta: float = DELTA,
     ) -> None:
         stems = [stem(entry) for entry in entries]
-        place = {each: number for number, each in enumerate(dict.fromkeys(stems), start=1)}
+        place = {root: number for number, root in enumerate(dict.fromkeys(stems), start=1)}
         function_stems = {stem(word) for word in FUNCTION_WORDS}
-        weights = torch.tensor([0.0, *(1 - delta if each in function_stems else delta for each in stems)])  # (1+V,)
+        weights = torch.tensor([0.0, *(1 - delta if root in function_stems else delta for root in stems)])  # (1+V,)
         weights[1 + end] = 0
         partners = torch.tensor([range(1 + len(entries)), [0, *map(place.__getitem__, stems)]])  # (2,1+V)
         partners[:, [1 + end, 1 + unknown]] = 0
@@ -210,19 +213,20 @@ class MeteorWords:
         return torch.where(loose & (self.weights(words) > 0), self._unknown, words)
 
 
-def meteor_of_words(said: Tensor, references: Tensor, words: MeteorWords) -> Tensor:
+def meteor_of_words(captions: Tensor, references: Tensor, words: MeteorWords) -> Tensor:
     """METEOR, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
-    said = words.without_loose_end(said)  # (B,K,T)
-    mine, theirs = words.keys(said), words.keys(references)  # (B,K,3,T), (B,R,3,T')
+    captions = words.without_loose_end(captions)  # (B,K,T)
+    mine, theirs = words.keys(captions), words.keys(references)  # (B,K,3,T), (B,R,3,T')
     clipped = clipped_counts(mine, theirs)  # (B,K,R,3,T)
-    weights = words.weights(said)  # (B,K,T)
+    weights = words.weights(captions)  # (B,K,T)
     same_word, same_stem, _ = (clipped * weights[:, :, None, None]).sum(-1).unbind(-1)  # (B,K,R) each
     matched = STEM * same_stem + (EXACT - STEM) * same_word  # M: the same word has the same stem too
-    there, known = weights.sum(-1)[:, :, None], words.weights(references).sum(-1)[:, None]  # (B,K,1), (B,1,R)
-    mean = matched / (ALPHA * known + (1 - ALPHA) * there).clamp_min(1e-12)  # (B,K,R)
+    total = weights.sum(-1)[:, :, None]  # (B,K,1): of captions
+    reference_total = words.weights(references).sum(-1)[:, None]  # (B,1,R)
+    mean = matched / (ALPHA * reference_total + (1 - ALPHA) * total).clamp_min(1e-12)  # (B,K,R)
     _, pairs, joined = clipped.sum(-1).unbind(-1)  # (B,K,R) each
     chunks = (pairs - joined).clamp_min(1)
     return (mean * (1 - GAMMA * (chunks / pairs.clamp_min(1)) ** BETA)).amax(-1)  # (B,K)
@@ -251,10 +255,10 @@ def meteor_jar(
     if not pictures:
         return float("nan")
     most = max(len(picture.references) for picture in pictures)
-    padded = [words for _, known in pictures for words in [*known, *[known[0]] * (most - len(known))]]
+    padded = [words for _, texts in pictures for words in [*texts, *[texts[0]] * (most - len(texts))]]
     with tempfile.TemporaryDirectory(prefix="saccade-meteor-") as folder:
         files = [Path(folder, name) for name in ("said.txt", "references.txt")]
-        for file, captions in zip(files, ([picture.said for picture in pictures], padded)):
+        for file, captions in zip(files, ([picture.caption for picture in pictures], padded)):
             file.write_text("".join(f"{' '.join(words)}\n" for words in captions), encoding="utf-8", newline="\n")
         command = [java, "-Xmx2G", "-Dfile.encoding=UTF-8", "-jar", str(jar), *map(str, files)]
         command += ["-l", "en", "-norm", "-a", str(paraphrases), "-q", "-r", str(most)]
@@ -266,8 +270,8 @@ def meteor_jar(
             raise ConfigError(f"METEOR 1.5 gave no score: {error}; try 'java -version'") from error
     printed = done.stdout.strip()
     if done.returncode or not _NUMBER.fullmatch(printed):
-        said = done.stderr.strip()[-200:] or printed[-200:]
-        raise ConfigError(f"METEOR 1.5 gave no score (exit code {done.returncode}): {said}; try 'java -version'")
+        message = done.stderr.strip()[-200:] or printed[-200:]
+        raise ConfigError(f"METEOR 1.5 gave no score (exit code {done.returncode}): {message}; try 'java -version'")
     return float(printed)
 
 
@@ -281,11 +285,11 @@ def _program() -> tuple[str, Path, Path]:
     package = importlib.util.find_spec("pycocoevalcap")
     for home in (package and package.submodule_search_locations) or []:
         places.append((Path(home, "meteor", METEOR_JAR.name), Path(home, "meteor", "data", METEOR_PARAPHRASES.name)))
-    found = next((files for files in places if all(file.is_file() for file in files)), None)
+    program = next((files for files in places if all(file.is_file() for file in files)), None)
     java = shutil.which("java")
-    if found is None or java is None:
+    if program is None or java is None:
         why = "it is a Java program and there is no 'java' on the PATH; install a Java runtime too"
-        if found is None:
+        if program is None:
             why = f"it is not here; 'saccade data get {METEOR}' brings it, as does"
         raise MissingExtraError("METEOR 1.5", "meteor", why)
-    return java, *found
+    return java, *program

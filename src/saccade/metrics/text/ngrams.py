@@ -63,7 +63,7 @@ NGram = tuple[str, ...]
 class Judged(NamedTuple):
     """What was said of one picture, and what people said of it."""
 
-    said: Words  # may be empty
+    caption: Words  # may be empty
     references: list[Words]  # at least one, each with at least one word
 
 
@@ -76,13 +76,13 @@ def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str
         DataError: a picture has no reference with a word; the message names it.
     """
     pictures = []
-    for index, (said, known) in enumerate(zip(hypotheses, references, strict=True)):
-        if isinstance(known, str):
+    for index, (hypothesis, texts) in enumerate(zip(hypotheses, references, strict=True)):
+        if isinstance(texts, str):
             raise DataError(f"references of picture {index}: found one string, expected several: wrap it in a tuple")
-        with_words = [words for words in map(ptb_tokens, known) if words]
+        with_words = [words for words in map(ptb_tokens, texts) if words]
         if not with_words:
             raise DataError(f"picture {index} has no reference with a word in it; leave the picture out")
-        pictures.append(Judged(ptb_tokens(said), with_words))
+        pictures.append(Judged(ptb_tokens(hypothesis), with_words))
     return pictures
 
 
@@ -108,8 +108,8 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict
 
     NaN when there are no pictures.
 
-    >>> found = bleu(["a small red seven"], [("a small red seven above a two",)])
-    >>> found["bleu_4_nobp"], round(found["bleu_4"], 4), round(found["length_ratio"], 4)
+    >>> scores = bleu(["a small red seven"], [("a small red seven above a two",)])
+    >>> scores["bleu_4_nobp"], round(scores["bleu_4"], 4), round(scores["length_ratio"], 4)
     (1.0, 0.4724, 0.5714)
     """
     totals = _tallies(hypotheses, references).sum(0, keepdim=True)  # (1,2+2K)
@@ -123,10 +123,10 @@ def bleu_intervals(hypotheses: Sequence[str], references: Sequence[Sequence[str]
     """
     tallies = _tallies(hypotheses, references)  # (B,2+2K)
     pooled, pictures = tallies.sum(0, keepdim=True), len(tallies)
-    found = _scores(pooled)[0]  # (9,)
+    scores = _scores(pooled)[0]  # (9,)
     without = _scores(pooled - tallies)  # (B,9)
     intervals = {}
-    for name, score, others in zip(NAMES, found, without.T):
+    for name, score, others in zip(NAMES, scores, without.T):
         low, high = jackknife_interval(score, others, ends=None if name == "length_ratio" else SHARE)
         intervals[name] = Interval(float(score), float(low), float(high), pictures, pictures, 0)
     return intervals
@@ -139,42 +139,42 @@ def _tallies(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> 
 
 
 def _tally(picture: Judged) -> list[int]:
-    length = len(picture.said)
+    length = len(picture.caption)
     nearest = min((abs(len(words) - length), len(words)) for words in picture.references)[1]
     matched, possible = [], []
     for order in range(1, ORDERS + 1):
         most: Counter[NGram] = Counter()
         for words in picture.references:
             most |= ngrams(words, order)  # union of counters: the larger count of each
-        matched.append((ngrams(picture.said, order) & most).total())
+        matched.append((ngrams(picture.caption, order) & most).total())
         possible.append(max(0, length - order + 1))
     return [length, nearest, *matched, *possible]
 
 
 def _scores(totals: Tensor) -> Tensor:
     """The scores (N,9) in the order of ``NAMES``, from N pooled tallies (N,2+2K)."""
-    said, known = totals[:, 0:1], totals[:, 1:2]  # (N,1): c and r
+    length, nearest = totals[:, 0:1], totals[:, 1:2]  # (N,1): c and r
     matched, possible = totals[:, 2:].chunk(2, dim=1)  # (N,K)
     precision = matched / possible.clamp(min=1)  # (N,K): p_k, 0 where no k-gram was said
     orders = torch.arange(1, ORDERS + 1, dtype=totals.dtype)
     geometric = (precision.log().cumsum(1) / orders).exp()  # (N,K): log 0 = −∞, and exp of it is 0 again
-    brevity = (1 - known / said).clamp(max=0).exp()  # (N,1): BP, 0 where nothing was said
-    scores = torch.cat([brevity * geometric, geometric, said / known], dim=1)  # (N,2K+1)
-    return torch.where(known > 0, scores, torch.nan)
+    brevity = (1 - nearest / length).clamp(max=0).exp()  # (N,1): BP, 0 where nothing was said
+    scores = torch.cat([brevity * geometric, geometric, length / nearest], dim=1)  # (N,2K+1)
+    return torch.where(nearest > 0, scores, torch.nan)
 
 
 BETA = 1.2
 
 
 def rouge_l(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """The mean of :func:`rouge_l_each`; NaN when there are no pictures."""
-    return float(rouge_l_each(hypotheses, references).mean())
+    """The mean of :func:`rouge_l_scores`; NaN when there are no pictures."""
+    return float(rouge_l_scores(hypotheses, references).mean())
 
 
-def rouge_l_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
+def rouge_l_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
     """ROUGE-L of each picture, (B,) in 0..1.
 
-    >>> rouge_l_each(["a dog runs fast", ""], [("a dog runs fast", "a cat"), ("a cat",)]).tolist()
+    >>> rouge_l_scores(["a dog runs fast", ""], [("a dog runs fast", "a cat"), ("a cat",)]).tolist()
     [1.0, 0.0]
     """
     scores = [_score(picture) for picture in judged_captions(hypotheses, references)]
@@ -182,34 +182,34 @@ def rouge_l_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]])
 
 
 def _score(picture: Judged) -> float:
-    if not picture.said:
+    if not picture.caption:
         return 0.0
-    shared = _longest_common(picture.said, picture.references)
-    precision = max(shared) / len(picture.said)
+    shared = _longest_common(picture.caption, picture.references)
+    precision = max(shared) / len(picture.caption)
     recall = max(length / len(words) for length, words in zip(shared, picture.references))
     if not precision:  # nothing is shared, so recall is 0 as well
         return 0.0
     return (1 + BETA**2) * precision * recall / (recall + BETA**2 * precision)
 
 
-def _longest_common(said: Words, references: list[Words]) -> list[int]:
+def _longest_common(caption: Words, references: list[Words]) -> list[int]:
     """The length of the longest common subsequence with each reference.
 
     One row of the usual table is one whole number (Hyyrö 2004, "Bit-parallel LCS-length computation revisited"): bit i
-    is 0 where the row grows at word i of ``said``, so the zeros count the length, and a word of the reference costs one
-    addition instead of a loop.
+    is 0 where the row grows at word i of ``caption``, so the zeros count the length, and a word of the reference costs
+    one addition instead of a loop.
     """
     places: defaultdict[str, int] = defaultdict(int)
-    for place, word in enumerate(said):
+    for place, word in enumerate(caption):
         places[word] |= 1 << place
-    everywhere = (1 << len(said)) - 1
+    everywhere = (1 << len(caption)) - 1
     lengths = []
     for words in references:
         row = everywhere
         for word in words:
             shared = row & places.get(word, 0)
             row = (row + shared) | (row - shared)
-        lengths.append(len(said) - (row & everywhere).bit_count())
+        lengths.append(len(caption) - (row & everywhere).bit_count())
     return lengths
 
 
@@ -218,28 +218,28 @@ SCALE = 10.0
 
 
 def cider(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """The mean of :func:`cider_each`, 0 to 10; NaN when there are no pictures."""
-    return float(cider_each(hypotheses, references).mean())
+    """The mean of :func:`cider_scores`, 0 to 10; NaN when there are no pictures."""
+    return float(cider_scores(hypotheses, references).mean())
 
 
-def cider_each(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
+def cider_scores(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
     """CIDEr-D of each picture, (B,) in 0..10, with document frequencies from all of ``references``.
 
-    >>> said = ["a red seven stands here", "two white birds fly"]
-    >>> cider_each(said, [(said[0],), (said[1], "one bird sits")]).tolist()
+    >>> captions = ["a red seven stands here", "two white birds fly"]
+    >>> cider_scores(captions, [(captions[0],), (captions[1], "one bird sits")]).tolist()
     [10.0, 5.0]
     """
     orders = range(1, ORDERS + 1)
     counted = [
-        [[ngrams(words, order) for order in orders] for words in (picture.said, *picture.references)]
+        [[ngrams(words, order) for order in orders] for words in (picture.caption, *picture.references)]
         for picture in judged_captions(hypotheses, references)
     ]
-    pictures_with = Counter(chain.from_iterable(set(chain(*chain(*known))) for _, *known in counted))
+    pictures_with = Counter(chain.from_iterable(set(chain(*chain(*texts))) for _, *texts in counted))
     pictures = math.log(max(1, len(counted)))
     scores = []
     for captions in counted:
-        said, *known = (_Vectors(counts, pictures_with, pictures) for counts in captions)
-        scores.append(SCALE * sum(said.likeness(reference) for reference in known) / len(known))
+        caption, *others = (_Vectors(counts, pictures_with, pictures) for counts in captions)
+        scores.append(SCALE * sum(caption.likeness(reference) for reference in others) / len(others))
     return torch.tensor(scores, dtype=torch.float64)
 
 
@@ -313,12 +313,12 @@ def ngram_keys(words: Tensor, vocabulary: int) -> Tensor:
     return torch.stack(keys, dim=-2)
 
 
-def cider_of_words(said: Tensor, references: Tensor, rarity: NGramRarity) -> Tensor:
+def cider_of_words(captions: Tensor, references: Tensor, rarity: NGramRarity) -> Tensor:
     """A tenth of CIDEr-D, in 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
-    mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
+    mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (captions, references))  # (B,K,G,T), (B,R,G,T')
     entries, other = (ngram_counts(keys) * rarity(keys) for keys in (mine, theirs))  # g: (B,K,G,T), (B,R,G,T')
     entries, other = entries[:, :, None], other[:, None]  # (B,K,1,G,T), (B,1,R,G,T')
     norms = entries.square().sum(-1).sqrt() * other.square().sum(-1).sqrt()  # ‖g(c)‖ ‖g(s)‖: (B,K,R,G)
@@ -341,19 +341,19 @@ def ngram_counts(keys: Tensor) -> Tensor:
 
 def clipped_counts(mine: Tensor, theirs: Tensor) -> Tensor:
     """How often each n-gram of ``mine`` (B,K,G,T) is in both it and each of ``theirs`` (B,R,G,T'): (B,K,R,G,T)."""
-    in_each = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,G,T)
-    return torch.minimum(ngram_counts(mine)[:, :, None], in_each)
+    in_references = (mine[:, :, None, ..., None] == theirs[:, None, ..., None, :]).sum(-1)  # (B,K,R,G,T)
+    return torch.minimum(ngram_counts(mine)[:, :, None], in_references)
 
 
-def bleu_of_words(said: Tensor, references: Tensor, vocabulary: int) -> Tensor:
+def bleu_of_words(captions: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     """Smoothed BLEU-4, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
     A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
     """
-    mine, theirs = (ngram_keys(words, vocabulary) for words in (said, references))  # (B,K,G,T), (B,R,G,T')
+    mine, theirs = (ngram_keys(words, vocabulary) for words in (captions, references))  # (B,K,G,T), (B,R,G,T')
     clipped = clipped_counts(mine, theirs).amax(2)  # (B,K,G,T): by the reference that has it most often
     matched, there = clipped.sum(-1).float(), (mine > 0).sum(-1).float()  # (B,K,G)
-    one = (torch.arange(matched.shape[-1], device=said.device) > 0).float()  # (G,): 0 1 1 1
+    one = (torch.arange(matched.shape[-1], device=captions.device) > 0).float()  # (G,): 0 1 1 1
     precision = (matched + one) / (there + one).clamp_min(1)  # (B,K,G)
     length, lengths = there[..., 0], (references >= 0).sum(-1).float()  # (B,K), (B,R)
     counts = (lengths > 0)[:, None]  # (B,1,R)

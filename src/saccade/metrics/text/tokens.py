@@ -172,14 +172,14 @@ def _words_of(piece: str, following: str) -> tuple[str, ...]:
 
 def _token(text: str, place: int, following: str) -> tuple[str, bool]:
     """What the rule that reaches furthest takes from ``text`` at ``place``, and whether that is two words."""
-    found = max(filter(None, (rule.match(text, place) for rule in _RULES)), key=re.Match.end)
+    match = max(filter(None, (rule.match(text, place) for rule in _RULES)), key=re.Match.end)
     numbered = _BEFORE_NUMBER.match(text + following, place)
-    if numbered and numbered.end() > found.end():
+    if numbered and numbered.end() > match.end():
         return numbered[1], False
-    token = found[1]
+    token = match[1]
     if _LETTER_AND_STOP.fullmatch(token) and following in _STARTERS:
         token = token[0]
-    return token, found.re is _RULES[0]
+    return token, match.re is _RULES[0]
 
 
 def _as_compared(word: str) -> str:
