@@ -288,7 +288,7 @@ def _widths(columns: Sequence[Sequence[Text]], room: int) -> list[int]:
 
 
 class Progress:
-    """Progress on stderr: a bar on a terminal; elsewhere a line says what begins, and at times one how far it is.
+    """Progress on stderr: a line says what begins; a bar on a terminal, and elsewhere at times a line, how far it is.
 
     Called as ``progress(done, total)``, or ``progress(what, done, total)`` where there are several things to do; a
     ``total`` of None is not known yet. Nothing is shown before the first call.
@@ -317,8 +317,11 @@ class Progress:
             self._bar.start()
         now = time.monotonic()
         is_due = total is not None and now - self._said >= _BETWEEN_LINES and done < total
-        if self._bar.disable and (what != self._current or is_due):
-            remark(f"{what} …" if what != self._current else f"{what}: {done:,} of {total:,}")
+        if what != self._current and (self._bar.disable or len(said) == 3):
+            self._bar.console.print(f"{what} …", style="dim", markup=False, highlight=False, soft_wrap=True)
+            self._said = now
+        elif self._bar.disable and is_due:
+            remark(f"{what}: {done:,} of {total:,}")
             self._said = now
         self._current = what
         self._bar.update(self._task, description=what, completed=done, total=total)
