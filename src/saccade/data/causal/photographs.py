@@ -23,17 +23,19 @@ The twins of a photograph, by name. Only ``removed-K`` is there for every photog
 
 ================  ======================================================================================================
 ``removed-K``     object K is gone: filled in from around it, or, in a composed set, not drawn
-``moved``         the target lies elsewhere on free ground of the same picture
+``moved``         the target lies elsewhere on free ground of the same picture; where no other place is free, up to
+                  half of it lies where it was
 ``background``    all objects, and the things of grey 255, lie at their places on the ground of another photograph
 ``empty-J``       a patch of the target's shape, J = 0 or 1, was filled in where nothing lies: what the filling alone
-                  does to a model. Composed sets have none
+                  does to a model. Where there is no room, the patch is smaller. Composed sets have none
 ================  ======================================================================================================
 
 One line of ``truth.jsonl``:
 
 ==========  ============================================================================================================
 id           eight digits, the number of the photograph in the set; also the name of its picture
-name         path of the picture it was made from, from the folder of the pictures
+name         path of the picture it was made from, from the folder of the pictures; a number where it was composed
+sources      files it was made from: the picture; or the background, then the cut-out of each object
 image, mask  paths from the folder of the set
 size         height and width in pixels
 label        what the photograph shows, null where that is not known
@@ -44,14 +46,15 @@ rest         share of the picture that things of grey 255 have
 twins        by name: ``image``, ``mask``, ``changed``; ``change``: removed, moved, background or empty; ``object``, the
              one that was changed, else null; ``label``, what is true of the twin: null where nothing that bears the
              label is left; ``box`` of the object or patch, where it is now (null for removed and background);
-             ``ground``, the name of the photograph that gave the ground (of background alone)
+             ``ground``, the name of the photograph that gave the ground (of background alone); ``scale``, how long the
+             sides of a patch are, in those of the target (of empty alone)
 left_out     what could not be made or used of this photograph, in words
 digest       blake2b (16 bytes, in hex) over the files of the photograph and this line without its digest
 ==========  ============================================================================================================
 
 The digest of a photograph takes in the bytes of the files that its line names (image and mask, then image, mask and
-changed of the twins in their order), then the line as JSON with sorted keys and without spaces. That of a set is
-blake2b (32 bytes) over those of its photographs.
+changed of the twins in their order), then the line as JSON in ASCII with sorted keys and without spaces. That of a set
+is blake2b (32 bytes) over those of its photographs.
 
 Files are untrusted: every line is checked, pictures are opened only inside the folder, and a wrong digest is an error.
 """
@@ -222,7 +225,7 @@ def photograph_digest(folder: Path, row: Mapping[str, Any]) -> str:
                 f"{folder / path}: cannot be read ({error.strerror or error}); make or copy the set again"
             ) from error
     line = {key: value for key, value in row.items() if key != "digest"}
-    digest.update(json.dumps(line, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode())
+    digest.update(json.dumps(line, sort_keys=True, separators=(",", ":")).encode())
     return digest.hexdigest()
 
 
