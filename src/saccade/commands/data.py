@@ -18,6 +18,9 @@ Glyphs = Literal["disjoint", "merged", "pack"]
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
 Fill = Literal["auto", "migan", "smooth"]
 _COUNT = 100  # scenes
+# Options of ``make`` that are for one kind of set.
+_OF_SCENES = ("start", "glyphs", "drawing", "protocol", "empty", "scenes")
+_OF_PHOTOGRAPHS = ("masks", "labels", "backgrounds", "fill", "size", "max_share", "resume")
 
 
 @checked
@@ -39,9 +42,9 @@ def make(
     labels: Path | None = None,
     cutouts: Path | None = None,
     backgrounds: Path | None = None,
-    fill: Fill = "auto",
-    size: Annotated[int, Within(32, 4096)] = 512,
-    max_share: Annotated[float, Within(0.01, 0.9)] = 0.3,
+    fill: Fill | None = None,
+    size: Annotated[int | None, Within(32, 4096)] = None,
+    max_share: Annotated[float | None, Within(0.01, 0.9)] = None,
     resume: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
@@ -69,17 +72,17 @@ def make(
         labels: a CSV with the columns image and label. None: the names of the folders that pictures lie in.
         cutouts: of causal: a folder of objects with a transparent ground, or of pictures with --masks.
         backgrounds: a folder of photographs to lay cut-outs on.
-        fill: how removed objects are filled in; auto is migan where 'saccade data get migan' was done.
-        size: longest side of a photograph at most, in pixels.
-        max_share: share of the picture of an object at most; larger ones are left out.
+        fill: how removed objects are filled in. None: auto, which is migan where 'saccade data get migan' was done.
+        size: longest side of a photograph at most, in pixels. None: 512.
+        max_share: share of the picture of an object at most; larger ones are left out. None: 0.3.
         resume: continue a set of photographs that was stopped.
         on_progress: called with how many are written, and how many there will be.
     """
     given = dict(locals())
     if pictures or cutouts:
         return _make_photographs(**given)
-    if unused := [key for key in ("masks", "labels", "backgrounds") if given[key]]:
-        raise ConfigError(f"{unused[0]}: goes with pictures or cutouts, which are not given")
+    if unused := [key for key in _OF_PHOTOGRAPHS if given[key]]:
+        raise ConfigError(f"{unused[0]}: goes with pictures or cutouts, and neither is given")
     from saccade.families import family_of_data
 
     count = count or _COUNT
@@ -94,19 +97,18 @@ def make(
 
 def _make_photographs(name: str, out: Path, **given: Any) -> dict[str, Any]:
     """A causal set of photographs, see :mod:`saccade.data.causal.photographs`."""
-    if name != "causal":
-        raise ConfigError(f"pictures and cutouts go with causal, found {name}")
-    if given["pictures"] and given["cutouts"]:
-        raise ConfigError("pictures and cutouts: one of both makes a set; give one")
     from saccade.data.causal.photograph_sources import cutout_set, picture_set
 
-    keys = ("masks", "labels", "count", "seed", "size", "max_share", "resume")
-    own = {key: given[key] for key in keys} | {"progress": given["on_progress"]}
-    if given["pictures"]:
-        facts = picture_set(given["pictures"].expanduser(), out=out, fill=given["fill"], **own)
-    else:
-        grounds = given["backgrounds"] and given["backgrounds"].expanduser()
-        facts = cutout_set(given["cutouts"].expanduser(), grounds, out, **own)
+    if name != "causal":
+        raise ConfigError(f"pictures and cutouts go with causal, found {name}")
+    own, other = ("pictures", "cutouts") if given["pictures"] else ("cutouts", "pictures")
+    foreign = (other, *(("backgrounds",) if own == "pictures" else ("fill",)), *_OF_SCENES)
+    if unused := [key for key in foreign if given[key]]:
+        raise ConfigError(f"{unused[0]}: does not go with {own}; leave it out")
+    keys = ("masks", "labels", "backgrounds", "count", "seed", "fill", "size", "max_share", "resume")
+    settings = {key: given[key] for key in keys if given[key] is not None}
+    make_set = picture_set if own == "pictures" else cutout_set
+    facts = make_set(given[own], out=out, progress=given["on_progress"], **settings)
     return {"folder": out, **asdict(facts)}
 
 

@@ -7,7 +7,7 @@ A folder of masks has a file for each picture, with its name. How its values are
 trimaps     1 is the object, 2 the ground, 3 a border along the edge: its outer half counts as ground
 binary      0 is the ground, anything else the object
 labels      0 is the ground, 255 belongs to nobody, any other value or colour is an object of its own
-grey        half of the brightest and more is the object
+grey        soft-edged, of 33 greys or more: 128 and brighter is the object
 ==========  ============================================================================================================
 
 ``coco:FILE`` has named objects; crowds belong to nobody. ``auto`` asks U²-Net-p (Qin et al., Pattern Recognition 2020),
@@ -124,7 +124,7 @@ def marker(reference: str, names: Sequence[str]) -> tuple[str, Marker]:
     if reference == AUTO:
         return AUTO, _standing_out()
     if colon and kind == COCO:
-        return COCO, _annotated(Path(path).expanduser())
+        return COCO, _annotated(Path(path).expanduser(), names)
     if not colon or kind not in READINGS:
         kind, path = "", reference
     folder = Path(path).expanduser()
@@ -226,7 +226,7 @@ def _things(values: Values, kind: str) -> Things:
     return Things(is_object.astype(np.uint8), (None,))
 
 
-def _annotated(path: Path) -> Marker:
+def _annotated(path: Path, pictures: Sequence[str]) -> Marker:
     """The objects of COCO annotations, small ones above large ones."""
     images, names, annotated = coco_parts(path, json_in(path))
     by_picture: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
@@ -234,6 +234,8 @@ def _annotated(path: Path) -> Marker:
         by_picture[number].append(annotation)
     files = {str(image.get("file_name", "")): number for number, image in images.items()}
     files = {Path(file).name: number for file, number in files.items()} | files
+    if not any(name in files or Path(name).name in files for name in pictures):
+        raise DataError(f"masks: no file_name in {path} is one of the pictures, such as {pictures[0]}")
 
     def mark(name: str, picture: Picture) -> Things:
         number = files.get(name, files.get(Path(name).name))

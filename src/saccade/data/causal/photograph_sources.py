@@ -19,9 +19,9 @@ SCENES = 100  # Composed scenes, where nobody says how many
 
 def picture_set(
     pictures: Path,
-    masks: str | None,
-    out: Path,
     *,
+    out: Path,
+    masks: str | None = None,
     labels: Path | None = None,
     fill: FillName = "auto",
     seed: int = 0,
@@ -32,7 +32,7 @@ def picture_set(
     """Photographs of a folder with marked objects; ``how`` as in :func:`write_photographs`."""
     if masks is None:
         raise ConfigError("masks: needed with pictures: a folder of masks, coco:FILE, or auto for what stands out")
-    names = _names(pictures, "pictures")
+    pictures, names = _names(pictures, out, "pictures")
     reading, mark = marker(masks, names)
     label_of = labeller(labels, names)
     fill_name, fill_in = filler(fill)
@@ -42,9 +42,9 @@ def picture_set(
 
 def cutout_set(
     cutouts: Path,
-    backgrounds: Path | None,
-    out: Path,
     *,
+    out: Path,
+    backgrounds: Path | None = None,
     masks: str | None = None,
     labels: Path | None = None,
     count: int | None = None,
@@ -56,12 +56,11 @@ def cutout_set(
     """Scenes of cut-outs on the photographs of another folder; ``how`` as in :func:`write_photographs`."""
     if backgrounds is None:
         raise ConfigError("backgrounds: needed with cutouts: a folder of photographs to lay them on")
-    names, grounds = _names(cutouts, "cutouts"), _names(backgrounds, "backgrounds")
+    cutouts, names = _names(cutouts, out, "cutouts")
+    grounds = _names(backgrounds, out, "backgrounds")
     reading, mark = ("cut-outs", None) if masks is None else marker(masks, names)
     facts, count = _facts(cutouts, reading, "exact", seed, size, max_share), count or SCENES
-    scenes = ComposedScenes(
-        (cutouts, names), (backgrounds, grounds), mark, labeller(labels, names), _SPARE * count, facts
-    )
+    scenes = ComposedScenes((cutouts, names), grounds, mark, labeller(labels, names), _SPARE * count, facts)
     return write_photographs(scenes, facts, out, count, **how)
 
 
@@ -69,8 +68,11 @@ def _facts(folder: Path, masks: str, fill: str, seed: int, size: int, max_share:
     return PhotographFacts(0, folder.resolve().name, masks, fill, seed, size, max_share, {}, {}, (), "")
 
 
-def _names(folder: Path, what: str) -> list[str]:
-    """The pictures in a folder by their paths from there."""
+def _names(folder: Path, out: Path, what: str) -> tuple[Path, list[str]]:
+    """A folder, and the pictures in it by their paths from there."""
+    folder = folder.expanduser()
     if not folder.is_dir():
         raise DataError(f"{what}: {folder} is not a folder; name one that holds photographs")
-    return [file.relative_to(folder).as_posix() for file in find_pictures([folder])]
+    if out.resolve().is_relative_to(folder.resolve()):
+        raise ConfigError(f"out: {out} lies in the folder of the {what}; name one outside it")
+    return folder, [file.relative_to(folder).as_posix() for file in find_pictures([folder])]

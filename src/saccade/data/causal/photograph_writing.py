@@ -111,7 +111,7 @@ def write_photographs(
     source: PhotographSource,
     facts: PhotographFacts,
     out: Path,
-    count: int | None,
+    count: int | None = None,
     *,
     resume: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
