@@ -74,7 +74,7 @@ def make(
         backgrounds: a folder of photographs to lay cut-outs on.
         fill: how removed objects are filled in. None: auto, which is migan where 'saccade data get migan' was done.
         size: longest side of a photograph at most, in pixels. None: 512.
-        max_share: share of the picture of an object at most; larger ones are left out. None: 0.3.
+        max_share: share of the picture of an object at most; larger ones are left out. None: 0.25.
         resume: continue a set of photographs that was stopped.
         on_progress: called with how many are written, and how many there will be.
     """

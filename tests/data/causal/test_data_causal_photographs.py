@@ -164,7 +164,7 @@ def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
     assert len(made) == 2
     assert made.facts.left_out == {
         "picture: no object": 1,
-        "picture: object over 30% of the picture": 1,
+        "picture: object over 25% of the picture": 1,
         "picture: mask of another size": 1,
         "picture: object under 0.2% of the picture": 1,
         "picture: no mask": 1,

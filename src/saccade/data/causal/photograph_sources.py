@@ -14,6 +14,7 @@ from saccade.data.pictures.reading import find_pictures
 from saccade.errors import ConfigError, DataError
 
 _SPARE = 2  # Scenes that may be drawn for each that is wanted
+MAX_SHARE = 0.25  # of the picture: holes of larger objects are rarely filled in well
 SCENES = 100  # Composed scenes, where nobody says how many
 
 
@@ -26,7 +27,7 @@ def picture_set(
     fill: FillName = "auto",
     seed: int = 0,
     size: int = 512,
-    max_share: float = 0.3,
+    max_share: float = MAX_SHARE,
     **how: Any,
 ) -> PhotographFacts:
     """Photographs of a folder with marked objects; ``how`` as in :func:`write_photographs`."""
@@ -50,7 +51,7 @@ def cutout_set(
     count: int | None = None,
     seed: int = 0,
     size: int = 512,
-    max_share: float = 0.3,
+    max_share: float = MAX_SHARE,
     **how: Any,
 ) -> PhotographFacts:
     """Scenes of cut-outs on the photographs of another folder; ``how`` as in :func:`write_photographs`."""

@@ -12,8 +12,9 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from PIL import Image
@@ -22,7 +23,7 @@ from saccade.config import from_dict
 from saccade.data.causal import CARD, FACTS, ROWS, Pixels, Row, picture_name
 from saccade.data.causal.filling import Fill
 from saccade.data.causal.marking import Marked, Marker, UnusablePictureError, marked
-from saccade.data.causal.photograph_twins import Ground, Twins, box_of, filled_twins, ground_of
+from saccade.data.causal.photograph_twins import Twins, box_of, filled_twins, ground_of
 from saccade.data.causal.photographs import CHANGES, PhotographFacts, photograph_digest
 from saccade.data.pictures.labelled import check_request
 from saccade.data.pictures.reading import read_picture
@@ -32,8 +33,7 @@ from saccade.files import locked, make_folder, read_json, write_json, write_text
 
 _MAKING = "making.json"
 _RESULTS = ("count", "twins", "left_out", "labels", "digest")  # Facts that are known in the end
-_KEPT = 8  # Filled pictures that are remembered: those of one photograph
-_GROUNDS = 8  # Photographs that are tried for their ground
+_GROUNDS = 8  # Photographs of which one gives its ground
 _NAMED = 4
 
 
@@ -63,48 +63,38 @@ class MarkedPictures:
 
         self.names: Sequence[str] = sorted(names, key=order)
         self._places = {name: at for at, name in enumerate(self.names)}
-        self._folder, self._mark, self._label_of, self._facts = folder, mark, label_of, facts
-        self._fill = remembering(fill)
+        self._folder, self._mark, self._label_of, self._facts, self._fill = folder, mark, label_of, facts, fill
+        self._read = lru_cache(maxsize=2 * _GROUNDS)(self._marked)
+        self._ground = lru_cache(maxsize=2)(lambda name: ground_of(self._usable(name), self._fill))
 
     def make(self, name: str) -> tuple[Marked, Twins]:
-        """The photograph ``name``; its second ground is that of one of the photographs before it in the order."""
-        photograph = self._read(name)
-        return photograph, filled_twins(photograph, self._fill, self._ground_for(name), self._facts.seed)
+        """The photograph ``name``; its new ground is that of the one before it of which least has to be filled in."""
+        photograph = self._usable(name)
+        place, shares = self._places[name], dict[str, float]()
+        for step in range(1, min(_GROUNDS + 1, len(self.names))):
+            other = self._read(self.names[place - step])
+            if isinstance(other, Marked) and (share := float((other.labels > 0).mean())) <= self._facts.max_share:
+                shares[other.name] = share
+        best = min(shares, key=lambda other: shares[other], default=None)
+        ground = None if best is None else (best, self._ground(best))
+        return photograph, filled_twins(photograph, self._fill, ground, self._facts.seed)
 
-    def _read(self, name: str) -> Marked:
+    def _usable(self, name: str) -> Marked:
+        photograph = self._read(name)
+        if isinstance(photograph, str):
+            raise UnusablePictureError(photograph)
+        return photograph
+
+    def _marked(self, name: str) -> Marked | str:
+        """A photograph, or why it cannot be used."""
+        facts = self._facts
         try:
             picture = read_picture(self._folder / name)
-        except DataError as error:
-            raise UnusablePictureError("picture that cannot be read") from error
-        facts = self._facts
-        return marked(name, picture, self._mark(name, picture), self._label_of(name), facts.size, facts.max_share)
-
-    def _ground_for(self, name: str) -> Ground:
-        place = self._places[name]
-        for step in range(1, min(_GROUNDS + 1, len(self.names))):
-            other = self.names[place - step]
-            try:
-                photograph = self._read(other)
-                if (photograph.labels > 0).mean() <= self._facts.max_share:
-                    return other, ground_of(photograph, self._fill)
-            except UnusablePictureError:
-                continue
-        return None
-
-
-def remembering(fill: Fill) -> Fill:
-    """``fill`` that knows its last results: the same hole is asked for as a twin and as a ground."""
-    results: dict[bytes, Pixels] = {}
-
-    def filled(pixels: Pixels, hole: np.ndarray[Any, np.dtype[np.bool_]]) -> Pixels:
-        key = hashlib.blake2b(pixels.tobytes() + hole.tobytes()).digest()
-        if key not in results:
-            if len(results) == _KEPT:
-                del results[next(iter(results))]
-            results[key] = fill(pixels, hole)
-        return results[key]
-
-    return filled
+            return marked(name, picture, self._mark(name, picture), self._label_of(name), facts.size, facts.max_share)
+        except DataError:
+            return "picture that cannot be read"
+        except UnusablePictureError as error:
+            return str(error)
 
 
 def write_photographs(
