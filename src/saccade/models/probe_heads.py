@@ -152,14 +152,17 @@ class ProbeHead(nn.Module, ABC):
         """Logits and acts; ``given`` weights (B,H,W) by look replace its own, ``query`` (B,) are question numbers."""
 
     @abstractmethod
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
-        """Logits (M,R,K) of many such heads; without ``asked`` every picture is asked the first question, R = B."""
+    def stacked(self, weights: Weights, features: Any, asked: ExampleQueries | None = None) -> Tensor:
+        """Logits (M,R,K) of many such heads; without ``asked`` every picture is asked the first question, R = B.
+
+        ``features`` are one map (B,C,H,W); of a pyramid a list of those of its levels.
+        """
 
     def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
         """Scores of cells (M,R,N), or (M,Q,R,N), of such heads; None without a place, or with several grids."""
         return None
 
-    def stacked_maps(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
+    def stacked_maps(self, weights: Weights, features: Any, asked: ExampleQueries | None) -> Tensor | None:
         """Eq. (3) for all members: total maps (M,R,H,W), each of sum 1; None without scores."""
         scores = self.scores(weights, features, asked)
         if scores is None:
@@ -368,10 +371,10 @@ class PyramidHead(ProbeHead):
         contexts = torch.cat([act.context for act in acts.values()], 1)
         return self._with_prior(self.classify(contexts), features, query), acts
 
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Sequence[Tensor], asked: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         contexts = []
-        for number, (level, values) in enumerate(zip(self.levels, unfolded(features, self.levels))):
+        for number, (level, values) in enumerate(zip(self.levels, features)):
             vectors = weights[f"ask.{number}.weight"].flatten(2) * level.channels**-0.5  # (M,A,C)
             contexts.append(pool(for_each(products(values, vectors), asked), values, asked))  # (M,R,C)
         return classified(weights, torch.cat(contexts, -1)) + self._stacked_prior(weights, asked)
