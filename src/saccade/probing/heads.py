@@ -308,7 +308,7 @@ class Training:
         features, examples, plan, _ = self.material
         name = LINEAR if self.name == CLASS_TOKEN else cast(HeadName, self.name)
         sizes: Any = {"hidden": plan.hidden, "queries": plan.queries, "levels": features.levels}
-        return new_head(name, self.shape[0], len(examples.classes), asked=len(examples.questions.words), **sizes)
+        return new_head(name, self.shape[0], len(examples.classes), questions=len(examples.questions.words), **sizes)
 
     def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
         """A trained head for each seed of its first weights, set of training examples and setting."""
