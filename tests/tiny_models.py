@@ -127,6 +127,7 @@ TINY: dict[str, tuple[dict[str, Any], Callable[[int, int], Batch]]] = {
     "BlindModel": (_PLAIN, quadrant_batch),
     "FilmModel": (_PLAIN, quadrant_batch),
     "SoftModel": (_ASKED, quadrant_batch),
+    "QuestionHeadModel": (_ASKED, quadrant_batch),
     "CrossModel": (_ASKED, quadrant_batch),
     "HardModel": (_ASKED, _each_quadrant),
     "HAttNetModel": ({**_ASKED, "depth": 3}, _each_quadrant),

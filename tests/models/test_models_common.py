@@ -43,11 +43,12 @@ from tiny_models import STORY_WORDS, example_batch, named, tiny_facts, tiny_mode
 Inputs = dict[str, Tensor]
 
 VARIANTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
-    "labels": ({"multi_label": True, "prior": True}, ("soft", "hattnet-ctx", "stn")),
+    "labels": ({"multi_label": True, "prior": True}, ("soft", "question-head", "hattnet-ctx", "stn")),
     "mobilenetv2": (
         {"backbone": "mobilenetv2", "through": "block7"},  # four resolutions up to that stage
-        ("soft", "hattnet-ctx", "probe", "racnn", "hsal", "sat-soft"),
+        ("soft", "question-head", "hattnet-ctx", "probe", "racnn", "hsal", "sat-soft"),
     ),
+    "finer": ({"scored_at": "finer"}, ("question-head",)),
     "plain": ({"gate": False, "deep_output": False}, ("sat-soft",)),
     "layerwise": ({"tying": "layerwise", "encoding": "position", "mask": True}, ("memn2n",)),
     "naive": ({"mask_type": "spatial", "residual": False}, ("ran",)),

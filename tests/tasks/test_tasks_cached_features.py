@@ -57,7 +57,8 @@ def test_a_part_rests_when_nothing_of_it_changes() -> None:
 
 
 ENCODED_WHOLE = {
-    "soft", "hard", "cross", "vit", "blind", "sat-soft", "sat-hard", "sat-none", "resnet", "probe", "asked-probe",
+    "soft", "question-head", "hard", "cross", "vit", "blind", "sat-soft", "sat-hard", "sat-none", "resnet", "probe",
+    "asked-probe",
 }  # fmt: skip
 
 

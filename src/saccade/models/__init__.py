@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from saccade.models.picture_query import PictureQueryModel as PictureQueryModel
     from saccade.models.probe import AskedProbeModel as AskedProbeModel
     from saccade.models.probe import ProbeModel as ProbeModel
+    from saccade.models.question_head import QuestionHeadModel as QuestionHeadModel
     from saccade.models.racnn import RacnnModel as RacnnModel
     from saccade.models.ran import RanModel as RanModel
     from saccade.models.ran import ResidualNetModel as ResidualNetModel

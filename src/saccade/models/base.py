@@ -207,6 +207,11 @@ class ImageModel(AttentionModel):
         """The backbone, if its features are the encoding, which can be cached while it is frozen; otherwise None."""
         return self.backbone if type(self).encode is ImageModel.encode else None
 
+    @property
+    def encoding_name(self) -> str:
+        """What the encoding is called where it is cached: the last stage of the backbone."""
+        return self.backbone.names[-1]
+
     def check_input(self, size: Size) -> None:
         """Refuse a network input of ``size`` (height, width) that is too small, or not the one it was built for."""
         if self.sized_by is None:

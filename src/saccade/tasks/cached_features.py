@@ -86,6 +86,7 @@ class RowFeatures(CachedFeatures):
             lambda numbers: split.pictures.take(pictures[numbers.to(pictures.device)]),
             model,
             limit_mb=split.config.features_mb,
+            what=model.encoding_name,
             on_progress=on_progress,
         )
 

@@ -38,6 +38,11 @@ MODELS = {
         f"after the baseline STN of {SEO}, which did not",
     ),
     "soft": ModelSpec(lambda: models.SoftModel, "one soft attention on the last feature map", SEO),
+    "question-head": ModelSpec(
+        lambda: models.QuestionHeadModel,
+        "one soft attention on the last feature map, whose classifier hears the question too: for frozen backbones",
+        f"after {SEO}",
+    ),
     "hard": ModelSpec(
         lambda: models.HardModel, "one hard attention on the last feature map, its location summed out or sampled", SEO
     ),

@@ -1,0 +1,120 @@
+"""A head on a frozen backbone that hears the question twice: where to look, and how to read what is there.
+
+SOFT (:mod:`saccade.models.soft`) hears it in the scorer alone. Two questions about one object ("which species?",
+"which breed?") must then look at different places to get different answers. Here the classifier hears the question
+too, so both may look at the object. The scores may come from an earlier stage, whose cells still know little of what
+lies around them; what is attended is always the last stage.
+
+After Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 3:
+
+=========  =====================================================================================
+Eq. (2)    s_ij = g_att(k_ij, q)       k: the stage ``scored_at``, read at the cells of the last
+Eq. (3-4)  α = softmax(s), c = Σ α v   v: the last stage, :func:`saccade.attention.soft.attend_with_scores`
+ours       logits = (W + U_q) c + p_q  c after BatchNorm and dropout; U and p are zero at first
+=========  =====================================================================================
+
+Deviations from the paper: U_q, p_q, and scores from another stage than that of the values; k has zero mean and unit
+variance in each channel (a BatchNorm without weights).
+
+Axes: B examples, Q queries, K answers, C channels of the last stage, D of the scored one, h and w cells.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from saccade import geometry
+from saccade.attention.scores import grid_of
+from saccade.attention.soft import SoftAttention, attend_with_scores
+from saccade.backbones import Stages
+from saccade.geometry import Size
+from saccade.models.base import Given
+from saccade.models.picture_query import AttendingConfig, PictureQueryModel, resolution_ends
+from saccade.trace import QuestionOutput
+
+FINER = "finer"
+MOST = 1 << 24
+"""Numbers of U at most, 64 MB; with more U is left out: so many questions have few examples each."""
+
+
+@dataclass(frozen=True)
+class QuestionHeadConfig(AttendingConfig):
+    """Sizes of the head."""
+
+    prior: bool = True
+    """Whether the query adds a learned term of its own to the logits."""
+    scored_at: str | None = None
+    """The stage whose features are scored, or ``finer``: the last one with smaller cells than the stage that is
+    attended, which is always the last. None: the same stage."""
+
+
+class QuestionHeadModel(PictureQueryModel):
+    """One soft attention on the last map, and a classifier with a term for each question."""
+
+    Config = QuestionHeadConfig
+    config: QuestionHeadConfig
+    attention: SoftAttention
+
+    def __init__(self, config: QuestionHeadConfig) -> None:
+        super().__init__(config)
+        stage = config.scored_at or self.look_name
+        if stage == FINER:
+            stage = resolution_ends(self.backbone)[-2:][0]
+        self.scored = self.backbone.check_stage(stage)
+        scored, attended = (self.backbone.frames[name] for name in (self.scored, self.look_name))
+        self.to_scored = geometry.compose(geometry.invert(scored), attended)  # (2,3): cells of the last → of the scored
+        channels = self.backbone.channels[self.scored]
+        self.standardise = nn.BatchNorm2d(channels, affine=False)
+        self.attention = SoftAttention(channels, config.queries, hidden=config.hidden)
+        self.head = self.new_head()
+        shape = (config.queries, config.answers, self.channels)
+        self.terms = nn.Parameter(torch.zeros(shape)) if math.prod(shape) <= MOST else None  # U
+
+    @property
+    def encoder(self) -> Stages:
+        """The backbone: both of its maps depend on the picture alone."""
+        return self.backbone
+
+    @property
+    def encoding_name(self) -> str:
+        """Both stages."""
+        return self.look_name if self.scored == self.look_name else f"{self.scored}+{self.look_name}"
+
+    def encode(self, images: Tensor) -> Tensor:
+        """(B,3,H,W) → features (B,C,h,w); with a stage to score (B,D+C,h,w), its channels first."""
+        if self.scored == self.look_name:
+            return super().encode(images)
+        scored = self.backbone.between(images, to=self.scored)  # (B,D,H',W')
+        last = self.backbone.between(scored, after=self.scored)  # (B,C,h,w)
+        return torch.cat([self.at_attended(scored, (last.shape[-2], last.shape[-1])), last], 1)
+
+    def at_attended(self, scored: Tensor, grid: Size) -> Tensor:
+        """Features (B,D,H',W') of the scored stage at the cells (h, w) of the last: (B,D,h,w).
+
+        Each is the mean of the cells round it, nearer than one step of the last stage.
+        """
+        step = max(1, round(float(self.to_scored[0, 0])))
+        near = F.avg_pool2d(scored, 2 * step - 1, 1, step - 1, count_include_pad=False)  # (B,D,H',W')
+        return geometry.sample(near, self.to_scored, grid)
+
+    def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
+        """Eq. (2)-(4), then the classifier of the query."""
+        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
+        values = encoding[:, -self.channels :]  # (B,C,h,w)
+        keys = self.standardise(encoding[:, : self.standardise.num_features])  # (B,D,h,w)
+        return self.classify_attended(attend_with_scores(self.attention.score(keys, asked), values, weights), asked)
+
+    def classify(self, feature: Tensor, asked: Tensor) -> Tensor:
+        """(W + U_q) c + p_q: logits (B,K) of an attended feature (B,C) and a query (B,Q)."""
+        context = self.head.drop(self.head.norm(feature))  # (B,C)
+        logits: Tensor = self.head.classify(context)  # (B,K)
+        if self.terms is not None:
+            every = F.linear(context, self.terms.flatten(0, 1)).view(-1, *self.terms.shape[:2])  # (B,Q,K)
+            logits = logits + torch.einsum("bqk,bq->bk", every, asked)
+        return logits if self.prior is None else logits + self.prior(asked)
