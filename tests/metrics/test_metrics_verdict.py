@@ -13,18 +13,29 @@ from torch import Tensor
 from saccade.metrics.intervals import Interval, Values
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.result import summarise
-from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, against_guessing, changed, donors
+from saccade.metrics.verdict import (
+    Altered,
+    Answered,
+    EvidenceReliance,
+    against_chance,
+    against_rivals,
+    changed,
+    donors,
+)
 
 
 def rights(share: float, count: int = 200) -> torch.Tensor:
     return (torch.arange(count) < share * count).double()
 
 
+def against(right: Tensor, more: object = None, **rivals: Tensor) -> dict[str, object]:
+    """A model beside its rivals, each example a picture of its own."""
+    return against_rivals(Answered(right, rivals, torch.arange(len(right)))._replace(**more or {}))
+
+
 def test_a_model_that_lost_to_guessing_is_told() -> None:
-    found = against_guessing(
-        rights(0.3), {"training_prior": rights(0.4), "training_prior_by_query": rights(0.6)}, torch.arange(200)
-    )
-    assert found["guess"] == "training_prior_by_query"  # the better of the two
+    found = against(rights(0.3), training_prior=rights(0.4), training_prior_by_query=rights(0.6))
+    assert found["rival"] == "training_prior_by_query"  # the better of the two
     assert found["says"].startswith(
         "30.0 % against 60.0 % by guessing from the question: it has lost to guessing (-30.0"
     )
@@ -32,16 +43,64 @@ def test_a_model_that_lost_to_guessing_is_told() -> None:
 
 
 def test_a_model_that_beats_guessing_and_one_of_which_it_cannot_be_told() -> None:
-    habit = {"commonest_label": rights(0.5)}
-    assert "it beats guessing by 40.0 points (+" in against_guessing(rights(0.9), habit, torch.arange(200))["says"]
-    level = against_guessing(rights(0.52), habit, torch.arange(200))
+    assert "it beats guessing by 40.0 points (+" in against(rights(0.9), commonest_label=rights(0.5))["says"]
+    level = against(rights(0.52), commonest_label=rights(0.5))
     assert "no difference from guessing detected" in level["says"]
     assert level["interval"][0] < 0 < level["interval"][1]
-    assert (
-        "too few pictures"
-        in against_guessing(rights(1, 1), {"commonest_label": rights(0, 1)}, torch.zeros(1).long())["says"]
-    )
-    assert against_guessing(rights(0.5), {}, torch.arange(200)) == {}
+    assert "too few pictures" in against(rights(1, 1), commonest_label=rights(0, 1))["says"]
+    assert against(rights(0.5)) == {}
+
+
+def test_a_linear_classifier_that_wins_is_named_whatever_guessing_has() -> None:
+    found = against(rights(0.9), linear=rights(0.98), training_prior=rights(0.1))
+    assert (found["rival"], found["rival_accuracy"]) == ("linear", 0.98)
+    assert "98.0 % by a linear classifier on the same backbone: it has lost to it (-8.0 points" in found["says"]
+    oracle = against(rights(1.0), linear=rights(0.8), training_prior=rights(0.1))
+    assert "it beats it by 20.0 points" in oracle["says"]
+
+
+QUESTIONS = ("breed", "species")
+
+
+def asked_both(breed: Tensor, species: Tensor, same: Tensor, **rivals: Tensor) -> dict[str, object]:
+    """Each picture is asked for its breed, then for its species."""
+    right = torch.stack([breed, species], 1).flatten()
+    query, pictures = torch.arange(len(right)) % 2, torch.arange(len(right)) // 2
+    return against_rivals(Answered(right, rivals, pictures, query, QUESTIONS, same.repeat_interleave(2)))
+
+
+def test_a_model_that_ignores_the_question_gets_no_praise() -> None:
+    """It always says the breed, and guessing is right in two cases of ten."""
+    blind = asked_both(rights(1.0), rights(0.0), rights(1.0), training_prior=rights(0.2, 400))
+    assert blind["difference"] > 0.2
+    assert blind["interval"][0] > 0
+    assert "beats" not in blind["says"]
+    assert "it gives the same answer to both questions about a picture in 100 % of 400 cases" in blind["says"]
+    assert blind["same_answer"] == 1.0
+    asking = asked_both(rights(1.0), rights(1.0), rights(0.0), training_prior=rights(0.2, 400))
+    assert "it beats guessing" in asking["says"]
+    assert "same answer" not in asking["says"]
+    half = asked_both(rights(1.0), rights(0.5), rights(0.5), training_prior=rights(0.2, 400))
+    assert "same answer" not in half["says"]  # chance can explain more than half
+
+
+def test_each_of_a_few_questions_has_its_own_comparison() -> None:
+    linear = torch.stack([rights(0.9), rights(0.9)], 1).flatten()
+    found = asked_both(rights(1.0), rights(0.8), rights(0.0), linear=linear)
+    assert "no difference from it detected" in found["says"]
+    assert found["says"].endswith("it has lost on species")
+    assert {word: part["n"] for word, part in found["by_question"].items()} == {"breed": 200, "species": 200}
+    assert found["by_question"]["breed"]["difference"] == pytest.approx(0.1)
+    assert found["by_question"]["species"]["interval"][1] < 0
+    many = Answered(rights(0.5, 42), {"linear": rights(0.5, 42)}, torch.arange(42), torch.arange(42) % 21, ("q",) * 21)
+    assert "by_question" not in against_rivals(many)
+    assert "by_question" not in against(rights(0.5), {"query": torch.zeros(200).long()}, linear=rights(0.5))
+
+
+def test_a_constant_answer_is_level_with_always_giving_it() -> None:
+    found = against(rights(0.3), linear=rights(0.2), training_prior=rights(0.3))
+    assert (found["rival"], found["difference"]) == ("training_prior", 0.0)
+    assert "no difference from guessing detected" in found["says"]
 
 
 def scorer(chance: str) -> MapScorer:

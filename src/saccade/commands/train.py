@@ -174,7 +174,9 @@ def train(
             break
         kept = results[-1].model
         if devices == nodes == 1 and kept is not None and read_facts(kept).inputs is None:
-            RunFolder(folder).log(describe_trained(task, kept))
+            results[-1] = replace(results[-1], compared=task.compared() if own.replicas == 1 else "")
+            for line in filter(None, [describe_trained(task, kept), results[-1].compared]):
+                RunFolder(folder).log(line)
     return results if seeds is not None else results[0]
 
 
@@ -271,6 +273,8 @@ def show(done: RunResult | list[RunResult], given: Mapping[str, Any], remark: Re
         _show_seeds(given["out"], done)
     last = done[-1] if isinstance(done, list) else done
     score = f"; score it with: {scored_by(last.out, given['data'])}" if last.model else ""
+    if last.compared:
+        remark(f"on validation, which chose the weights: {last.compared}")
     remark(f"run folder: {last.out}{score}")
     if isinstance(done, list) and last.stopped in ("time", "signal"):
         remark("the same command with --resume goes on from here")

@@ -61,6 +61,7 @@ class RunResult:
     seconds: float
     checkpoint: Path | None
     model: Path | None
+    compared: str = ""  #: how the model stands beside its best rival on the validation split, where that is cheap
 
 
 def fit(

@@ -1,7 +1,13 @@
-"""A verdict on a model in one line: does it beat guessing, do its answers need the evidence, do its maps beat chance?
+"""A verdict on a model in one line: does it beat its best rival, use the question, need the evidence, beat blind maps?
 
 Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval. A part that the
 data cannot decide says so, or is left out.
+
+**Rivals** are guesses and, where the backbone is a published one, linear classifiers on its features; the best one on
+these examples counts. Where there are 2 to :data:`QUESTIONS` questions, each has a comparison of its own.
+
+**The question.** A model that gives one answer to two questions about a picture, whose right answers differ, in more
+than half of the cases (by the 95 % interval) does not use the question. It is then not said to beat anything.
 
 **Evidence.** Where the evidence M (a box or a mask) is known, each picture is changed in four ways, and asked again:
 
@@ -30,7 +36,7 @@ Axes: B examples, N examples in all, H and W pixels.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import torch
@@ -158,6 +164,13 @@ class EvidenceReliance(Grouped):
         }
 
 
+QUESTIONS = 20
+"""Questions that are compared one by one at most."""
+RIVALS = {
+    "linear": "a linear classifier on the same backbone",
+    "question_blind": "a linear classifier that is not told the question",
+}
+"""Rivals that have learned, in words."""
 GUESSES = {
     "commonest_label": "always answering the commonest label",
     "training_prior": "always answering what is commonest in training",
@@ -177,33 +190,90 @@ POINTING = ("pointing_at", "pointing")
 """What a map is judged by: whether its peak lies near the click, else whether it lies on the evidence."""
 
 
-def against_guessing(right: Tensor, guesses: Mapping[str, Tensor], pictures: Tensor) -> Part:
-    """A model beside the best of its guesses, a sentence as ``says`` and its numbers; nothing without any.
+class Answered(NamedTuple):
+    """What became of N answers."""
 
-    ``right`` (N,), and of each baseline ``guesses`` (N,), are 1 where the answer is right; ``pictures`` are ids (N,).
+    right: Tensor  # (N,): 1 where the answer is right
+    rivals: Mapping[str, Tensor]  # the same of each rival, by name
+    pictures: Tensor  # (N,) ids
+    query: Tensor | None = None  # (N,): number of the question
+    questions: Sequence[str] = ()  # by number
+    same: Tensor | None = (
+        None  # (N,): 1 where a question with another right answer gets the same one, NaN: there is none
+    )
+
+    def among(self, chosen: Tensor) -> Answered:
+        """Those that are ``chosen`` (N,) bool, without their questions."""
+        rivals = {name: right[chosen] for name, right in self.rivals.items()}
+        return Answered(self.right[chosen], rivals, self.pictures[chosen])
+
+
+def against_rivals(answered: Answered) -> Part:
+    """A model beside its strongest rival, a sentence as ``says`` and its numbers; nothing without any.
+
+    ``by_question`` has the same of each of several questions, and ``same_answer`` how often two questions about a
+    picture get one answer although the right ones differ.
     """
-    if not guesses or not len(right):
+    right, rivals, pictures = answered.right, answered.rivals, answered.pictures
+    if not rivals or not len(right):
         return {}
-    name = max(guesses, key=lambda each: mean_defined(guesses[each]))
-    own, guess = mean_defined(right), mean_defined(guesses[name])
-    less = paired_difference(right.double(), guesses[name].double(), pictures)
-    ends = f"{100 * less.low:+.1f} to {100 * less.high:+.1f}"
+    name = max(rivals, key=lambda each: mean_defined(rivals[each]))
+    own, other = mean_defined(right), mean_defined(rivals[name])
+    less = paired_difference(right.double(), rivals[name].double(), pictures)
+    ends, it = f"{100 * less.low:+.1f} to {100 * less.high:+.1f}", "it" if name in RIVALS else "guessing"
+    ignored = _ignores_question(answered)
     if math.isnan(less.low):
         judged = "too few pictures to tell a difference"
     elif less.low > 0:
-        judged = f"it beats guessing by {100 * less.mean:.1f} points ({ends})"
+        judged = "" if ignored else f"it beats {it} by {100 * less.mean:.1f} points ({ends})"
     elif less.high < 0:
-        judged = f"it has lost to guessing ({100 * less.mean:+.1f} points, {ends})"
+        judged = f"it has lost to {it} ({100 * less.mean:+.1f} points, {ends})"
     else:
-        judged = f"no difference from guessing detected ({ends} points)"
-    beginning = f"{100 * own:.1f} % against {100 * guess:.1f} % by {GUESSES.get(name, name.replace('_', ' '))}"
-    return {
-        "says": f"{beginning}: {judged}",
+        judged = f"no difference from {it} detected ({ends} points)"
+    words = (RIVALS | GUESSES).get(name, name.replace("_", " "))
+    part: Part = {
+        "says": f"{100 * own:.1f} % against {100 * other:.1f} % by {words}: ",
         "accuracy": own,
-        "guess": name,
-        "guess_accuracy": guess,
+        "rival": name,
+        "rival_accuracy": other,
         "difference": less.mean,
         "interval": [less.low, less.high],
+    }
+    if by_question := _by_question(answered):
+        part["by_question"] = by_question
+        lost = [word for word, one in by_question.items() if one["interval"][1] < 0]
+        if lost and less.high >= 0:
+            judged = "; ".join(filter(None, [judged, f"it has lost on {', '.join(lost)}"]))
+    if answered.same is not None and not bool(answered.same.isnan().all()):
+        part["same_answer"] = mean_defined(answered.same)
+    part["says"] += "; ".join(filter(None, [ignored, judged]))
+    return part
+
+
+def _ignores_question(answered: Answered) -> str:
+    """That a model gives the same answer to both of two questions, where that is sure; else ""."""
+    if answered.same is None:
+        return ""
+    same = mean_interval(answered.same, answered.pictures)
+    if not same.low > 0.5:  # NaN says nothing
+        return ""
+    return (
+        f"it gives the same answer to both questions about a picture in {100 * same.mean:.0f} % of {same.n:,} cases in "
+        "which the right answers differ, so it does not use the question"
+    )
+
+
+def _by_question(answered: Answered) -> dict[str, Part]:
+    """The comparison on each question, by its words; nothing of one alone, or of very many."""
+    if answered.query is None:
+        return {}
+    numbers = torch.unique(answered.query).tolist()
+    if not 2 <= len(numbers) <= QUESTIONS:
+        return {}
+    return {
+        answered.questions[number]: {"n": int(chosen.sum()), **against_rivals(answered.among(chosen))}
+        for number in numbers
+        for chosen in [answered.query == number]
     }
 
 
@@ -263,16 +333,9 @@ def joined(parts: Iterable[Part]) -> str:
     return "; ".join(each["says"] for each in parts if each.get("says"))
 
 
-def verdict(
-    right: Tensor,
-    guesses: Mapping[str, Tensor],
-    pictures: Tensor,
-    *,
-    maps: MapScorer | None = None,
-    rests_on: EvidenceReliance | None = None,
-) -> Part:
+def verdict(answered: Answered, *, maps: MapScorer | None = None, rests_on: EvidenceReliance | None = None) -> Part:
     """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
-    answers, chance = against_guessing(right, guesses, pictures), {} if maps is None else against_chance(maps)
+    answers, chance = against_rivals(answered), {} if maps is None else against_chance(maps)
     rests = {} if rests_on is None else rests_on.summary()
     against = {name: part for name, part in (("answers", answers), ("maps", chance)) if part}
     found: Part = {"verdict": joined([answers, rests, chance]), "against": against}

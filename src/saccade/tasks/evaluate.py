@@ -17,6 +17,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, field, fields
 from functools import partial
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 import torch
@@ -27,7 +28,7 @@ from saccade.metrics.intervals import ByName, ColumnBuffer, Values
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
-from saccade.metrics.verdict import Altered, EvidenceReliance, sampled, verdict
+from saccade.metrics.verdict import Altered, Answered, EvidenceReliance, sampled, verdict
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
 from saccade.trace import AttentionTrace, ModelOutput, joined
 
@@ -231,11 +232,20 @@ class Scoring(ABC):
 
     right: str = "accuracy"
     """The score of an answer that guesses are compared with."""
+    questions: tuple[str, ...] = ()
+    """What is asked, by the number in the column ``query``; empty where nothing is."""
 
 
 @torch.no_grad()
-def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) -> Summary:
-    """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`."""
+def evaluate(
+    scoring: Scoring,
+    progress: Progress = lambda done, total: None,
+    rivals: Mapping[str, Tensor] = MappingProxyType({}),
+) -> Summary:
+    """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`.
+
+    Of ``rivals`` by name, each is 1 where it is right, (N,).
+    """
     kept, total, done = scoring.kept(), len(scoring.numbers), 0
 
     def measured(job: tuple[Callable[[Tensor], Kept], Tensor, int]) -> tuple[Kept, int]:
@@ -259,24 +269,30 @@ def evaluate(scoring: Scoring, progress: Progress = lambda done, total: None) ->
     for places in numbers_in_batches(len(chosen := scoring.numbers[sampled(total)]), scoring.together):
         if (altered := scoring.altered(chosen[places], kept)) is not None and bool(altered.evidence.any()):
             kept.rests_on.add(altered)
-    return _summary(scoring, kept)
+    return _summary(scoring, kept, rivals)
 
 
-def _summary(scoring: Scoring, kept: Kept) -> Summary:
+def _summary(scoring: Scoring, kept: Kept, trained: Mapping[str, Tensor]) -> Summary:
     """The scores, with those of single acts and of rivals, the verdict, and the details."""
     parts = scoring.scores(kept)
     if kept.acts.names:
         parts["measured"] = [*parts.get("measured", ()), (kept.acts, kept.columns["act_picture"])]
         parts["attention"] = {**parts.get("attention", {}), **only_defined(kept.acts.means())}
     rivals = {name: only_defined(means) for name, means in kept.rivals.means().items()}
-    baselines = parts.get("baselines", {})
+    baselines = {name: {scoring.right: float(right.mean())} for name, right in trained.items()}
+    baselines |= parts.get("baselines", {})
     parts["baselines"] = baselines | {
         name: {**baselines.get(name, {}), **means} for name, means in rivals.items() if means
     }
     summary = summarise(**parts)
-    if guesses := scoring.guesses(kept):
-        right, picture = kept.answers[scoring.right], kept.columns["picture"]  # (N,) each
-        summary.update(verdict(right, guesses, picture, maps=kept.maps, rests_on=kept.rests_on))
+    if guesses := {**trained, **scoring.guesses(kept)}:
+        columns = kept.columns
+        answered = Answered(kept.answers[scoring.right], guesses, columns["picture"])
+        if scoring.questions:
+            answered = answered._replace(query=columns["query"], questions=scoring.questions)
+        if "same_answer" in columns:
+            answered = answered._replace(same=columns["same_answer"])
+        summary.update(verdict(answered, maps=kept.maps, rests_on=kept.rests_on))
     if len(kept.edits):
         summary["interventions"] = without_nan(kept.edits.interventions())
     return cast(Summary, {**summary, **scoring.details(kept, summary)})

@@ -30,6 +30,7 @@ from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_matching, save_model
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.evaluate import Progress, Scoring, evaluate
+from saccade.tasks.rivals import NO_RIVALS, Asked, Rivals, linear_rivals, wants_rivals
 
 
 class Examples(Protocol):
@@ -109,6 +110,10 @@ def build_loss(settings: Mapping[str, object] | str, losses: Mapping[str, type])
 def loss_name(loss: object, losses: Mapping[str, type]) -> str:
     """The name in recipes of a loss that :func:`build_loss` built."""
     return next(name for name, kind in losses.items() if type(loss) is kind)
+
+
+def _nobody_listens(what: str, done: int, total: int) -> None:
+    """The progress callback before the engine sets one; no lambda, as tasks are pickled."""
 
 
 Batch = dict[str, Any]
@@ -245,6 +250,13 @@ class Task(ABC):
     @abstractmethod
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Quick scores of ``model`` on the validation split, while it trains."""
+
+    def compared(self) -> str:
+        """The trained model beside its best rival on the validation split, in one line; empty where that is not cheap.
+
+        It is cheap where features are kept that a linear classifier can learn from.
+        """
+        return ""
 
     @abstractmethod
     def metric_names(self) -> tuple[str, ...]:
@@ -404,6 +416,28 @@ class Task(ABC):
         return cls.scores(model, examples, limit=limit, **options)
 
     @classmethod
+    def asked(cls, examples: Any) -> Asked | None:
+        """What the rows of a split ask, and their labels; None: no linear classifier can learn to answer."""
+        return None
+
+    @classmethod
+    def rivals(
+        cls,
+        model: Any,
+        config: Any,
+        examples: Any,
+        numbers: Tensor,
+        facts: ModelFacts | None = None,
+        on_progress: Callable[[str, int, int], None] = _nobody_listens,
+    ) -> Rivals:
+        """Linear classifiers on the features of the model's backbone, on the examples ``numbers`` (N,)."""
+        if (asked := cls.asked(examples)) is None or not (examples.table.count("train") and wants_rivals(model)):
+            return NO_RIVALS
+        learned = cls.open(config, "train", examples.device, Opening(examples.table, facts))
+        known = {"train": cast(Asked, cls.asked(learned)), examples.split: asked}
+        return linear_rivals(model, examples, numbers, learned, known, on_progress)
+
+    @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:
         """The data settings for scoring the model of ``facts``: those of its training with ``changes``."""
         trained_on = str(facts.data.get("name", ""))
@@ -446,9 +480,13 @@ class Task(ABC):
             **options: of the family.
         """
         device = next(model.parameters()).device
-        how = Opening(facts=facts, allow_pack=allow_pack)
-        examples = cls.open(cls.configure(data), checked_split(split), device, how)
-        scores = evaluate(cls.scoring(model, examples, limit=limit, **options), progress)
+        how, config = Opening(facts=facts, allow_pack=allow_pack), cls.configure(data)
+        examples = cls.open(config, checked_split(split), device, how)
+        scoring = cls.scoring(model, examples, limit=limit, **options)
+        rivals = cls.rivals(model, config, examples, scoring.numbers, facts, lambda what, *done: progress(*done))
+        scores = evaluate(scoring, progress, rivals.right)
+        if rivals.note:
+            scores["note"] = "; ".join(filter(None, [scores.get("note"), rivals.note]))
         described = dict(examples.described())
         return evaluation(scores, data=str(described.pop("data")), split=split, **described)
 
@@ -555,7 +593,3 @@ def in_batches(data: Any, batch_size: int) -> Iterator[Any]:
     """The batches of a finite split, in order."""
     for start in range(0, data.size, batch_size):
         yield data.take(torch.arange(start, min(start + batch_size, data.size), device=data.device))
-
-
-def _nobody_listens(what: str, done: int, total: int) -> None:
-    """The progress callback before the engine sets one; no lambda, as tasks are pickled."""

@@ -4,9 +4,8 @@
 and then used from the cache. ``hf://USER/NAME@REVISION`` is a branch, tag or commit.
 
 Of the pictures the scenes lie in ``data/gallery``: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist
-(test split, shipped glyphs), ``stripes`` picture 2 of details (test split). ``bird`` is a photograph that was cut out;
-NOTICE has its source. The other photographs are among those that ship as backgrounds, whose sources are in
-``packs/backgrounds/attribution.json``.
+(test split, shipped glyphs), ``stripes`` picture 2 of details (test split). The photographs are among those that ship
+as backgrounds; ``packs/backgrounds/attribution.json`` has their sources.
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ class ShippedPicture:
 
     path: Path
     shows: str
-    ask: str  # What a model of its kind can be asked; empty: nothing
+    ask: str  # What a model of its kind can be asked; empty for a photograph
     credit: str  # Author and licence
 
 
@@ -124,9 +123,6 @@ EXAMPLES = {
     "digits": ShippedPicture(_GALLERY / "digits.png", "seven coloured digits on black", "7", _GLYPHS),
     "clutter": ShippedPicture(_GALLERY / "clutter.png", "seven coloured digits among bits of others", "7", _GLYPHS),
     "stripes": ShippedPicture(_GALLERY / "stripes.webp", "discs, one with a mark of fine stripes", "", "generated"),
-    "bird": ShippedPicture(
-        _GALLERY / "bird.png", "a blackbird", "crown", "Childsplay and Tux Paint, GNU GPL, version 2 or later"
-    ),
     "cat": ShippedPicture(_PHOTOGRAPHS / "test" / "cat.jpg", "a cat", "", "Stefan van der Walt, CC0 1.0"),
     "coffee": ShippedPicture(
         _PHOTOGRAPHS / "train" / "coffee.jpg",

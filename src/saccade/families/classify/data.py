@@ -102,13 +102,13 @@ class LabelFiles(ImageSplit):
 
     def __init__(self, *arguments: Any, **how: Any) -> None:
         super().__init__(*arguments, **how)
-        self._label = self.ids(self.answers, lambda row: row.label)  # (N,)
+        self.label = self.ids(self.answers, lambda row: row.label)  # (N,)
 
     def take(self, indices: Tensor) -> LabelledBatch:
         """The pictures ``indices`` (B,), with evidence where any picture of the split has some."""
         numbers = indices.to(self.device)
         evidence = self.marks(numbers).evidence() if self.has_evidence else None  # (B,H,W)
-        return LabelledBatch(self.images(numbers)[0], self._label[numbers], evidence)
+        return LabelledBatch(self.images(numbers)[0], self.label[numbers], evidence)
 
     shown = label_examples
 

@@ -42,6 +42,7 @@ from saccade.models.racnn import CROPS, SCALES, RacnnModel
 from saccade.tasks.data_parts import Entries
 from saccade.tasks.label_task import CrossEntropy, LabelTask
 from saccade.tasks.picture_task import with_labels_of
+from saccade.tasks.rivals import Asked
 from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
 
@@ -170,6 +171,13 @@ class ClassifyTask(LabelTask):
             return with_labels_of(DrawnSplit(config.drawn(), split, device), how.facts)
         pictures = CifarPictures(config.name, split, config.size, torch.device(device), hold_out=config.hold_out)
         return with_labels_of(pictures, how.facts)
+
+    @classmethod
+    def asked(cls, examples: LabelFiles | DrawnSplit | CifarPictures) -> Asked | None:
+        """The labels of files; nothing is asked."""
+        if not isinstance(examples, LabelFiles):
+            return None
+        return Asked(torch.zeros_like(examples.label), examples.label)
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """``answers`` comes from the data."""

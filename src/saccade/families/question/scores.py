@@ -67,6 +67,7 @@ class QuestionScoring(Scoring):
     def __init__(self, model: QueryModel, data: Any, numbers: Tensor, swept: Tensor, size: Size) -> None:
         self.model, self.data, self.numbers, self.swept, self.size = model, data, numbers, swept, size
         self.right = "top1" if model.multi_label else "accuracy"
+        self.questions = tuple(data.queries)
 
     def take(self, numbers: Tensor) -> Any:
         """The questions ``numbers`` (B,)."""
@@ -95,6 +96,8 @@ class QuestionScoring(Scoring):
         if not self.model.multi_label:
             is_right = right_answers(swapped, batch.label).double()
             right["swapped_query"] = torch.where(has_other, is_right, torch.nan)
+            same = (swapped.argmax(-1) == output.logits.argmax(-1)).double()
+            kept.columns.append(same_answer=torch.where(has_other, same, torch.nan))
         likeliest = getattr(output.aux, "argmax_logits", None)
         if likeliest is not None:  # where a model sums over locations, what the likeliest alone would have said
             is_right = right_answers(likeliest, batch.label)

@@ -32,11 +32,13 @@ from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.losses.policy import reinforce
 from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
+from saccade.metrics.verdict import Answered, against_rivals
 from saccade.models.base import QueryModel
 from saccade.tasks.cached_features import is_frozen, with_features
 from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
 from saccade.tasks.evaluate import distinct, in_parts
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
+from saccade.tasks.rivals import Asked, shares_features
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput
 
@@ -132,6 +134,11 @@ class QuestionTask(PictureTask):
         if isinstance(examples, SceneData):
             return SceneScoring(model, examples, limit=limit, **{"twins": TWINS, **options})
         return TableScoring(model, examples, limit=limit, **options)
+
+    @classmethod
+    def asked(cls, examples: SceneData | TableData) -> Asked | None:
+        """The questions of a table."""
+        return Asked(*examples.questions(torch.arange(examples.size))[:2]) if isinstance(examples, TableData) else None
 
     @classmethod
     def write_split(cls, settings: Mapping[str, Any], split: Split, count: int, out: Path, **how: Any) -> Path:
@@ -314,6 +321,18 @@ class QuestionTask(PictureTask):
         several = label.dim() == 2
         scores = {"weighted_map": weighted_map(logits, label), "top1": right} if several else {"accuracy": right}
         return {**scores, "loss": float(loss) / len(label)}
+
+    @torch.no_grad()
+    def compared(self) -> str:
+        """From kept features of a backbone that is as it was published."""
+        if f"train{KEPT}" not in self._splits or not shares_features(self.model):
+            return ""
+        val, model = self.split("val"), cast(QueryModel, self.model.eval())
+        numbers = torch.arange(val.size)
+        rivals = self.rivals(model, self.data_config, val, numbers, on_progress=self.on_progress).right
+        right = torch.cat([right_answers(*each).double().cpu() for each in self.answered(model)])
+        query, _, picture = val.questions(numbers)
+        return str(against_rivals(Answered(right, rivals, picture, query, self.queries)).get("says", ""))
 
     def answered(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
