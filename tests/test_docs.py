@@ -45,6 +45,7 @@ SMALLER = {
         "--count 10000 ": "--count 3 ",
         "--count 500 ": "--count 2 ",
         "--count 100 ": "--count 2 ",
+        "--count 50 ": "--count 2 ",
     },
     "docs/how-to/own-pictures.md": {"torch.arange(32)": "torch.arange(2)"},
 }
@@ -110,8 +111,12 @@ def readers_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     small.save(folder / "photo.jpg")
     small.save(folder / "photo.png")
     (folder / "pictures").mkdir()
+    (folder / "masks").mkdir()
     for number in range(2):
         shutil.copy(digits, folder / "pictures" / f"{number}.png")
+        mask = Image.new("L", (100, 100))
+        mask.paste(255, (20, 30, 60, 70))
+        mask.save(folder / "masks" / f"{number}.png")
     for kind in ("cat", "dog"):
         (folder / "photos" / kind).mkdir(parents=True)
         for number in range(8):

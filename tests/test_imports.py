@@ -17,11 +17,11 @@ LAYERS = (
     {"families"},  # what a family declares; a family's own folder stands lower down
     {"attention", "backbones", "losses", "metrics", "data", "show"},
     {"models"},
-    {"tasks", "probing", "tracing"},
+    {"tasks", "tracing"},
     {"families/*"},
     {"engine", "zoo"},
     {"sighting", "predict"},
-    {"papers", "scoring", "adapters", "web"},
+    {"papers", "probing", "scoring", "adapters", "web"},
     {"commands", "__main__"},
 )
 RANK = {room: rank for rank, rooms in enumerate(LAYERS) for room in rooms}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
+import json
+import tempfile
 from pathlib import Path
 
 from PIL import Image
 
+from saccade.commands.data import make
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import load
 from saccade.show.filmstrip import contact_sheet
 from saccade.show.overlay import Mask
+from saccade.zoo import example
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 
@@ -42,10 +45,10 @@ def beside_soft() -> Image.Image:
     return contact_sheet(pictures, captions, columns=len(pictures) // len(chosen), panel=200)
 
 
-def birds(photograph: Path) -> Image.Image:
-    """One photograph, three questions."""
+def bird() -> Image.Image:
+    """One photograph, three questions: ``saccade look --example bird --ask PART --model crown-cub``."""
     predictor = load("crown-cub", device="cpu")
-    encoded = predictor.encode(photograph)
+    encoded = predictor.encode(example("bird"))
     seen = [predictor.ask(encoded, part) for part in ("crown", "bill", "belly")]
     captions = [f"{each.question}: {each.answer} {each.confidence:.0%}" for each in seen]
     overlays = [each.overlay() for each in seen]
@@ -53,15 +56,33 @@ def birds(photograph: Path) -> Image.Image:
     return contact_sheet(shown, ["what colour is its …?", *captions], columns=4, panel=260)
 
 
+def twins() -> Image.Image:
+    """A scene of ``saccade data make causal`` and three of its twins: do the answer and the map follow the change?"""
+    predictor = load("hattnet-ctx-sparse-mref", device="cpu")
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary) / "causal"
+        make("causal", folder, count=1)
+        scene = json.loads((folder / "truth.jsonl").read_text(encoding="utf-8"))
+        query = scene["questions"][0]["query"]
+        other = scene["objects"][scene["other"]]["class"]
+        names = {
+            "": f"asked for the {query}",
+            "-target_moved": f"the {query} moved",
+            "-target_recoloured": f"the {query} recoloured",
+            "-other_recoloured": f"the {other} recoloured",
+        }
+        seen = [predictor.look(folder / "images" / f"{scene['id']}{suffix}.png", ask=query) for suffix in names]
+        pictures = [picture for each in seen for picture in (each.picture.image.resize((260, 260)), each.overlay())]
+        captions = [text for name, each in zip(names.values(), seen) for text in (name, each.answer)]
+    return contact_sheet([*pictures[::2], *pictures[1::2]], [*captions[::2], *captions[1::2]], columns=4, panel=200)
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--bird", type=Path, help="a photograph of a bird that may be shown")
-    options = parser.parse_args()
     IMAGES.mkdir(exist_ok=True)
     image = beside_soft().convert("RGB")
     image.save(IMAGES / "hattnet-ctx-beside-soft.webp", lossless=True, quality=100, method=6)
-    if options.bird is not None:
-        birds(options.bird).quantize(128).save(IMAGES / "crown-cub.png", optimize=True)
+    bird().quantize(256).save(IMAGES / "crown-cub.png", optimize=True)
+    twins().convert("RGB").quantize(256).save(IMAGES / "twins.png", optimize=True)
 
 
 if __name__ == "__main__":

@@ -39,9 +39,10 @@ NOTE = (
 LED = ("cause_top", "misplaced", "map_follow", "true_positive_strength")
 
 
-def systems() -> str:
-    """Every system in one line, for the README."""
-    return f"{Table(COLUMNS, [_line(row) for row in TEXTS['systems']]).markdown()}\n{NOTE}\n"
+def systems(only: Sequence[str] = ()) -> str:
+    """Every system in one line, or only those with these labels, for the README."""
+    lines = [_line(row) for row in TEXTS["systems"] if not only or row["label"] in only]
+    return f"{Table(COLUMNS, lines).markdown()}\n{NOTE}\n"
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
@@ -161,6 +162,7 @@ def foreign() -> str:
 
 TABLES: dict[str, Callable[[], str]] = {
     "systems": systems,
+    "headline": partial(systems, TEXTS["headline"]),
     **{name: partial(pivot, **settings) for name, settings in TEXTS["pivots"].items()},
     **{name: partial(listing, **settings) for name, settings in TEXTS["listings"].items()},
     "projections": projections,

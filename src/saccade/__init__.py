@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from saccade.errors import ShapeError as ShapeError
     from saccade.predict import Predictor as Predictor
     from saccade.predict import load as load
+    from saccade.probing.probe import Probe as Probe
     from saccade.record import Record as Record
     from saccade.record import read_record as read_record
     from saccade.record import write_record as write_record

@@ -106,10 +106,10 @@ def to_dict(config: object) -> dict[str, Any]:
     return dict(plain(config))
 
 
-def check_schema(found: object, current: object, *, what: str) -> None:
+def check_schema(version: object, current: object, *, what: str) -> None:
     """Refuse a file of another version, and one that has no version."""
-    if found != current:
-        raise ConfigError(f"{what}: schema_version {shown_value(found)}, but this saccade reads {current} only")
+    if version != current:
+        raise ConfigError(f"{what}: schema_version {shown_value(version)}, but this saccade reads {current} only")
 
 
 def set_by_path(values: dict[str, Any], path: str, value: Any) -> None:
@@ -149,10 +149,10 @@ def by_path(values: object, path: str = "") -> dict[str, object]:
     if not isinstance(values, (Mapping, list)) or not values:
         return {path: values}
     inside = values.items() if isinstance(values, Mapping) else enumerate(values)
-    found: dict[str, object] = {}
+    plain: dict[str, object] = {}
     for key, value in inside:
-        found |= by_path(value, f"{path}.{key}" if path else str(key))
-    return found
+        plain |= by_path(value, f"{path}.{key}" if path else str(key))
+    return plain
 
 
 @cache
@@ -280,8 +280,8 @@ _PlainLoader.yaml_constructors = {
     tag: read for tag, read in yaml.SafeLoader.yaml_constructors.items() if tag not in _NOT_PLAIN
 }
 _PlainLoader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in found if tag not in _NOT_PLAIN]
-    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _NOT_PLAIN]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _PlainLoader.add_implicit_resolver(
     f"{_YAML}float", re.compile(r"^[-+]?[0-9]+(\.[0-9]*)?[eE][-+]?[0-9]+$"), list("-+0123456789")

@@ -48,9 +48,9 @@ class OutputError(SaccadeError):
 class MissingExtraError(SaccadeError):
     """An optional dependency is needed; the message names the extra that brings it."""
 
-    def __init__(self, feature: str, extra: str, found: str = "it is not installed") -> None:
+    def __init__(self, feature: str, extra: str, why: str = "it is not installed") -> None:
         self.extra = extra
-        super().__init__(f"{feature} needs the extra '{extra}', but {found}: pip install '{DISTRIBUTION}[{extra}]'")
+        super().__init__(f"{feature} needs the extra '{extra}', but {why}: pip install '{DISTRIBUTION}[{extra}]'")
 
 
 class ShapeError(SaccadeError):
@@ -77,15 +77,15 @@ def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:
     >>> nearest("sfot", ["soft", "softer", "hard"], listed_by="saccade list")
     "did you mean 'soft' or 'softer'? 'saccade list' prints all names"
     """
-    known = sorted(str(choice) for choice in choices)
-    if not known:
+    names = sorted(str(choice) for choice in choices)
+    if not names:
         return "there is nothing to choose from"
     count = _NEAREST_NAMED if listed_by else 1
-    close = [f"'{name}'" for name in difflib.get_close_matches(str(word)[:_LONGEST_WORD], known, n=count, cutoff=0.5)]
+    close = [f"'{name}'" for name in difflib.get_close_matches(str(word)[:_LONGEST_WORD], names, n=count, cutoff=0.5)]
     if listed_by:
         named = " or ".join(filter(None, [", ".join(close[:-1]), *close[-1:]]))
         return (f"did you mean {named}? " if close else "") + f"'{listed_by}' prints all names"
-    listed = ", ".join(known)
+    listed = ", ".join(names)
     return f"did you mean {close[0]}? (choices: {listed})" if close else f"choose from {listed}"
 
 

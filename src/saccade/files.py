@@ -172,8 +172,8 @@ def recover(path: Path) -> None:
                 shutil.rmtree(old, ignore_errors=True)
 
 
-def sweep(folder: Path, *, everything: bool = False, own: Collection[str] = ()) -> None:
-    """Remove drafts from ``folder`` that are a week old; of what a lock guards all: ``everything``, or ``own`` names.
+def sweep(folder: Path, *, everything: bool = False, names: Collection[str] = ()) -> None:
+    """Remove drafts from ``folder`` that are a week old; of what a lock guards all: ``everything``, or ``names``.
 
     A folder that a killed writer left between two renames is put in place.
     """
@@ -183,7 +183,7 @@ def sweep(folder: Path, *, everything: bool = False, own: Collection[str] = ()) 
                 recover(_place(draft))
                 if not os.path.lexists(_place(draft)):
                     continue  # it may be the only copy
-            if everything or _place(draft).name in own or time.time() - draft.lstat().st_mtime > _WEEK:
+            if everything or _place(draft).name in names or time.time() - draft.lstat().st_mtime > _WEEK:
                 shutil.rmtree(draft) if draft.is_dir() else draft.unlink()
 
 
@@ -212,14 +212,14 @@ def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) 
     from filelock import FileLock, Timeout  # not needed by whoever only reads
 
     lock = FileLock(path, thread_local=False)
-    said = f"another process {what}"
+    busy = f"another process {what}"
     with writing(path):
         try:
             lock.acquire(blocking=False)
         except Timeout:
             if wait is None:
-                raise OutputError(f"{said}; wait for it or stop it") from None
-            wait(said)
+                raise OutputError(f"{busy}; wait for it or stop it") from None
+            wait(busy)
             lock.acquire()
     try:
         yield
@@ -327,7 +327,7 @@ def check_text(text: str) -> None:
     >>> check_text("caf\u00e9")
     """
     if "\0" in text or (
-        not text.isascii() and any("\ud800" <= each < "\udc80" or "\udcff" < each <= "\udfff" for each in text)
+        not text.isascii() and any("\ud800" <= letter < "\udc80" or "\udcff" < letter <= "\udfff" for letter in text)
     ):
         raise ValueError(f"text that holds NUL or half of a surrogate pair: {text[:40]!a}")
 
@@ -348,9 +348,9 @@ class Entry(NamedTuple):
 def verify_digest(path: Path, sha256: str, most: int = MAX_FILE) -> None:
     """Raise a CheckpointError unless ``path`` is a regular file of at most ``most`` bytes with this SHA-256."""
     with _reading(path), open_regular(path, most) as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != sha256:
-            raise ValueError(f"damaged: SHA-256 {found[:12]}…, expected {sha256[:12]}…")
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != sha256:
+            raise ValueError(f"damaged: SHA-256 {digest[:12]}…, expected {sha256[:12]}…")
 
 
 def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entry]:

@@ -137,14 +137,14 @@ def grid_through(modules: nn.Module | Iterable[nn.Module], size: Size) -> Size |
     """
     for module in [modules] if isinstance(modules, nn.Module) else modules:
         if (inside := _inside(module)) is not None and not hasattr(module, "frame_step"):
-            found = grid_through(inside, size)
+            after = grid_through(inside, size)
         elif isinstance(module, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d):
-            found = _cells_after(module, size)
+            after = _cells_after(module, size)
         else:
-            found = size if isinstance(module, _KEEPS_GRID) else None
-        if found is None or min(found) < 1:
-            return found
-        size = found
+            after = size if isinstance(module, _KEEPS_GRID) else None
+        if after is None or min(after) < 1:
+            return after
+        size = after
     return size
 
 
@@ -287,11 +287,11 @@ def _products(rows: Tensor, flat: Tensor, cols: Tensor, dtype: torch.dtype) -> T
     On a CPU a part at a time, whole maps or rows of a large one: float64 on all pixels would not fit into its cache.
     """
     shape = (*flat.shape[:2], rows.shape[-2], cols.shape[-1])
-    each = shape[1] * shape[2] * shape[3]  # pixels of an example
-    if flat.requires_grad or flat.device.type != "cpu" or shape[0] * each <= _PIXELS_AT_ONCE:
+    pixels = shape[1] * shape[2] * shape[3]  # pixels of an example
+    if flat.requires_grad or flat.device.type != "cpu" or shape[0] * pixels <= _PIXELS_AT_ONCE:
         return rows @ flat @ cols
     laid = torch.empty(shape, dtype=dtype)
-    many, high = max(1, _PIXELS_AT_ONCE // max(1, each)), max(1, _PIXELS_AT_ONCE // max(1, shape[1] * shape[3]))
+    many, high = max(1, _PIXELS_AT_ONCE // max(1, pixels)), max(1, _PIXELS_AT_ONCE // max(1, shape[1] * shape[3]))
     for start in range(0, shape[0], many):
         some = slice(start, start + many)
         down, across = (part if len(part) == 1 else part[some] for part in (rows, cols))
@@ -401,8 +401,8 @@ def interval_share(start: Tensor, stop: Tensor, pixels: int) -> Tensor:
 
 def peak(attention: Tensor) -> tuple[int, int]:
     """(x, y) of the largest value of a map (H,W); of equal ones, the nearest to the middle."""
-    held = attention.numpy()
-    places = np.argwhere(held == held.max())  # (N,2) as (y, x); torch takes ten times as long
-    middle = (np.array(held.shape) - 1) / 2
+    values = attention.numpy()
+    places = np.argwhere(values == values.max())  # (N,2) as (y, x); torch takes ten times as long
+    middle = (np.array(values.shape) - 1) / 2
     y, x = places[np.square(places - middle).sum(-1).argmin()].tolist()
     return x, y

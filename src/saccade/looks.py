@@ -46,9 +46,9 @@ class ShortRepr:
     def __repr__(self) -> str:
         # a mixin of dataclasses
         values = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}  # type: ignore[arg-type]
-        told = {name: value for name, value in values.items() if hasattr(value, "shape") or value not in _NOTHING}
+        shown = {name: value for name, value in values.items() if hasattr(value, "shape") or value not in _NOTHING}
         short = _Short()
-        return f"{type(self).__name__}({', '.join(f'{name}={short.repr(value)}' for name, value in told.items())})"
+        return f"{type(self).__name__}({', '.join(f'{name}={short.repr(value)}' for name, value in shown.items())})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -127,8 +127,8 @@ class Look(ShortRepr):
 
     def tensors(self) -> dict[str, Tensor]:
         """The tensors that this look holds, by field name."""
-        held = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
-        return {name: value for name, value in held.items() if isinstance(value, Tensor)}
+        fields = {item.name: getattr(self, item.name) for item in dataclasses.fields(self)}
+        return {name: value for name, value in fields.items() if isinstance(value, Tensor)}
 
     def rebuild(self, values: Tensor) -> Tensor:
         """The context that this look alone makes of ``values``: the proof that the weights are what was used.
@@ -145,14 +145,14 @@ class Look(ShortRepr):
             raise DataError(f"look '{self.name}' was computed from other weights: it multiplied nothing in the model")
         if self.kind == "crop":
             return geometry.sample(values, cast(Tensor, self.frame), cast(geometry.Size, self.grid))
-        own = cast(Tensor, self.weights)
+        attention = cast(Tensor, self.weights)
         if self.kind == "gate" or self.full is not None:
-            mask = self.full if self.full is not None else own.unsqueeze(-3)  # (B[,T],C|1,H,W)
+            mask = self.full if self.full is not None else attention.unsqueeze(-3)  # (B[,T],C|1,H,W)
             mask = mask + self.base if self.base else mask
             mask = mask if self.gain is None else mask * self.gain[..., None, None, None]
             return mask * (values.unsqueeze(1) if self.has_steps else values)  # (B[,T],C,H,W)
         cells = values.flatten(2).transpose(1, 2) if self.is_spatial else values  # (B,N,C)
-        weights = own.flatten(-2) if self.is_spatial else own  # (B[,T],N)
+        weights = attention.flatten(-2) if self.is_spatial else attention  # (B[,T],N)
         if self.kind == "hard" and self.role == "multiplier" and self.choice is not None:
             weights = torch.nn.functional.one_hot(self.choice, weights.shape[-1]).to(cells)  # (B[,T],N)
         context = torch.einsum("btn,bnc->btc" if self.has_steps else "bn,bnc->bc", weights, cells)
@@ -234,8 +234,8 @@ class Look(ShortRepr):
         wanted = torch.as_tensor(boxes).to(self.frame)
         is_box = wanted.shape in ((4,), (self.batch_size, 4)) and bool(wanted.isfinite().all())
         if not is_box or not bool((wanted[..., 2:] > wanted[..., :2]).all()):
-            asked = f"(4,) or ({self.batch_size},4), finite, with x0 < x1 and y0 < y1"
-            raise DataError(f"boxes: expected x0, y0, x1, y1 as {asked}, found {tuple(wanted.shape)}")
+            shape = f"(4,) or ({self.batch_size},4), finite, with x0 < x1 and y0 < y1"
+            raise DataError(f"boxes: expected x0, y0, x1, y1 as {shape}, found {tuple(wanted.shape)}")
         return dataclasses.replace(self, frame=geometry.crop_frame(wanted.expand(self.batch_size, 4), self.grid))
 
     def as_given(self, steps: int | None = None) -> dict[str, Tensor]:
@@ -307,15 +307,15 @@ class Look(ShortRepr):
     def _problems_of_weights(self) -> Iterator[str]:
         dims, wanted_axes = ((3, 4), "(B,H,W) or (B,T,H,W)") if self.is_spatial else ((2, 3), "(B,S) or (B,T,S)")
         if self.weights is None or self.weights.dim() not in dims:
-            found = None if self.weights is None else tuple(self.weights.shape)
-            yield f"weights should be {wanted_axes}, found {found}"
+            actual = None if self.weights is None else tuple(self.weights.shape)
+            yield f"weights should be {wanted_axes}, found {actual}"
             return
         if self.scores is not None and self.scores.shape != self.weights.shape:
             yield f"scores should be {tuple(self.weights.shape)}, found {tuple(self.scores.shape)}"
         if self.full is not None:
             shape = tuple(self.weights.shape)
             wanted: tuple[int | str, ...] = (*shape[:-2], "C", *shape[-2:]) if self.is_spatial else (*shape, "H", "W")
-            same = all(side in (found, "C", "H", "W") for side, found in zip(wanted, self.full.shape))
+            same = all(side in (actual, "C", "H", "W") for side, actual in zip(wanted, self.full.shape))
             if not same or len(wanted) != self.full.dim():
                 yield f"full should be ({','.join(map(str, wanted))}), found {tuple(self.full.shape)}"
         weights = self._when_active(self.weights.detach()).double()

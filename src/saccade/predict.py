@@ -49,8 +49,8 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
         from saccade.tracing.published import is_published, published_parts
 
         if is_published(name_or_path):
-            traced, told, reads, responder = published_parts(name_or_path, device)
-            return Predictor(cast(AttentionModel, traced), told, reads=reads, responder=responder)
+            traced, facts, reads, responder = published_parts(name_or_path, device)
+            return Predictor(cast(AttentionModel, traced), facts, reads=reads, responder=responder)
     folder = resolve(name_or_path)
     model, facts = load_model(folder, device)
     fuse_norms(model)
@@ -112,15 +112,15 @@ class Predictor:
     @property
     def caveats(self) -> list[str]:
         """What to know about all of its answers, a sentence each."""
-        told = []
+        caveats = []
         if self.likeness is None:
             things = plural(self.reads.thing)
-            told.append(f"fit: it is not known whether these {things} are like those that the model learned from")
+            caveats.append(f"fit: it is not known whether these {things} are like those that the model learned from")
         if self.facts.calibration is None:
-            told.append("confidences are not calibrated")
+            caveats.append("confidences are not calibrated")
         if self.facts.family and (premise := self.family.premise(self.facts)):
-            told.append(f"'{self.name}' {premise}")
-        return told
+            caveats.append(f"'{self.name}' {premise}")
+        return caveats
 
     def of_unlike(self, unlike: int, answered: int) -> str:
         """One sentence about all inputs that are unlike those that the model learned from; empty where there are none.
@@ -180,14 +180,14 @@ class Predictor:
         return self._encoded(self.reads.prepare(items, self.facts))
 
     @torch.inference_mode()
-    def _encoded(self, given: Prepared) -> Encoded:
-        inputs = [tensor.to(self.device) for tensor in given.inputs]
+    def _encoded(self, prepared: Prepared) -> Encoded:
+        inputs = [tensor.to(self.device) for tensor in prepared.inputs]
         encoding = self.model.encode(*inputs)  # (B,…)
         if self.likeness is None or self.facts.inputs is None:
-            return Encoded(encoding, given.items, (Fit(),) * len(given.items))
+            return Encoded(encoding, prepared.items, (Fit(),) * len(prepared.items))
         features = input_features(self.model, self.facts.inputs.features, inputs[0], encoding)
         fits = [Fit(p, self.trained_on) for p in self.likeness.p_values(features).tolist()]
-        return Encoded(encoding, given.items, tuple(fits))
+        return Encoded(encoding, prepared.items, tuple(fits))
 
     def ask(
         self,
@@ -209,9 +209,9 @@ class Predictor:
         """Answer every question that the model knows about one encoded input, in one go."""
         queries = self.responder.queries()
         if not queries or len(encoded) != 1:
-            found = f"{len(encoded)} of them; '{self.name}' has {len(queries)} questions"
+            counts = f"{len(encoded)} of them; '{self.name}' has {len(queries)} questions"
             raise DataError(
-                f"ask_all takes one encoded {self.reads.thing} and a model that lists questions, found {found}"
+                f"ask_all takes one encoded {self.reads.thing} and a model that lists questions, found {counts}"
             )
         many = len(queries)
         features = tree_map(lambda tensor: tensor.expand(many, *tensor.shape[1:]), encoded.features)
@@ -294,7 +294,7 @@ class Predictor:
         What is bad is told, and an error raised, when its turn comes: after the batch before it.
         """
         bad: deque[tuple[object, DataError]] = deque()
-        batches = self._prepared(sources, batch_size, None if on_bad is None else lambda *each: bad.append(each))
+        batches = self._prepared(sources, batch_size, None if on_bad is None else lambda *refusal: bad.append(refusal))
         with closing(batches), ThreadPoolExecutor(1, "preparing") as thread:
             following = thread.submit(next, batches, None)
             while True:
@@ -330,41 +330,42 @@ class Predictor:
         self, encoded: Encoded, queries: Sequence[object], options: dict[str, object], attention: Given | None = None
     ) -> list[Sighting]:
         """One sighting for each encoded input and its query."""
-        found = self.responder.respond(encoded.features, queries, options, attention)
-        told = [self._sightings(encoded, queries, response) for response in found]
-        return [_with_others(best, others) for best, *others in zip(*told)]
+        responses = self.responder.respond(encoded.features, queries, options, attention)
+        ranked = [self._sightings(encoded, queries, response) for response in responses]
+        return [_with_others(best, others) for best, *others in zip(*ranked)]
 
     def _sightings(self, encoded: Encoded, queries: Sequence[object], response: Response) -> list[Sighting]:
         """One sighting for each encoded input, from one answer to each."""
         traces = response.trace.detach().cpu()
-        canvas = [each.canvas for each in encoded.items if each.canvas is not None]
+        canvas = [source.canvas for source in encoded.items if source.canvas is not None]
         if canvas:
-            sizes = [each.image_size for each in encoded.items if each.image_size is not None]
+            sizes = [source.image_size for source in encoded.items if source.image_size is not None]
             traces = traces.placed(torch.stack(canvas), torch.stack(sizes))
         sightings = []
-        for number, (query, said, read, fit) in enumerate(zip(queries, response.answers, encoded.items, encoded.fits)):
-            if said.confidence != said.confidence:
+        rows = zip(queries, response.answers, encoded.items, encoded.fits)
+        for number, (query, answer, read, fit) in enumerate(rows):
+            if answer.confidence != answer.confidence:
                 raise CheckpointError(f"'{self.name}': its weights give an answer that is not a number; get it again")
             notes = () if response.notes is None else response.notes[number]
-            asked, trace = self.responder.query_text(query), self._with_slots(traces[number], read)
+            text, trace = self.responder.query_text(query), self._with_slots(traces[number], read)
             remarks = [*read.notes, *notes]
             if how := self.facts.training.get("maps_supervised"):
                 remarks.append(f"the map was taught where to look {how}")
             if names := trace.meta.get("given"):
                 remarks.append(f"attention was edited: the weights of {', '.join(names)} were given, not computed")
             remarks += _nearly_even(trace)
-            sightings.append(Sighting(said, asked, read.item, trace, self.name, remarks=tuple(remarks), fit=fit))
+            sightings.append(Sighting(answer, text, read.item, trace, self.name, remarks=tuple(remarks), fit=fit))
         return sightings
 
     def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
         """The trace of one input, told the texts of its slots and which of them the answer needs."""
         if read.item.image is not None:
             return trace
-        own = self.model.extra_slots
-        told: dict[str, object] = {"slots": [*read.slots, *own]}
-        told |= {"own_slots": len(own)} if own else {}
-        told |= {"supporting": list(read.supporting)} if read.supporting else {}
-        return replace(trace, meta={**trace.meta, **told})
+        extra = self.model.extra_slots
+        meta: dict[str, object] = {"slots": [*read.slots, *extra]}
+        meta |= {"own_slots": len(extra)} if extra else {}
+        meta |= {"supporting": list(read.supporting)} if read.supporting else {}
+        return replace(trace, meta={**trace.meta, **meta})
 
 
 def _nearly_even(trace: AttentionTrace) -> list[str]:
@@ -383,6 +384,6 @@ def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:
     """The best answer with the others that a search found."""
     if not others:
         return best
-    found = tuple(other for other in others if other.said.log_probability != -float("inf"))
-    said = replace(best.said, alternatives=tuple((other.answer, other.confidence) for other in found))
-    return replace(best, said=said, others=found)
+    possible = tuple(other for other in others if other.said.log_probability != -float("inf"))
+    answer = replace(best.said, alternatives=tuple((other.answer, other.confidence) for other in possible))
+    return replace(best, said=answer, others=possible)

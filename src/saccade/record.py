@@ -126,8 +126,8 @@ def read_record(path: Path | str) -> Record:
 
 def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Tensor]:
     """Every tensor of the record by its name in the file."""
-    held = {"answer": trace.answer, "canvas": trace.canvas, "image_size": trace.image_size}
-    tensors = {name: tensor for name, tensor in held.items() if tensor is not None}
+    optional = {"answer": trace.answer, "canvas": trace.canvas, "image_size": trace.image_size}
+    tensors = {name: tensor for name, tensor in optional.items() if tensor is not None}
     for number, look in enumerate(trace.looks):
         tensors |= {f"looks.{number}.{name}": tensor for name, tensor in look.tensors().items()}
     if picture is not None:
@@ -158,31 +158,31 @@ def _read_tensors(path: Path, entry: _TensorFile) -> dict[str, Tensor]:
     if Path(entry.file).name != entry.file or not entry.file.endswith(".safetensors"):
         raise DataError(f"its tensors must be a .safetensors file beside it, found '{entry.file}'")
     file = path.with_name(entry.file)
-    for name, found in read_header(file, entry.sha256).items():
+    for name, header in read_header(file, entry.sha256).items():
         place = name.rpartition(".")[2]
         kinds = _WHOLE if place in _COUNTED else _FLOATS | _WHOLE if place == "answer" else _FLOATS
-        fits = place != "picture" or (found.dtype == "U8" and len(found.shape) == 3 and found.shape[-1] == 3)
-        if found.dtype not in kinds or 0 in found.shape or not fits:
-            raise DataError(f"'{name[:80]}' cannot be {found}")
+        fits = place != "picture" or (header.dtype == "U8" and len(header.shape) == 3 and header.shape[-1] == 3)
+        if header.dtype not in kinds or 0 in header.shape or not fits:
+            raise DataError(f"'{name[:80]}' cannot be {header}")
     return load(file.read_bytes())
 
 
 def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:
     """The trace that the JSON and the tensors make together; every tensor must have its place in it."""
-    own = {name: tensors.pop(name, None) for name in ("answer", "canvas", "image_size")}
+    optional = {name: tensors.pop(name, None) for name in ("answer", "canvas", "image_size")}
     looks = []
     for number, entry in enumerate(document.looks):
-        held: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for name in _TENSOR_FIELDS:
-            held[name] = tensors.pop(f"looks.{number}.{name}", None)
-        looks.append(Look(**to_dict(entry) | {"grid": entry.grid}, **held))
+            fields[name] = tensors.pop(f"looks.{number}.{name}", None)
+        looks.append(Look(**to_dict(entry) | {"grid": entry.grid}, **fields))
     if tensors:
         raise DataError(f"tensors that belong to no look: {', '.join(sorted(tensors))}")
     return AttentionTrace(
         looks=tuple(looks),
-        answer=own["answer"],
-        canvas=own["canvas"],
-        image_size=own["image_size"],
+        answer=optional["answer"],
+        canvas=optional["canvas"],
+        image_size=optional["image_size"],
         total=document.total,
         meta=document.meta,
     )

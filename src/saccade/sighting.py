@@ -107,8 +107,8 @@ class Sighting:
 
     def map(self, look: str = "total") -> npt.NDArray[np.float32]:
         """A look (or the total) on the picture's pixels as an array (H,W); (T,H,W) for a look with steps."""
-        found = self.total_map if look == "total" else self.trace.image_map(look)[0]
-        return found.float().numpy()
+        laid = self.total_map if look == "total" else self.trace.image_map(look)[0]
+        return laid.float().numpy()
 
     def overlay(
         self, look: str = "total", *, colormap: str | None = None, alpha: float | None = None, **options: Any
@@ -129,12 +129,12 @@ class Sighting:
             if colormap is not None:
                 raise DataError("colormap: crops are drawn as frames, which have no colours of weights; leave it out")
             hidden = {} if alpha is None else {"opacity": alpha}
-            return nested_crops(image, self.trace, **{"said": self._said_at(), **hidden, **options})
+            return nested_crops(image, self.trace, **{"captions": self._said_at(), **hidden, **options})
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
         flat = attention if attention.dim() == 2 else attention.mean(0)  # (H,W)
         shown = self.trace.looks_of_total if look == "total" else (self.trace.look(look),)
         base = shown[0].base if look != "total" else 0.0  # the total has it already
-        scaled = by_own_ends(flat, base=base) if all(each.base for each in shown) else flat
+        scaled = by_own_ends(flat, base=base) if all(act.base for act in shown) else flat
         return overlay(image, scaled, colormap=colormap, alpha=alpha, **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
@@ -149,23 +149,24 @@ class Sighting:
         if not self.is_spatial:
             from saccade.show.slot_table import slot_table
 
-            said: dict[str, Any] = {"question": self.question or "", "answer": f"{self.answer} ({self.confidence:.0%})"}
-            return slot_table(self.trace, self.slots, **{**said, "supporting": self.supporting, **options})
+            answer = f"{self.answer} ({self.confidence:.0%})"
+            texts: dict[str, Any] = {"question": self.question or "", "answer": answer, "supporting": self.supporting}
+            return slot_table(self.trace, self.slots, **{**texts, **options})
         if not self.has_places:
             return self.overlay()
         if self.is_caption:
-            said = {"words": self.labels or (), "answer": self.answer}
-            return word_strip(self.picture.image, self.trace, **{**said, **options})
+            texts = {"words": self.labels or (), "answer": self.answer}
+            return word_strip(self.picture.image, self.trace, **{**texts, **options})
         answer = f"{self.answer} ({self.confidence:.0%})" if self.is_answered else ""
         if has_glimpses(self.trace):
-            read = {"labels": self.labels or (), "answer": answer}
-            return glimpse_strip(self.picture.image, self.trace, **{**read, **options})
-        said = {"question": self.question or "", "answer": answer}
-        told = {name: f"{name}: {text}" for name, text in self._said_at().items()}
-        titles: dict[str, Any] = {"captions": told} if told else {}
-        if apart := [f"{name}: {text} ({share:.0%})" for name, text, share in self.on_the_way if name not in told]:
+            texts = {"labels": self.labels or (), "answer": answer}
+            return glimpse_strip(self.picture.image, self.trace, **{**texts, **options})
+        texts = {"question": self.question or "", "answer": answer}
+        captions = {name: f"{name}: {text}" for name, text in self._said_at().items()}
+        titles: dict[str, Any] = {"captions": captions} if captions else {}
+        if apart := [f"{name}: {text} ({share:.0%})" for name, text, share in self.on_the_way if name not in captions]:
             titles["whole"] = "; ".join(apart)  # what was said before anything was cut out of the picture
-        return filmstrip(self.picture.image, self.trace, **{**said, **titles, **options})
+        return filmstrip(self.picture.image, self.trace, **{**texts, **titles, **options})
 
     def _said_at(self) -> dict[str, str]:
         """What was said on the way at each look, in words."""
@@ -185,10 +186,10 @@ class Sighting:
     @property
     def slots(self) -> list[str]:
         """The texts that a look over slots lies on, or their numbers; slots after them are empty."""
-        told = self.trace.meta.get("slots")
+        texts = self.trace.meta.get("slots")
         weights = self.trace.looks[-1].weights if self.trace.looks else None
         count = 0 if weights is None else weights.shape[-1]
-        return list(told) if told else [str(number + 1) for number in range(count)]
+        return list(texts) if texts else [str(number + 1) for number in range(count)]
 
     @property
     def supporting(self) -> tuple[int, ...]:
@@ -211,11 +212,11 @@ class Sighting:
         """
         if self.is_spatial or not self.trace.looks:
             return None
-        told = len(self.slots)
-        own = range(told - int(self.trace.meta.get("own_slots", 0)), told)
+        count = len(self.slots)
+        own_slots = range(count - int(self.trace.meta.get("own_slots", 0)), count)
         grid = self.slot_grid
         chosen: list[int] = grid.weights.argmax(0).tolist()  # (T,); the last row may be that of empty slots
-        return grid.texts[next((row for row in reversed(chosen) if row not in own), chosen[-1])]
+        return grid.texts[next((row for row in reversed(chosen) if row not in own_slots), chosen[-1])]
 
     @cached_property
     def total_map(self) -> Tensor:
@@ -252,14 +253,14 @@ class Sighting:
         Of a glimpse beside the picture, on the border that made it fit the network, the nearest pixel.
         """
         look = next((look for look in self.trace.looks if look.is_spatial and look.role == "policy"), None)
-        said = self.trace.answer
-        if not self.labels or self.is_caption or look is None or look.choice is None or said is None:
+        labels = self.trace.answer
+        if not self.labels or self.is_caption or look is None or look.choice is None or labels is None:
             return []
         height, width = self.picture.size
         points = self.trace.chosen_on(look)[0].floor().long()  # (T·k,2)
         spots = [(min(max(x, 0), width - 1), min(max(y, 0), height - 1)) for x, y in points.tolist()]
-        each = len(spots) // said.shape[-1]  # glimpses of one label
-        return [spots[step * each : (step + 1) * each] for step in range(len(self.labels))]
+        per_label = len(spots) // labels.shape[-1]  # glimpses of one label
+        return [spots[step * per_label : (step + 1) * per_label] for step in range(len(self.labels))]
 
     @property
     def is_caption(self) -> bool:
@@ -272,18 +273,18 @@ class Sighting:
         The last three where a look has a step for each word, and lies on a picture.
         """
         look = next((look for look in self.trace.looks if look.is_spatial and look.emits is not None), None)
-        found = []
+        entries = []
         for step, (word, share) in enumerate(self.labels or ()):
             entry: dict[str, Any] = {"word": word}
             entry |= {"log_probability": round(math.log(share), 6)} if share > 0 else {}
             if look is None:
-                found.append(entry)
+                entries.append(entry)
                 continue
             act = look.step(step)
             entry |= {} if act.gain is None else {"gate": round(float(act.gain), 6)}
             entry |= {} if act.weights is None else {"peak_weight": round(float(act.weights.max()), 6)}
-            found.append({**entry, "peak": list(geometry.peak(self.trace.image_map(act)[0]))})
-        return found
+            entries.append({**entry, "peak": list(geometry.peak(self.trace.image_map(act)[0]))})
+        return entries
 
     def to_json(self) -> dict[str, object]:
         """The answer and what belongs to it as plain values."""
@@ -341,9 +342,9 @@ class Sighting:
     @property
     def stem(self) -> str:
         """The name of its files: picture and question, then ``-edited`` where attention was given to the model."""
-        asked = "" if self.question is None else f"-ask-{self.question.strip(' ?!.')}"
-        told = re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{asked}").strip(".")[:_LONGEST_STEM] or "look"
-        return f"{told}-edited" if self.trace.meta.get("given") else told
+        question = "" if self.question is None else f"-ask-{self.question.strip(' ?!.')}"
+        stem = re.sub(r"[^\w.-]+", "_", f"{self.source.stem}{question}").strip(".")[:_LONGEST_STEM] or "look"
+        return f"{stem}-edited" if self.trace.meta.get("given") else stem
 
     def save(
         self, folder: Path | str, stem: str | None = None, *, filmstrip: bool | None = None, cells: bool = False
@@ -391,12 +392,12 @@ class Sighting:
         return self.labels is not None or not self.is_spatial or adds or self.trace.is_nested
 
     def __repr__(self) -> str:
-        asked = "" if self.question is None else f", ask {self.question[:_SHOWN]}"
+        question = "" if self.question is None else f", ask {self.question[:_SHOWN]}"
         name = self.source.name
         name = name if len(name) <= _SHOWN else f"…{name[-_SHOWN:]}"
         answer = self.answer if len(self.answer) <= _SHOWN else f"{self.answer[:_SHOWN]}…"
-        said = f"{answer}, {self.confidence:.2f}" if self.is_answered else "no answer"
-        return f"Sighting({name}{asked}: {said})"
+        outcome = f"{answer}, {self.confidence:.2f}" if self.is_answered else "no answer"
+        return f"Sighting({name}{question}: {outcome})"
 
     def _repr_html_(self) -> str:
         from saccade.show.overlay import data_url, png_bytes

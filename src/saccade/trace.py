@@ -62,8 +62,8 @@ class AttentionTrace(ShortRepr):
         """The trace of one example (or a slice), batch axis kept; views, no copies."""
         part = as_slice(index, len(self))
         looks = tuple(look if look.is_shared else look.example(part) for look in self.looks)
-        own: dict[str, Any] = {name: tensor[part] for name, tensor in self._own_tensors().items()}
-        return dataclasses.replace(self, looks=looks, **own)
+        sliced: dict[str, Any] = {name: tensor[part] for name, tensor in self._own_tensors().items()}
+        return dataclasses.replace(self, looks=looks, **sliced)
 
     def look(self, name: str) -> Look:
         """The look called ``name``."""
@@ -73,14 +73,14 @@ class AttentionTrace(ShortRepr):
         raise DataError(f"no look '{name}' in this trace: {nearest(name, [look.name for look in self.looks])}")
 
     def _own_tensors(self) -> dict[str, Tensor]:
-        held = {name: getattr(self, name) for name in ("answer", "canvas", "image_size")}
-        return {name: value for name, value in held.items() if value is not None}
+        optional = {name: getattr(self, name) for name in ("answer", "canvas", "image_size")}
+        return {name: value for name, value in optional.items() if value is not None}
 
     def map(self, change: Callable[[Tensor], Tensor]) -> AttentionTrace:
         """A trace with every tensor replaced by ``change(tensor)``."""
         looks = tuple(look.map(lambda _, tensor: change(tensor)) for look in self.looks)
-        own: dict[str, Any] = {name: change(tensor) for name, tensor in self._own_tensors().items()}
-        return dataclasses.replace(self, looks=looks, **own)
+        changed: dict[str, Any] = {name: change(tensor) for name, tensor in self._own_tensors().items()}
+        return dataclasses.replace(self, looks=looks, **changed)
 
     def to(self, device: torch.device | str) -> AttentionTrace:
         """On another device."""
@@ -108,15 +108,15 @@ class AttentionTrace(ShortRepr):
         ``meta["given"]`` lists them; ``meta["given_steps"]`` says of how many first steps, where those were not all.
         Given weights need not be normalised, so their norm becomes "none".
         """
-        given = [look.name for look in self.looks if look.name in attention]
-        looks = tuple(dataclasses.replace(look, norm="none") if look.name in given else look for look in self.looks)
+        names = [look.name for look in self.looks if look.name in attention]
+        looks = tuple(dataclasses.replace(look, norm="none") if look.name in names else look for look in self.looks)
         fewer = {
             look.name: attention[look.name].shape[1]
             for look in self.looks
-            if look.name in given and look.has_steps and attention[look.name].shape[1] < look.steps
+            if look.name in names and look.has_steps and attention[look.name].shape[1] < look.steps
         }
-        told: dict[str, object] = {"given": given} | ({"given_steps": fewer} if fewer else {})
-        return dataclasses.replace(self, looks=looks, meta={**self.meta, **told})
+        marks: dict[str, object] = {"given": names} | ({"given_steps": fewer} if fewer else {})
+        return dataclasses.replace(self, looks=looks, meta={**self.meta, **marks})
 
     def validate(self) -> AttentionTrace:
         """Check every look and that they belong together; returns the trace."""
@@ -278,9 +278,9 @@ ABSENT: Any = None
 @dataclass_transform(eq_default=False)
 def tensors(cls: type[T]) -> type[T]:
     """A dataclass whose tensors torch finds. Not frozen: Fabric fills in copies of what a model returns."""
-    made = dataclass(eq=False)(cls)
-    pytree.register_dataclass(made, serialized_type_name=f"{cls.__module__}.{cls.__qualname__}")
-    return made
+    result = dataclass(eq=False)(cls)
+    pytree.register_dataclass(result, serialized_type_name=f"{cls.__module__}.{cls.__qualname__}")
+    return result
 
 
 @tensors
@@ -327,8 +327,8 @@ class LookSpec:
             frame = theta_to_frame(act.theta.double(), self.grid, self.picture)  # (B,2,3)
         if self.chosen is not None and act.choice is not None:
             role = self.chosen
-        held: dict[str, Any] = {each: getattr(act, each) for each in _OF_LOOK}
-        return Look(name, self.kind, role, norm=self.norm, frame=frame, grid=self.grid, base=self.base, **held)
+        fields: dict[str, Any] = {key: getattr(act, key) for key in _OF_LOOK}
+        return Look(name, self.kind, role, norm=self.norm, frame=frame, grid=self.grid, base=self.base, **fields)
 
 
 SOFT = LookSpec("soft", "multiplier", "softmax")
@@ -419,9 +419,9 @@ AnyOutput = TypeVar("AnyOutput", bound=ModelOutput)
 def joined(parts: Iterable[AnyOutput]) -> AnyOutput:
     """Outputs of a few examples each as one, without what was attended: that is large, and scores do not read it."""
     leaves, specs = zip(*(pytree.tree_flatten(_without_values(part)) for part in parts))
-    whole = [torch.cat(each) if each[0].dim() else each[0] for each in zip(*leaves)]
-    found: AnyOutput = pytree.tree_unflatten(whole, specs[0])
-    return found
+    whole = [torch.cat(column) if column[0].dim() else column[0] for column in zip(*leaves)]
+    result: AnyOutput = pytree.tree_unflatten(whole, specs[0])
+    return result
 
 
 def _without_values(output: AnyOutput) -> AnyOutput:

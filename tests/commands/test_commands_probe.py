@@ -18,8 +18,7 @@ import saccade
 from planted_shortcuts import write_squares
 from question_tables import write_table
 from saccade.errors import DataError
-from saccade.probing.heads import Plan
-from saccade.probing.probe import probe_pictures
+from saccade.probing.probe import Probe
 from typed import typed
 
 QUICK = shlex.split("--backbone compact --through layer2 --size 32 --splits 3 --seeds 1 --steps 6")
@@ -175,15 +174,15 @@ def test_another_probe_is_not_overwritten(tmp_path: Path) -> None:
     assert "text" in run(*words, "--out", tmp_path / "text").stderr
 
 
-SMALL = Plan(backbone="compact", through="layer2", size=32, heads=["soft"], splits=3, seeds=1, steps=60, hidden=8,
-             rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=())  # fmt: skip
+SMALL = Probe("compact", through="layer2", size=32, heads=["soft"], splits=3, seeds=1, steps=60, hidden=8,
+              rates=(3e-2,), linear_rates=(3e-2,), decays=(1e-2,), shares=())  # fmt: skip
 
 
 @pytest.mark.parametrize(("planted", "watermark"), [(True, False), (True, True), (False, False)])
 def test_a_planted_shortcut_is_named_and_a_clean_set_is_not(tmp_path: Path, planted: bool, watermark: bool) -> None:
     """The verdict of the probe, its page, and the verdict of ``evaluate`` on the same pictures agree."""
     table = write_squares(tmp_path / "squares", 90, planted=planted, watermark=watermark)
-    written = probe_pictures(f"csv:{table}", SMALL, tmp_path / "out")
+    written = SMALL.fit(f"csv:{table}").save(tmp_path / "out")
     page = (tmp_path / "out" / "report.html").read_text("utf-8")
     rests = written.results["rests_on"]["accuracy"]
     assert "What the answer depends on</h2>" in page

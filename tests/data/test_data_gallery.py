@@ -22,12 +22,12 @@ def run(*args):
 
 
 def test_every_example_opens_by_name_and_by_file_name():
-    assert set(EXAMPLES) == {"digits", "clutter", "stripes", "cat", "coffee", "rocket"}
+    assert set(EXAMPLES) == {"digits", "clutter", "stripes", "bird", "cat", "coffee", "rocket"}
     for name, each in EXAMPLES.items():
         assert saccade.example(name) == example(each.path.name) == each.path
         with Image.open(each.path) as picture:
             assert min(picture.size) >= 100
-    with pytest.raises(DataError, match=r"no example 'cta': did you mean 'cat'\? \(choices: cat, clutter"):
+    with pytest.raises(DataError, match=r"no example 'cta': did you mean 'cat'\? \(choices: bird, cat"):
         example("cta")
 
 

@@ -282,7 +282,7 @@ def model() -> MultisetCountsModel:
 
 def said(model: MultisetCountsModel, shares: list[list[float]]) -> tuple[list[int], Tensor]:
     """What is said of the probabilities of 0, 1 and 2 objects of each of three classes."""
-    logits, said = model._said(torch.tensor([shares]).clamp_min(1e-9).log())
+    logits, said = model._labels(torch.tensor([shares]).clamp_min(1e-9).log())
     return said[0].tolist(), logits[0]
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._pytree import tree_map
 
 from saccade.backbones.stages import Level
 from saccade.models.probe import standardised
@@ -68,14 +70,18 @@ def heads_of(training: Training, seeds: list[int]) -> list[ProbeHead]:
 
 def alone(training: Training, head: ProbeHead, examples: torch.Tensor):
     """What a head says of examples by itself: logits, and its acts."""
-    view, questions = training.material.features.view(training.name), training.material.examples.questions
-    values = standardised(view.take(torch.arange(P)), *training.statistics)
-    return head(values[questions.picture[examples]], None, questions.query[examples])
+    questions = training.material.examples.questions
+    return head(folded_input(training, questions.picture[examples]), None, questions.query[examples])
+
+
+def folded_input(training: Training, pictures: torch.Tensor) -> torch.Tensor:
+    """The standardised features (B,C,H,W), those of a pyramid as one map."""
+    return standardised(training.material.features.view(training.name).take(pictures), *training.statistics)
 
 
 def test_a_pyramid_pools_each_stage_by_its_own_map() -> None:
     training = training_of("pyramid")
-    features = training.batch(torch.arange(P))
+    features = folded_input(training, torch.arange(P))
     (head,) = heads_of(training, [0])
     logits, acts = head(features)
     assert {name: tuple(act.weights.shape) for name, act in acts.items()} == {"fine": (P, 4, 6), "last": (P, 2, 3)}
@@ -96,6 +102,7 @@ def test_a_stack_answers_and_looks_as_its_members_do(name: HeadName, questions: 
     logits = heads[0].stacked(weights, features, asked)
     torch.testing.assert_close(logits, torch.stack([logits for logits, _ in single]))
     maps = heads[0].stacked_maps(weights, features, asked)
+    assert isinstance(features, list) == (name == "pyramid")  # its levels are unfolded once, and not in every step
     assert (maps is None) == (name in ("linear", "pyramid"))  # no place; several grids
     if maps is not None:
         own = [torch.stack([act.weights for act in acts.values()]).mean(0) for _, acts in single]  # (R,H,W)
@@ -137,6 +144,24 @@ def test_stacked_training_equals_the_single_training(name: HeadName, questions: 
             optimiser.step()
         torch.testing.assert_close(result.state_dict(), model.state_dict(), rtol=1e-6, atol=1e-7)
         assert not torch.equal(result.classify.weight, first.classify.weight)  # it did learn
+
+
+@EVERY
+@EACH
+def test_heads_learn_where_the_features_are(name: HeadName, questions: Questions, monkeypatch: Any) -> None:
+    """On the device ``meta``, which refuses any product of tensors of two devices; numbers stay in main memory."""
+    training = training_of(name, questions, steps=1)
+    take = training.batch
+
+    def elsewhere(numbers: torch.Tensor) -> Any:
+        return tree_map(lambda values: values.to("meta"), take(numbers))
+
+    training.batch, training.device = elsewhere, torch.device("meta")
+    monkeypatch.setattr(ProbeHead, "load_state_dict", lambda head, state: seen.append(state))
+    seen: list[dict[str, torch.Tensor]] = []
+    training.run([0, 1], [torch.arange(4)] * 2, [Setting(0.1, 0.1)] * 2)
+    assert all(weights.device.type == "meta" for state in seen for weights in state.values())
+    assert len(seen) == 2
 
 
 @pytest.mark.parametrize("name", ["hard", "queries"])

@@ -13,10 +13,18 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
-from saccade.probing.data import Examples, Questions, Split, deal, splits_of
+from saccade.probing.data import Examples, Questions, Split, deal, some_of, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.heads import Material, Plan, head_trial
-from saccade.probing.rivals import ProbeResult, compare_rivals, habit_trial, neighbour_trial, sentence
+from saccade.probing.low_shot import low_shot_section
+from saccade.probing.rivals import (
+    ProbeResult,
+    compare_rivals,
+    habit_trial,
+    neighbour_trial,
+    sentence,
+    wanted_heads,
+)
 
 N, CHANNELS, SIDE = 120, 6, 4
 PLAN = Plan(splits=4, seeds=1, steps=40, rates=(3e-2, 1e-1), linear_rates=(3e-2, 1e-1), decays=(1e-2,), shares=(0.5,),
@@ -84,6 +92,28 @@ def test_attention_ties_where_the_mean_decides_and_the_results_are_whole() -> No
 
 def test_the_verdict_says_that_nothing_is_there() -> None:
     assert "not detectably better" in probed("nowhere").verdict
+
+
+def test_few_pictures_of_each_class_are_learned_from() -> None:
+    result = probed("mean", shots=True)
+    curve = result.to_json()["rivals"]["linear"]["low_shot"]
+    assert [*curve] == ["1", "2", "5", "10"]
+    means = [sum(scores) / len(scores) for scores in curve.values()]
+    assert means[0] < means[-1] <= 1
+    split = Split(torch.arange(12), torch.tensor([0]), torch.tensor([1]))
+    some = some_of(split, 2, torch.arange(12) % 3, Questions.none(12))
+    assert torch.bincount(some % 3).tolist() == [2, 2, 2]
+    section = low_shot_section(result)
+    assert section is not None
+    assert "<polyline" in section.blocks[0].image
+    assert low_shot_section(probed("mean")) is None
+
+
+def test_a_quick_plan_compares_few_heads_and_a_grid_all() -> None:
+    assert wanted_heads(Plan()) == ("linear", "cross", "pyramid", CLASS_TOKEN)
+    assert wanted_heads(Plan(grid=True)) == (*HEADS, CLASS_TOKEN)
+    assert len(Plan(grid=True).settings("soft")) == 8
+    assert len(Plan().settings("cross")) < 4 < len(Plan().settings("linear"))  # the baseline is tuned the most
 
 
 def test_test_pictures_choose_nothing() -> None:

@@ -128,7 +128,7 @@ def test_text_fits_its_room():
 def test_frames_of_nested_crops_lie_on_their_edges_and_what_fewer_crops_show_is_darker() -> None:
     grey = Image.new("RGB", (400, 400), (120, 120, 120))
     plain, named = (
-        np.asarray(nested_crops(grey, NESTED, said=said)).astype(int)
+        np.asarray(nested_crops(grey, NESTED, captions=said)).astype(int)
         for said in ({}, {"scale2": "a very long answer"})
     )  # fmt: skip
     bright = set(np.flatnonzero(plain[230, :, 0] > 250).tolist())

@@ -186,7 +186,7 @@ def stories(teller: Path) -> Iterator[LiveServer]:
 def test_a_story_is_asked_about(stories: LiveServer, teller: Path) -> None:
     (entry,) = stories.get("/api/models").json["models"]
     assert (entry["reads"], entry["takes"], entry["asks"], entry["size"]) == ("story", "json", "text", None)
-    assert (entry["told"]["sentences"], entry["told"]["characters"]) == (1000, 400)
+    assert (entry["panel_facts"]["sentences"], entry["panel_facts"]["characters"]) == (1000, 400)
     view = stories.post("/api/ask", {"model": "teller", "input": STORY, "question": QUESTION}).json
     record = f"/api/records/{view.pop('record')}"
     assert view == as_json(view_of(saccade.load(teller, "cpu").look(STORY, QUESTION), family="story"))

@@ -145,7 +145,7 @@ def _named(files: Sequence[Path]) -> list[tuple[str, str]]:
 def _digest(pictures: Sequence[tuple[str, str]]) -> str:
     """Digest of paths, sizes and times: it changes when a file does."""
     stats = [(source, os.stat(source)) for source, _ in pictures]
-    text = json.dumps([[source, told.st_size, told.st_mtime_ns] for source, told in stats])
+    text = json.dumps([[source, stat.st_size, stat.st_mtime_ns] for source, stat in stats])
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 

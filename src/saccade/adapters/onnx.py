@@ -195,7 +195,7 @@ def _tensor(tensor: Tensor, free: Mapping[int, str] | None = None) -> dict[str, 
 def _opset(data: bytes) -> int:
     import onnx
 
-    return next(int(each.version) for each in onnx.load_from_string(data).opset_import if not each.domain)
+    return next(int(entry.version) for entry in onnx.load_from_string(data).opset_import if not entry.domain)
 
 
 def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
@@ -356,9 +356,10 @@ class Begin(nn.Module):
     def forward(self, images: Tensor) -> dict[str, Tensor]:
         """``features`` (B,D,h,w), ``seen`` (B,h,w,A) of a model that attends, ``hidden`` and ``cell`` (B,n)."""
         scene, memory = self.model.init_state(self.model.encode(images))
-        seen = {} if scene.seen is None else {"seen": scene.seen}
+        attended = {} if scene.keys is None else {"seen": scene.keys}
         return {
-            "features": scene.features.contiguous(), **seen, "hidden": memory.hidden[:, 0], "cell": memory.cell[:, 0]
+            "features": scene.features.contiguous(), **attended,
+            "hidden": memory.hidden[:, 0], "cell": memory.cell[:, 0],
         }  # fmt: skip
 
 

@@ -129,8 +129,8 @@ def table_of(
         answers[_key(source)] = {"error": str(error)}
 
     readable = [picture for _, _, picture in pictures if not isinstance(picture, DataError)]
-    for seen in predictor.look_many(readable, job.ask, batch_size=job.batch_size, on_bad=skip, **job.options):
-        answers[seen.source.name] = answer_columns(seen, job)
+    for sighting in predictor.look_many(readable, job.ask, batch_size=job.batch_size, on_bad=skip, **job.options):
+        answers[sighting.source.name] = answer_columns(sighting, job)
     rows = []
     for row, (source, name, picture) in enumerate(pictures):
         answer = {"error": str(picture)} if isinstance(picture, DataError) else answers[_key(picture)]
@@ -144,43 +144,44 @@ def _key(source: object) -> str:
     return source.name if isinstance(source, Picture) else str(source)
 
 
-def answer_columns(seen: Sighting, job: Job) -> dict[str, object]:
+def answer_columns(sighting: Sighting, job: Job) -> dict[str, object]:
     """What a row says of one sighting."""
-    height, width = seen.picture.size
-    labels = None if seen.labels is None else [{"label": word, "confidence": share} for word, share in seen.labels]
+    height, width = sighting.picture.size
+    pairs = sighting.labels
+    labels = None if pairs is None else [{"label": word, "confidence": share} for word, share in pairs]
     columns: dict[str, object] = {
-        "question": seen.question,
-        "alternatives": [{"answer": word, "confidence": share} for word, share in seen.alternatives],
+        "question": sighting.question,
+        "alternatives": [{"answer": word, "confidence": share} for word, share in sighting.alternatives],
         "labels": labels,
         "height": height,
         "width": width,
         "boxes": [],
         "maps": [],
-        "fit": seen.fit.p,
-        "notes": list(seen.notes),
+        "fit": sighting.fit.p,
+        "notes": list(sighting.notes),
     }
-    if seen.is_answered:
-        columns |= {"answer": seen.answer, "confidence": seen.confidence, "raw": seen.said.raw_confidence}
-    if not seen.has_places:
+    if sighting.is_answered:
+        columns |= {"answer": sighting.answer, "confidence": sighting.confidence, "raw": sighting.said.raw_confidence}
+    if not sighting.has_places:
         return columns
     size = map_size((height, width), job.side)
-    total, laid = seen.trace.image_maps(size) if job.maps == "all" else (seen.trace.image_map(TOTAL, size), {})
+    total, laid = sighting.trace.image_maps(size) if job.maps == "all" else (sighting.trace.image_map(TOTAL, size), {})
     x, y = geometry.peak(total[0])
     maps = [] if job.maps == "none" else [encode_map(total[0].float().numpy())]
     for name, weights in laid.items():
         steps = weights[0] if weights.dim() == 4 else weights  # (T,H,W)
         maps += [encode_map(values.float().numpy(), name, step) for step, values in enumerate(steps)]
     peak = {"peak_x": (x + 0.5) * width / size[1], "peak_y": (y + 0.5) * height / size[0]}
-    return {**columns, **peak, "boxes": list(_boxes(seen)), "maps": maps}
+    return {**columns, **peak, "boxes": list(_boxes(sighting)), "maps": maps}
 
 
-def _boxes(seen: Sighting) -> Iterator[dict[str, object]]:
+def _boxes(sighting: Sighting) -> Iterator[dict[str, object]]:
     """The crops, in pixels of the picture."""
     from saccade.metrics.maps.edits import crop_boxes
 
-    for look in seen.trace.looks:
+    for look in sighting.trace.looks:
         if look.kind == "crop" and look.grid is not None and look.frame is not None:
-            frame = seen.trace.frame_on(look, seen.picture.size).reshape(1, 2, 3)
+            frame = sighting.trace.frame_on(look, sighting.picture.size).reshape(1, 2, 3)
             x0, y0, x1, y1 = crop_boxes(frame, look.grid)[0].tolist()
             yield {"look": look.name, "x0": x0, "y0": y0, "x1": x1, "y1": y1}
 

@@ -87,16 +87,16 @@ def score_rows(
             raise ConfigError("`engine=ray` scores against masks and boxes; leave it out for points and causal sets")
         return score_maps(maps, opened, policies, on_progress=on_progress)
     scoring = Scoring(maps, opened, policies, on_progress)
-    asked: dict[str, Any] = {"out": os.path.abspath(out), "policies": policies, "key": key, "short": scoring.short}
+    arguments: dict[str, Any] = {"out": os.path.abspath(out), "policies": policies, "key": key, "short": scoring.short}
     if engine == "ray":
         from saccade.adapters.ray import on_tasks
 
         if not all(isinstance(value, (str, os.PathLike)) for value in (truth, objects or "")):
             raise ConfigError("truth and objects: `engine=ray` takes paths of files that all machines see")
-        asked |= {"truth": os.path.abspath(truth), "objects": objects and os.path.abspath(objects)}
-        shards = on_tasks(score_file, asked, [str(file.absolute()) for file in maps.files], address)
+        arguments |= {"truth": os.path.abspath(truth), "objects": objects and os.path.abspath(objects)}
+        shards = on_tasks(score_file, arguments, [str(file.absolute()) for file in maps.files], address)
     else:
-        shards = (score_file(**asked, truth=truth, objects=objects, item=str(file)) for file in maps.files)
+        shards = (score_file(**arguments, truth=truth, objects=objects, item=str(file)) for file in maps.files)
     for number, shard in enumerate(shards, 1):
         scoring.shard.join(shard)
         on_progress("scoring parts", number, len(maps.files))

@@ -62,15 +62,15 @@ class SelfAttention(nn.Module):
         query, key, value = self._split(tokens)
         scores = torch.einsum("bhd,bhnd->bhn", query[:, :, 0], key) * query.shape[-1] ** -0.5  # (B,H,N)
         rows = scores.softmax(-1)  # Eq. (1): (B,H,N)
-        own, weights, cells = rows[..., 0], _on_grid(rows[..., 1:], grid), _on_grid(scores[..., 1:], grid)
+        to_itself, weights, cells = rows[..., 0], _on_grid(rows[..., 1:], grid), _on_grid(scores[..., 1:], grid)
         values = _on_grid(value[:, :, 1:].transpose(-2, -1), grid)  # (B,H,d,h,w)
         acts = []
-        for head, each in enumerate(given or [None] * self.heads):
-            used = given_or_own(each, weights[:, head])  # (B,h,w)
+        for head, head_weights in enumerate(given or [None] * self.heads):
+            used = given_or_own(head_weights, weights[:, head])  # (B,h,w)
             context = torch.einsum("byx,bdyx->bd", used, values[:, head])  # (B,d)
             acts.append(Act(context, used, cells[:, head], values[:, head]))
         read = torch.stack([act.context for act in acts], 1)  # (B,H,d)
-        return self.mix((read + own.unsqueeze(-1) * value[:, :, 0]).flatten(1)), acts  # Eq. (2): (B,D)
+        return self.mix((read + to_itself.unsqueeze(-1) * value[:, :, 0]).flatten(1)), acts  # Eq. (2): (B,D)
 
     def _split(self, tokens: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         split = self.to_all(tokens).unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4)  # (3,B,H,N,d)

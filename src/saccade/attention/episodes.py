@@ -62,10 +62,10 @@ class EpisodeGate(nn.Module):
         inner = _compared(facts, likeness, question, [c_q, c_minus_q, like_q]) + facts @ c.T  # (B,S,h)
         return PreparedFacts(facts, likeness, inner + (question @ q.T + self.hidden.bias).unsqueeze(1))
 
-    def score(self, known: PreparedFacts, memory: Tensor) -> Tensor:
+    def score(self, ready: PreparedFacts, memory: Tensor) -> Tensor:
         """W₂ tanh(W₁ z + b₁) + b₂ of each fact (B,S), given the memory (B,n)."""
         _, m, _, _, c_m, _, c_minus_m, _, like_m = self._blocks()
-        inner = known.inner + _compared(known.facts, known.likeness, memory, [c_m, c_minus_m, like_m])  # (B,S,h)
+        inner = ready.inner + _compared(ready.facts, ready.likeness, memory, [c_m, c_minus_m, like_m])  # (B,S,h)
         scores: Tensor = self.out((inner + (memory @ m.T).unsqueeze(1)).tanh())  # (B,S,1)
         return scores.squeeze(-1)
 

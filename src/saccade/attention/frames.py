@@ -74,13 +74,13 @@ def frame_of(network: nn.Module, input_size: Size, *, channels: int | None = Non
             module.training = True
     name = type(network).__name__
     if not isinstance(output, Tensor) or output.dim() not in (3, 4):
-        found = f"a tensor {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
+        actual = f"a tensor {tuple(output.shape)}" if isinstance(output, Tensor) else type(output).__name__
         raise ConfigError(
-            f"{name} returns {found}, not a feature map (B,D,h,w) nor tokens (B,N,D): give the part of it that does"
+            f"{name} returns {actual}, not a feature map (B,D,h,w) nor tokens (B,N,D): give the part of it that does"
         )
     grid, frame = moves.grid_and_frame(output)
-    seen = (float(grid[0] * frame[1, 1]), float(grid[1] * frame[0, 0]))
-    is_whole = all(abs(span - side) < 2 * side / cells for span, side, cells in zip(seen, (height, width), grid))
+    spans = (float(grid[0] * frame[1, 1]), float(grid[1] * frame[0, 0]))
+    is_whole = all(abs(span - side) < 2 * side / cells for span, side, cells in zip(spans, (height, width), grid))
     more = output.shape[1] - grid[0] * grid[1]  # tokens beside those of the cells: of the class, registers
     if not is_whole or (tuple(output.shape[-2:]) != grid if output.dim() == 4 else not 0 <= more <= _MAX_OWN_TOKENS):
         raise ConfigError(
@@ -134,34 +134,34 @@ Step = Callable[[dict[str, Any], Tensor, Tensor], Tensor]
 """(arguments by name, input, output) → the frame from output cells to input cells."""
 
 
-def _windowed(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+def _windowed(named: dict[str, Any], source: Tensor, result: Tensor) -> Tensor:
     """A convolution or a pooling."""
     kernel = named["weight"].shape[-2:] if "weight" in named else named["kernel_size"]
     stride = named.get("stride") or kernel  # a pooling without one strides by its kernel
     pairs = (kernel, stride, named.get("padding", 0), named.get("dilation", 1))
-    frame = geometry.layer_frame(*(_pair(each) for each in pairs))
+    frame = geometry.layer_frame(*(_pair(pair) for pair in pairs))
     return geometry.invert(frame) if named.get("transposed") else frame
 
 
-def _padded(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+def _padded(named: dict[str, Any], source: Tensor, result: Tensor) -> Tensor:
     """Cells put around the grid, or with a negative number cut off: (left, right, top, bottom)."""
     left, _, top, _ = (*named.get("pad", named.get("padding", ())), 0, 0)[:4]
     return geometry.scale_shift((1.0, 1.0), (-float(left), -float(top)))
 
 
-def _cut(named: dict[str, Any], given: Tensor, made: Tensor) -> Tensor:
+def _cut(named: dict[str, Any], source: Tensor, result: Tensor) -> Tensor:
     """Every k-th row or column from some place on."""
     start, every = float(named.get("start") or 0), float(named.get("step") or 1)
     along = named.get("dim", 0) % 4
-    start += given.shape[along] if start < 0 else 0
+    start += source.shape[along] if start < 0 else 0
     keep, thin = (1.0, 0.0), (every, start + (1 - every) / 2)
     x, y = (thin if along == 3 else keep), (thin if along == 2 else keep)
     return geometry.scale_shift((x[0], y[0]), (x[1], y[1]))
 
 
-def _resized(named: dict[str, object], given: Tensor, made: Tensor) -> Tensor:
+def _resized(named: dict[str, object], source: Tensor, result: Tensor) -> Tensor:
     """The same area in another number of cells."""
-    y, x = given.shape[-2] / made.shape[-2], given.shape[-1] / made.shape[-1]
+    y, x = source.shape[-2] / result.shape[-2], source.shape[-1] / result.shape[-1]
     return geometry.scale_shift((x, y), (0.0, 0.0))
 
 

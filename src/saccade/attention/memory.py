@@ -103,11 +103,12 @@ def memory_hop(
     # a column and a row for each example, take ten times as long that way.
     scores = (keys * query.unsqueeze(1)).sum(-1)  # (B,S)
     if linear:
-        own = scores if present is None else scores * present
+        computed = scores if present is None else scores * present
     elif present is None:
-        own = scores.softmax(-1)  # Eq. (1)
+        computed = scores.softmax(-1)  # Eq. (1)
     else:
-        own = scores.masked_fill(~present, -torch.inf).softmax(-1)
-        own = torch.where(present.any(-1, keepdim=True), own, torch.zeros_like(own))  # an empty memory: no weight
-    used = given_or_own(weights, own)
+        computed = scores.masked_fill(~present, -torch.inf).softmax(-1)
+        # an empty memory: no weight
+        computed = torch.where(present.any(-1, keepdim=True), computed, torch.zeros_like(computed))
+    used = given_or_own(weights, computed)
     return Act((values * used.unsqueeze(-1)).sum(1), used, scores, values)  # Eq. (2)

@@ -58,18 +58,18 @@ class ProgressiveAttention(Mechanism):
 
     def shared(self, features: Tensor) -> Tensor:
         """What of the act does not depend on the query, to ask the same features many times: (B,C,H,W) → (B,D,H,W)."""
-        seen: Tensor = self.scorer.from_features(features)
-        return seen
+        projected: Tensor = self.scorer.from_features(features)
+        return projected
 
     def attend(
-        self, features: Tensor, query: Tensor, /, seen: Tensor | None = None, *, weights: Tensor | None = None
+        self, features: Tensor, query: Tensor, /, projected: Tensor | None = None, *, weights: Tensor | None = None
     ) -> Act:
         """The act as plain tensors: context (B,C,H,W), the map that goes on; weights (B,H,W), scores (B,H,W).
 
-        ``seen`` (B,D,H,W) is of :meth:`shared`, where that was computed already.
+        ``projected`` (B,D,H,W) is of :meth:`shared`, where that was computed already.
         """
         # Eq. (6) left, or Eq. (9): (B,H,W)
-        scores = self.scorer(features, query) if seen is None else self.scorer.score_projected(seen, query)
+        scores = self.scorer(features, query) if projected is None else self.scorer.score_projected(projected, query)
         weights = given_or_own(weights, torch.sigmoid(scores))  # Eq. (6) right: (B,H,W)
         return Act(weights.unsqueeze(1) * features, weights, scores, features)  # Eq. (5): (B,C,H,W)
 

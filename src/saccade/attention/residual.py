@@ -157,8 +157,8 @@ class ResidualAttention(Mechanism):
         In short it is (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells. Given ``weights``
         replace the mask: (B,C,H,W), or in short, for every channel (of a channel mask: every cell).
         """
-        own = MASKS[self.mask_type](self.branch(before))  # (B,C,H,W)
-        full, short = self._given(weights, own)
+        mask = MASKS[self.mask_type](self.branch(before))  # (B,C,H,W)
+        full, short = self._given(weights, mask)
         context = apply_mask(trunk, full, residual=self.residual)
         return Act(context, self._short(full) if short is None else short, values=trunk, full=full)
 
@@ -169,17 +169,17 @@ class ResidualAttention(Mechanism):
             return LookSpec("slots", "multiplier", "l2", base=base)
         return LookSpec("gate", "multiplier", "sigmoid", frame, base)
 
-    def _given(self, weights: Tensor | None, own: Tensor) -> tuple[Tensor, Tensor | None]:
+    def _given(self, weights: Tensor | None, mask: Tensor) -> tuple[Tensor, Tensor | None]:
         """The mask (B,C,H,W) to use, and its short form where that is what was given."""
         if weights is None:
-            return own, None
-        if weights.dim() == own.dim():
-            check_given(weights, own.shape, "weights")
-            return weights.to(own), None
+            return mask, None
+        if weights.dim() == mask.dim():
+            check_given(weights, mask.shape, "weights")
+            return weights.to(mask), None
         by_channel = self.mask_type == "channel"
-        check_given(weights, own.shape[:2] if by_channel else (own.shape[0], *own.shape[2:]), "weights")
-        short = weights.to(own)
-        return (short[:, :, None, None] if by_channel else short[:, None]).expand_as(own), short
+        check_given(weights, mask.shape[:2] if by_channel else (mask.shape[0], *mask.shape[2:]), "weights")
+        short = weights.to(mask)
+        return (short[:, :, None, None] if by_channel else short[:, None]).expand_as(mask), short
 
     def _short(self, full: Tensor) -> Tensor:
         return full.mean((2, 3)) if self.mask_type == "channel" else full.mean(1)

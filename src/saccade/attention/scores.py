@@ -35,17 +35,17 @@ from saccade.errors import DataError, ShapeError
 from saccade.trace import Act, Look, LookSpec
 
 
-def given_or_own(given: Tensor | None, own: Tensor) -> Tensor:
-    """``given`` in the type and on the device of ``own``, or ``own`` where nothing is given.
+def given_or_own(given: Tensor | None, computed: Tensor) -> Tensor:
+    """``given`` in the type and on the device of ``computed``, or ``computed`` where nothing is given.
 
     >>> import torch
     >>> given_or_own(torch.tensor([[0, 1]]), torch.tensor([[0.25, 0.75]])).tolist()
     [[0.0, 1.0]]
     """
     if given is None:
-        return own
-    check_given(given, own.shape, "weights")
-    return given.to(own)
+        return computed
+    check_given(given, computed.shape, "weights")
+    return given.to(computed)
 
 
 def grid_of(features: Tensor) -> tuple[int, ...]:
@@ -142,15 +142,15 @@ class AdditiveScorer(nn.Module):
         """Scores (B,H,W), one for each cell."""
         return self.score_projected(self.from_features(features), query)  # from_features: (B,D,H,W)
 
-    def score_projected(self, seen: Tensor, query: Tensor) -> Tensor:
+    def score_projected(self, projected: Tensor, query: Tensor) -> Tensor:
         """The scores (B,H,W) of what ``from_features`` made of the features (B,D,H,W), which knows no query yet."""
-        asked = self.from_query(query)[:, :, None, None]  # (B,D,1,1)
-        scores: Tensor = self.to_score(self.activation(seen + asked))  # (B,1,H,W)
+        projected_query = self.from_query(query)[:, :, None, None]  # (B,D,1,1)
+        scores: Tensor = self.to_score(self.activation(projected + projected_query))  # (B,1,H,W)
         return scores.squeeze(1)  # (B,H,W)
 
-    def score_all(self, seen: Tensor, asked: Tensor) -> Tensor:
+    def score_all(self, projected: Tensor, queries: Tensor) -> Tensor:
         """The scores of what was seen (B,H,W,D) for several queries that were asked (B,K,D): (B,K,H,W)."""
-        bent = self.activation(seen.unsqueeze(1) + asked[:, :, None, None])  # (B,K,H,W,D)
+        bent = self.activation(projected.unsqueeze(1) + queries[:, :, None, None])  # (B,K,H,W,D)
         # the last axis lies together in memory, where a product with one vector beats a convolution with one channel
         scores = F.linear(bent.flatten(0, 3), self.to_score.weight.flatten(1), self.to_score.bias)  # (BKHW,1)
         return scores.reshape(bent.shape[:-1])  # (B,K,H,W)

@@ -105,7 +105,7 @@ class CrossAttention(CellAttention):
 
     def score(self, features: Tensor, query: Tensor) -> Tensor:
         """q·k / √d: (B,H,W)."""
-        asked = self.to_query(query)  # q: (B,D)
+        vector = self.to_query(query)  # q: (B,D)
         keys = self.to_key(features)  # k: (B,D,H,W)
-        scores: Tensor = torch.einsum("bd,bdhw->bhw", asked, keys) * self.scale  # (B,H,W)
+        scores: Tensor = torch.einsum("bd,bdhw->bhw", vector, keys) * self.scale  # (B,H,W)
         return scores

@@ -239,8 +239,8 @@ class PointingTransformer(CropMechanism):
             theta = given_window(frame, self.crop, picture)  # (B,2,3)
             return CropOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)
         with torch.autocast(features.device.type, enabled=False):
-            known = torch.cat([attended.context, query], dim=1).to(self.to_extent.weight.dtype)  # (B,F+Q)
-            opened = torch.sigmoid(_PACE * self.to_extent(known))  # (B,1)
+            inputs = torch.cat([attended.context, query], dim=1).to(self.to_extent.weight.dtype)  # (B,F+Q)
+            opened = torch.sigmoid(_PACE * self.to_extent(inputs))  # (B,1)
             extent = self.smallest + (self.largest - self.smallest) * opened  # (B,1)
             points = attended.weights if self.steered else attended.weights.detach()  # (B,I,J)
             theta = square_window(expected_point(points.to(extent.dtype)), extent)  # (B,2,3)

@@ -101,7 +101,7 @@ class FeatureFolder:
 
     def canvas(self, image_size: Tensor) -> Tensor:
         """(N,2,3): pixels of what the network saw → pixels of pictures of size (N,2), height and width."""
-        return torch.stack([_canvas(self.note, *each) for each in image_size.tolist()])
+        return torch.stack([_canvas(self.note, *side) for side in image_size.tolist()])
 
     def _one(self, picture: Path) -> Tensor:
         file = self.file_of(picture)

@@ -40,20 +40,20 @@ def why_no_hub() -> str | None:
     place = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     through = os.environ.get("HTTPS_PROXY") or os.environ.get("https_proxy")
     address = urlsplit(through or place)
-    found: list[str | None] = []
+    outcomes: list[str | None] = []
 
     def ask() -> None:
         try:
             port = address.port or (80 if address.scheme == "http" else 443)
             socket.create_connection((address.hostname or "", port), timeout=_PATIENCE).close()
-            found.append(None)
+            outcomes.append(None)
         except (OSError, ValueError) as error:
-            found.append(str(error))
+            outcomes.append(str(error))
 
     asking = threading.Thread(target=ask, daemon=True)  # looking up a name has no timeout of its own
     asking.start()
     asking.join(2 * _PATIENCE)
-    why = found[0] if found else "no answer"
+    why = outcomes[0] if outcomes else "no answer"
     return None if why is None else f"{address.hostname} cannot be reached ({why})"
 
 
@@ -65,10 +65,10 @@ def open_library(name: str, feature: str, part: str = "__name__", extra: str = "
         return library
     except (ImportError, RuntimeError) as error:
         is_absent = isinstance(error, ModuleNotFoundError) and error.name == name
-        found = "it is not installed" if is_absent else f"{name} does not load ({error})"
+        why = "it is not installed" if is_absent else f"{name} does not load ({error})"
         if isinstance(error, RuntimeError):  # "operator torchvision::nms does not exist"
-            found += "; where torchvision does not fit torch, install the one that was built for this torch, then"
-        raise MissingExtraError(feature, extra or name, found) from error
+            why += "; where torchvision does not fit torch, install the one that was built for this torch, then"
+        raise MissingExtraError(feature, extra or name, why) from error
 
 
 @contextmanager

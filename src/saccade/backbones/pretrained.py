@@ -112,17 +112,17 @@ def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: 
     if len(layers) != 1 + len(expected) // 2:
         raise DataError(f"{where}: {len(layers)} layers, expected {1 + len(expected) // 2}; it is another network")
     first, *others = layers
-    found: Tensors = {}
+    state: Tensors = {}
     ours = [name.removesuffix(".weight") for name in expected if name.endswith(".weight")]  # in order
     for name, layer in zip(ours, others):
-        found |= {f"{name}.{kind}": raw[f"{layer}.{kind}"] for kind in ("weight", "bias")}
+        state |= {f"{name}.{kind}": raw[f"{layer}.{kind}"] for kind in ("weight", "bias")}
     colours = raw[f"{first}.weight"].double().flatten(1)  # (3,3): RGB 0..1 → their input
     mean, std = (torch.tensor(values, dtype=torch.float64) for values in (IMAGENET_MEAN, IMAGENET_STD))  # (3,)
     offset = colours @ mean + raw[f"{first}.bias"].double()  # (3,): their input where ours is zero
-    weight, bias = found[f"{ours[0]}.weight"].double(), found[f"{ours[0]}.bias"].double()  # (64,3,3,3), (64,)
-    found[f"{ours[0]}.weight"] = torch.einsum("ochw,ci->oihw", weight, colours * std).float()
-    found[f"{ours[0]}.bias"] = (bias + torch.einsum("ochw,c->o", weight, offset)).float()
-    return _as_state(found, expected, where)
+    weight, bias = state[f"{ours[0]}.weight"].double(), state[f"{ours[0]}.bias"].double()  # (64,3,3,3), (64,)
+    state[f"{ours[0]}.weight"] = torch.einsum("ochw,ci->oihw", weight, colours * std).float()
+    state[f"{ours[0]}.bias"] = (bias + torch.einsum("ochw,c->o", weight, offset)).float()
+    return _as_state(state, expected, where)
 
 
 def expected_state(spec: BackboneSpec) -> Tensors:
@@ -131,30 +131,30 @@ def expected_state(spec: BackboneSpec) -> Tensors:
         return spec.build().state_dict()
 
 
-def _as_state(found: Tensors, expected: Mapping[str, Tensor], where: str) -> Tensors:
-    """``found`` in the order and types of ``expected``; a DataError where a tensor is missing or has another shape."""
+def _as_state(state: Tensors, expected: Mapping[str, Tensor], where: str) -> Tensors:
+    """``state`` in the order and types of ``expected``; a DataError where a tensor is missing or has another shape."""
     whole: Tensors = {}
     for name, wanted in expected.items():
-        if name not in found and name.endswith(_COUNTER):
+        if name not in state and name.endswith(_COUNTER):
             whole[name] = torch.zeros((), dtype=wanted.dtype)
-        elif name not in found or found[name].shape != wanted.shape:
-            shape = tuple(found[name].shape) if name in found else "none"
+        elif name not in state or state[name].shape != wanted.shape:
+            shape = tuple(state[name].shape) if name in state else "none"
             raise DataError(
                 f"{where}: '{name}' should be {tuple(wanted.shape)}, found {shape}; these are the weights of another "
                 "backbone"
             )
         else:
-            whole[name] = found[name].to(wanted.dtype).contiguous()
+            whole[name] = state[name].to(wanted.dtype).contiguous()
     return whole
 
 
 def read_torch_file(path: Path, sha256: str) -> dict[str, Tensor]:
     """The tensors in ``path`` by name, if its SHA-256 starts with ``sha256``; else a DataError."""
     try:
-        found = file_digest(path)
-        if not found.startswith(sha256):
+        digest = file_digest(path)
+        if not digest.startswith(sha256):
             mend = "delete it and get it again; weights of your own are read from safetensors"
-            raise ValueError(f"SHA-256 {found[:12]}…, expected {sha256[:12]}…, so it is not opened: {mend}")
+            raise ValueError(f"SHA-256 {digest[:12]}…, expected {sha256[:12]}…, so it is not opened: {mend}")
         content = torch.load(path, map_location="cpu", weights_only=True)
         if not all(isinstance(tensor, Tensor) for tensor in content.values()):
             raise TypeError("expected tensors by name")

@@ -66,8 +66,8 @@ class Stages(nn.Module):
     def through(self, name: str) -> Stages:
         """The stages up to and including ``name`` as a backbone of its own; the layers are shared, not copied."""
         last = self.names.index(self.check_stage(name)) + 1
-        kept = OrderedDict(list(self.stages.items())[:last])
-        return Stages(kept, {stage: self.channels[stage] for stage in kept})
+        stages = OrderedDict(list(self.stages.items())[:last])
+        return Stages(stages, {stage: self.channels[stage] for stage in stages})
 
     def between(self, features: Tensor, *, after: str | None = None, to: str | None = None) -> Tensor:
         """Run the stages behind ``after`` (None: from the picture on) up to and including ``to`` (None: the last)."""
@@ -97,8 +97,8 @@ class Stages(nn.Module):
         features = images
         for layer in before:
             features = layer(features)
-        found, token = last.with_class_token(features)  # type: ignore[operator]  # has_class_token says that it has it
-        return torch.cat([found, token_row(found, token)], 2)
+        cells, token = last.with_class_token(features)  # type: ignore[operator]  # has_class_token says that it has it
+        return torch.cat([cells, token_row(cells, token)], 2)
 
     def grid(self, size: geometry.Size) -> dict[str, geometry.Size]:
         """(h, w) of every stage's output for a picture of ``size``; a DataError when the picture is too small."""

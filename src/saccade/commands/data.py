@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +16,11 @@ from saccade.errors import ConfigError
 Split = Literal["train", "val", "test"]
 Glyphs = Literal["disjoint", "merged", "pack"]
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
+Fill = Literal["auto", "migan", "smooth"]
+_COUNT = 100  # scenes
+# Options of ``make`` that are for one kind of set.
+_OF_SCENES = ("start", "glyphs", "drawing", "protocol", "empty", "scenes")
+_OF_PHOTOGRAPHS = ("masks", "labels", "backgrounds", "fill", "size", "max_share", "resume")
 
 
 @checked
@@ -22,7 +29,7 @@ def make(
     out: Path,
     *,
     split: Split = "test",
-    count: Annotated[int, Within(1)] = 100,
+    count: Annotated[int | None, Within(1)] = None,
     start: Annotated[int, Within(0)] = 0,
     glyphs: Glyphs | None = None,
     drawing: Drawing | None = None,
@@ -30,18 +37,29 @@ def make(
     seed: Annotated[int, Within(0)] = 0,
     empty: Annotated[float | None, Within(0, 1)] = None,
     scenes: str | None = None,
+    pictures: Path | None = None,
+    masks: str | None = None,
+    labels: Path | None = None,
+    cutouts: Path | None = None,
+    backgrounds: Path | None = None,
+    fill: Fill | None = None,
+    size: Annotated[int | None, Within(32, 4096)] = None,
+    max_share: Annotated[float | None, Within(0.01, 0.9)] = None,
+    resume: bool = False,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> dict[str, Any]:
     """Write scenes as PNGs, with one JSON line of truth for each.
 
     causal: scenes with seven twins each, in which one thing is changed; masks, questions, answers and a data card. With
-    --count 10000 and nothing else this is the frozen test set causal-v1.
+    --count 10000 and nothing else this is the frozen test set causal-v1. With --pictures and --masks the twins are of
+    your photographs: objects are removed or moved, the ground is changed. With --cutouts and --backgrounds scenes are
+    composed of real objects.
 
     Args:
         name: a name of 'saccade data list'.
         out: an empty or new folder.
         split: train, val or test.
-        count: how many scenes.
+        count: how many scenes. None: 100, or all photographs.
         start: number of the first scene.
         glyphs: digits of the scenes; pack is shipped and needs no download. None: by the data.
         drawing: of mref, mdist and mbg. None: by the data.
@@ -49,11 +67,25 @@ def make(
         seed: of the scenes.
         empty: share of empty scenes. None: by the data.
         scenes: of causal: mref, mdist or mbg. None: mref.
+        pictures: of causal: a folder of photographs.
+        masks: where their objects are: a folder of masks, coco:FILE, or auto (U²-Net-p).
+        labels: a CSV with the columns image and label. None: the names of the folders that pictures lie in.
+        cutouts: of causal: a folder of objects with a transparent ground, or of pictures with --masks.
+        backgrounds: a folder of photographs to lay cut-outs on.
+        fill: how removed objects are filled in. None: auto, which is migan where 'saccade data get migan' was done.
+        size: longest side of a photograph at most, in pixels. None: 512.
+        max_share: share of the picture of an object at most; larger ones are left out. None: 0.25.
+        resume: continue a set of photographs that was stopped.
         on_progress: called with how many are written, and how many there will be.
     """
     given = dict(locals())
+    if pictures or cutouts:
+        return _make_photographs(**given)
+    if unused := [key for key in _OF_PHOTOGRAPHS if given[key]]:
+        raise ConfigError(f"{unused[0]}: goes with pictures or cutouts, and neither is given")
     from saccade.families import family_of_data
 
+    count = count or _COUNT
     family = family_of_data(name)
     own = ("name", "glyphs", "drawing", "protocol", "seed", "empty", "scenes")
     settings = {each: given[each] for each in own if given[each] is not None}
@@ -61,6 +93,23 @@ def make(
         "folder": family.task().write_split(settings, split, count, out, start=start, progress=on_progress),
         "count": count,
     }
+
+
+def _make_photographs(name: str, out: Path, **given: Any) -> dict[str, Any]:
+    """A causal set of photographs, see :mod:`saccade.data.causal.photographs`."""
+    from saccade.data.causal.photograph_sources import cutout_set, picture_set
+
+    if name != "causal":
+        raise ConfigError(f"pictures and cutouts go with causal, found {name}")
+    own, other = ("pictures", "cutouts") if given["pictures"] else ("cutouts", "pictures")
+    foreign = (other, *(("backgrounds",) if own == "pictures" else ("fill",)), *_OF_SCENES)
+    if unused := [key for key in foreign if given[key]]:
+        raise ConfigError(f"{unused[0]}: does not go with {own}; leave it out")
+    keys = ("masks", "labels", "backgrounds", "count", "seed", "fill", "size", "max_share", "resume")
+    settings = {key: given[key] for key in keys if given[key] is not None}
+    make_set = picture_set if own == "pictures" else cutout_set
+    facts = make_set(given[own], out=out, progress=given["on_progress"], **settings)
+    return {"folder": out, **asdict(facts)}
 
 
 @checked
@@ -101,6 +150,8 @@ def sheet(
     from saccade.show.overlay import Mask, png_bytes
 
     given |= {"name": with_reader(name, data_entries()), "options": _options(option) or None}
+    if (twins := _twins_shown(given["name"], out, count)) is not None:
+        return twins
     is_read = ":" in given["name"]
     own = ("name", "glyphs", "drawing", "protocol", "empty", "options", *(() if is_read else ("seed",)))
     settings = {each: given[each] for each in own if given[each] is not None}
@@ -117,6 +168,25 @@ def sheet(
     return {**result, "out": out}
 
 
+def _twins_shown(name: str, out: Path, count: int) -> dict[str, Any] | None:
+    """The sheet of a causal set of photographs with their twins; None for any other data."""
+    from saccade.data.causal import read_causal_set
+    from saccade.data.causal.photographs import PhotographSet
+    from saccade.files import write_bytes
+    from saccade.show.overlay import png_bytes
+    from saccade.show.twins import twin_sheet
+
+    reader, _, path = name.partition(":")
+    causal = read_causal_set(path) if reader == "causal" and path else None
+    if not isinstance(causal, PhotographSet):
+        return None
+    write_bytes(out, png_bytes(twin_sheet(islice(causal, count))))
+    facts = causal.facts
+    left_out = "; ".join(f"{reason} ({number:,})" for reason, number in facts.left_out.items()) or "nothing"
+    summary = f"{name}: {facts.count:,} photographs with twins, fill {facts.fill}; left out: {left_out}"
+    return {"data": name, "summary": summary, "thing": "photograph", "out": out}
+
+
 def get(
     name: str, *, on_progress: Callable[[str, int, int | None], None] = lambda name, done, total: None
 ) -> dict[str, Any]:
@@ -128,10 +198,13 @@ def get(
     """
     from saccade.data.fetch import fetch
     from saccade.families import data_entries
+    from saccade.files import FILES, REGISTERED
 
     known = data_entries().get(name)
     wanted = known[0][1].download if known and known[0][1].download else name
-    return {"name": wanted, "folder": fetch(wanted, progress=on_progress)}
+    folder = fetch(wanted, progress=on_progress)
+    size = sum(file.size for file in FILES[wanted])
+    return {"name": wanted, "folder": folder, "bytes": size, "licence": REGISTERED[wanted].get("licence")}
 
 
 def _line(source: Any) -> str:
@@ -168,11 +241,28 @@ def _show_sheet(result: Mapping[str, Any], given: Mapping[str, Any], remark: Rem
         remark(f"wrote {result['out']}")
 
 
+def _show_made(made: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
+    if made.get("kind") != "photographs":
+        remark(f"scenes: {made['count']:,}, in {made['folder']}")
+        return
+    rows = [
+        *(("twins", *item) for item in made["twins"].items()),
+        *(("left out", *item) for item in made["left_out"].items()),
+    ]
+    remark(f"photographs: {made['count']:,}, in {made['folder']}; masks {made['masks']}, fill {made['fill']}")
+    print_table("causal set of photographs", ("", "what", "how many"), rows)
+
+
+def _show_got(got: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
+    licence = f"; licence: {got['licence']}" if got["licence"] else ""
+    remark(f"{got['name']} is in {got['folder']}, {got['bytes'] / 1e6:.1f} MB{licence}")
+
+
 COMMANDS = {
     "list": Command(data, _show_catalog, example="saccade data list"),
     "make": Command(
         make,
-        lambda made, given, remark: remark(f"scenes: {made['count']:,}, in {made['folder']}"),
+        _show_made,
         place={"name": "NAME"},
         names={"out": "-o", "count": "-n"},
         example="saccade data make mref --count 8 --out scenes",
@@ -187,7 +277,7 @@ COMMANDS = {
     ),
     "get": Command(
         get,
-        lambda got, given, remark: remark(f"{got['name']} is in {got['folder']}"),
+        _show_got,
         place={"name": "NAME"},
         example="saccade data get mnist",
     ),

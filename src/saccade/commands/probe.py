@@ -24,6 +24,8 @@ def probe(
     size: Annotated[int, Within(16, 1024)] = 224,
     heads: Sequence[str] | None = None,
     keep: str | None = None,
+    grid: bool = False,
+    shots: bool = False,
     ask: Sequence[str] | None = None,
     splits: Annotated[int, Within(3, 20)] = 5,
     seeds: Annotated[int, Within(1, 20)] = 3,
@@ -32,14 +34,15 @@ def probe(
     batch_size: Annotated[int, Within(1)] = 64,
     untrained: bool = False,
     evidence_weight: float = 0.0,
+    device: str = "auto",
     offline: bool = False,
-    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    on_progress: Callable[[str, float, int], None] = lambda what, done, total: None,
 ) -> Probe:
     """Find out whether attention is worth it on your own pictures.
 
     It trains small heads on a frozen backbone and compares them with a linear one. It writes a model folder for look,
-    serve and export, a page with the verdict, and results.json. A backbone features:FOLDER has no network, so the head
-    is written in place of a model.
+    serve and export, a page with the verdict, and results.json. By default it compares one attention head and one
+    pyramid with few settings. A backbone features:FOLDER has no network, so the head is written in place of a model.
 
     Args:
         data: folder of class folders, a table, or READER:PATH.
@@ -47,8 +50,10 @@ def probe(
         backbone: mobilenetv2, compact …, timm:NAME, hf:NAME, features:FOLDER. 'saccade list backbones' has all names.
         through: last stage of the backbone. None: all stages.
         size: side of the network input in pixels.
-        heads: heads to compare with linear. The linear head is always among them. None: all of them.
+        heads: heads to compare with linear. The linear head is always among them. None: cross and pyramid.
         keep: head of the model. None: the attention head best on validation.
+        grid: compare all heads, over 8 settings each. It takes several times as long.
+        shots: also learn from 1, 2, 5 and 10 pictures a class.
         ask: questions to probe, of data that has some. None: all of them.
         splits: splits of the pictures.
         seeds: trainings in each split.
@@ -57,8 +62,9 @@ def probe(
         batch_size: pictures in a batch.
         untrained: random weights, as a control. A backbone without published weights has no others.
         evidence_weight: teach attention heads to look at boxes and masks, with this weight.
+        device: auto, cpu, cuda, cuda:N or mps.
         offline: fetch no weights from the hubs of timm and transformers.
-        on_progress: called with what is going on, how far it is, and how far it goes.
+        on_progress: called with what is going on, the share of all work that is done, and 1.
 
     Returns:
         The verdict, the scores of every head (``results``), and the folder. ``saccade.load(result.folder)`` is the
@@ -68,26 +74,31 @@ def probe(
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
     """
     given = dict(locals())
+    from saccade.backbones.hub import work_offline
+    from saccade.probing.folder import check_folder
     from saccade.probing.heads import Plan
-    from saccade.probing.probe import probe_pictures
+    from saccade.probing.probe import Probe
 
-    plan = Plan(**{part.name: given[part.name] for part in fields(Plan) if part.name in given})
-    return probe_pictures(str(data), plan, out, ask=ask, offline=offline, on_progress=on_progress)
+    if offline:
+        work_offline()
+    learner = Probe(**{part.name: given[part.name] for part in fields(Plan) if part.name in given})
+    check_folder(Path(out), learner.described(data, ask))  # before it works for minutes
+    return learner.fit(data, ask=ask, on_progress=on_progress).save(out)
 
 
 def show(written: Probe, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the rivals and the verdict."""
-    from saccade.probing.probe import HEAD
+    from saccade.probing.folder import HEAD
 
     rows = [
         (
             row.title,
-            f"{100 * row.score.mean:.1f} ± {100 * row.score.half:.1f}",
-            "" if row.difference is None else f"{100 * row.difference.mean:+.1f} ± {100 * row.difference.half:.1f}",
+            row.score.percent(),
+            "" if row.difference is None else row.difference.percent(signed=True),
         )
         for row in written.result.trials.values()
     ]
-    title = f"{given['backbone']} on {written.results['data']}, test accuracy in %"
+    title = f"{given['backbone']} on {written.results['data']}: test accuracy in % (95 % interval)"
     print_table(title, ("rival", "accuracy", "less linear"), rows)
     say(written.verdict)
     if written.results["data"] != given["data"]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from saccade.commands.evaluate import evaluate
 from saccade.commands.report import look_blocks
-from saccade.commands.verb import Command, Remark, print_table, say
+from saccade.commands.verb import Command, Remark, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
 from saccade.errors import CheckpointError
@@ -21,14 +21,14 @@ from saccade.predict import Predictor, load
 from saccade.show.report import Block, Code, Report, Section
 from saccade.show.tables import Cell, Table, percent
 from saccade.web.page import live_part
-from saccade.zoo import example, shipped
+from saccade.zoo import EXAMPLES, example, shipped
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
 BRACKETS = "In brackets: published under other conditions, given for context."
 STAND_INS = {"babi": "stories"}  # Data that does not ship, and the generated data that is like it.
 QUICK, FULL = 100, 2000  # Examples that each model is scored on …
 FEWER = {"classify": 8}  # … and, for families that draw each of them again many times, by what these are divided.
-EXAMPLES = 3  # Examples of each model that are shown look by look.
+SHOWN = 3  # Examples of each model that are shown look by look.
 
 
 LEAD = (
@@ -69,9 +69,9 @@ def tour(
 
     Args:
         out: folder for report.html. A page that is there already is replaced.
-        quick: fewer models and scenes: hundreds instead of thousands, and no sweeps over pixels.
+        quick: fewer models, at most 100 examples of each in place of 2,000, and no sweeps over pixels.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
-        on_progress: called before each model with its name, models done and models in all.
+        on_progress: called before each model with what is done with it, models done and models in all.
 
     Returns:
         Where the page is (``report``), its table of scores and how many seconds it took.
@@ -87,7 +87,8 @@ def tour(
     visited = featured if quick else [*featured, *(name for name in models if name not in featured)]
     sections, rows = [], []
     for step, name in enumerate(visited):
-        on_progress(name, step, len(visited))
+        facts = read_facts(models[name])
+        on_progress(f"{step + 1} of {len(visited)}  {name}: {_plan(facts, quick)}", step, len(visited))
         section, row = _visit(name, quick, device)
         sections.append(section)
         rows.append(row)
@@ -111,7 +112,8 @@ def tour(
 def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
     """The section of one model: how it looked, and how well it did; and its row of the summary."""
     predictor = load(name, device)
-    facts, data = predictor.facts, _generated(predictor)
+    facts = predictor.facts
+    data = _generated(facts)
     here = None if data is None else _scored(predictor, data, quick)
     lead = f"{facts.parameters:,} parameters: {model_spec(facts.architecture).summary}."
     ask = f" --ask {facts.queries[0]}" if facts.queries else ""
@@ -120,17 +122,30 @@ def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
     return Section(f"{name}: {predictor.family.title}", lead, blocks), _row(facts, here)
 
 
-def _generated(predictor: Predictor) -> str | None:
+def _generated(facts: ModelFacts) -> str | None:
     """The generated data that a model is tried on; None where there is none."""
-    entries, name = predictor.family.data, str(predictor.facts.data.get("name"))
+    entries, name = families()[facts.family].data, str(facts.data.get("name"))
     name = STAND_INS.get(name, name)
     return name if name in entries and entries[name].kind == "generator" else None
+
+
+def _limit(facts: ModelFacts, quick: bool) -> int:
+    """How many examples a model is scored on."""
+    return (QUICK if quick else FULL) // FEWER.get(facts.family, 1)
+
+
+def _plan(facts: ModelFacts, quick: bool) -> str:
+    """What is done with a model, in a few words."""
+    kind = families()[facts.family].title
+    return f"{kind}; " + (
+        "shown on a picture" if _generated(facts) is None else f"scored on {_limit(facts, quick):,} examples"
+    )
 
 
 def _scored(predictor: Predictor, data: str, quick: bool) -> Score:
     """The evaluation of a model on generated examples."""
     less: dict[str, Any] = {name: 0 for name in ("sweeps", "twins") if quick and name in predictor.family.options}
-    limit = (QUICK if quick else FULL) // FEWER.get(predictor.facts.family, 1)
+    limit = _limit(predictor.facts, quick)
     result = evaluate(predictor.name, data=data, limit=limit, device=str(predictor.device), **less)
     known = {field.name for field in fields(Score)}
     return from_dict(Score, {key: value for key, value in result.items() if key in known})
@@ -140,10 +155,11 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
     """Examples of generated data look by look; of a model of photographs, a photograph that ships."""
     facts = predictor.facts
     if data is None:
-        shown = [Example(example("cat"), "", (), facts.queries[0] if facts.queries else None)]
+        fitting = next((name for name, each in EXAMPLES.items() if each.ask in facts.queries), "cat")
+        shown = [Example(example(fitting), "", (), EXAMPLES[fitting].ask or None)]
         title = "A photograph that is not among its test pictures"
     else:
-        shown, _ = predictor.family.task().show_split({**facts.data, "name": data}, "test", EXAMPLES, facts=facts)
+        shown, _ = predictor.family.task().show_split({**facts.data, "name": data}, "test", SHOWN, facts=facts)
         title = "The first of the test split"
     return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
 
@@ -186,13 +202,20 @@ def _row(facts: ModelFacts, here: Score | None) -> list[str]:
     score = None if here is None else here.metrics.get(metric)
     measured = ["–", "–"] if here is None or score is None else [f"{100 * score:.2f}", f"{here.n:,}"]
     paper = _in_brackets(full.published.get(metric))
-    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,})", paper]
+    elsewhere = "" if here is None or here.data == full.data else f" on {full.data}"
+    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,}){elsewhere}", paper]
 
 
 def show(result: TourResult, given: Mapping[str, Any], remark: Remark) -> None:
-    """Print the scores, and where the page is."""
-    print_table(result.table.caption, result.table.columns, result.table.rows)
-    say(f"open {result.report} in a browser ({result.seconds:.0f} s)")
+    """Print the scores in a line for each model, and where the page is."""
+    scored = [row for row in result.table.rows if row[2] != "–"]
+    if scored:
+        say("scores here, %; recorded on the full test, %")
+    for name, metric, here, n, full, _ in scored:
+        say(f"  {name:24} {str(metric).replace('_', ' '):12} {here:>6} of {n:>5}; {full}")
+    if others := [str(row[0]) for row in result.table.rows if row[2] == "–"]:
+        say(f"  shown and not scored, as their data does not ship: {', '.join(others)}")
+    say(f"report: {result.report} ({result.seconds:.0f} s); open it in a browser")
 
 
 COMMAND = Command(tour, show, names={"out": "-o"}, json=False, example="saccade tour --quick --out tour")

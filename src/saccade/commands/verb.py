@@ -288,10 +288,10 @@ def _widths(columns: Sequence[Sequence[Text]], room: int) -> list[int]:
 
 
 class Progress:
-    """Progress on stderr: a bar on a terminal; elsewhere a line says what begins, and at times one how far it is.
+    """Progress on stderr: a line says what begins; a bar on a terminal, and elsewhere at times a line, how far it is.
 
     Called as ``progress(done, total)``, or ``progress(what, done, total)`` where there are several things to do; a
-    ``total`` of None is not known yet. Nothing is shown before the first call.
+    ``total`` of None is not known yet, and with one of 1 ``done`` is a share. Nothing is shown before the first call.
     """
 
     def __init__(self, what: str, *, shown: bool) -> None:
@@ -306,19 +306,29 @@ class Progress:
         done, total = said[-2:]
         if self._bar is None:
             from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                TaskProgressColumn,
+                TextColumn,
+                TimeRemainingColumn,
+            )
             from rich.progress import Progress as Bar
 
             console = Console(stderr=True)
-            columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn())
+            counted = TaskProgressColumn() if total == 1 else MofNCompleteColumn()
+            columns = (TextColumn("{task.description}", markup=False), BarColumn(), counted)
             is_off = not console.is_terminal
             self._bar = Bar(*columns, TimeRemainingColumn(), console=console, transient=True, disable=is_off)
             self._task = self._bar.add_task("", total=None)
             self._bar.start()
         now = time.monotonic()
         is_due = total is not None and now - self._said >= _BETWEEN_LINES and done < total
-        if self._bar.disable and (what != self._current or is_due):
-            remark(f"{what} …" if what != self._current else f"{what}: {done:,} of {total:,}")
+        if what != self._current and (self._bar.disable or len(said) == 3):
+            self._bar.console.print(f"{what} …", style="dim", markup=False, highlight=False, soft_wrap=True)
+            self._said = now
+        elif self._bar.disable and is_due:
+            remark(f"{what}: {done:.0%}" if total == 1 else f"{what}: {done:,} of {total:,}")
             self._said = now
         self._current = what
         self._bar.update(self._task, description=what, completed=done, total=total)

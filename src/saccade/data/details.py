@@ -167,9 +167,9 @@ def rewoven(layout: DetailLayout) -> DetailLayout:
 def surrounded(layout: DetailLayout) -> DetailLayout:
     """The same bearer at the same place, on another ground and among the discs of another picture."""
     other = sample_details(layout.seed ^ 1, layout.index)
-    own = layout.y[:, :1] // CELL * CELLS + layout.x[:, :1] // CELL  # (B,1)
+    home = layout.y[:, :1] // CELL * CELLS + layout.x[:, :1] // CELL  # (B,1)
     theirs = other.y // CELL * CELLS + other.x // CELL  # (B,N)
-    cells = _first(torch.where(theirs == own, theirs[:, :1], theirs), own)  # who lay there goes where the bearer was
+    cells = _first(torch.where(theirs == home, theirs[:, :1], theirs), home)  # who lay there goes where the bearer was
     bearer = {
         name: _first(getattr(other, name), getattr(layout, name)[:, :1])
         for name in ("radius", "colour", "weave", "mark_x", "mark_y", "phase", "tint")
@@ -201,8 +201,8 @@ def _patch(layout: DetailLayout, disc: int) -> tuple[Tensor, Tensor, Tensor]:
     """One disc of every picture: the pixels of its patch (B,3,P), its colours (B,3,P) and its opacity (B,1,P)."""
     device = layout.index.device
     along = torch.arange(-REACH, REACH + 1, device=device)
-    dy, dx = (each.flatten() for each in torch.meshgrid(along, along, indexing="ij"))  # (P,) each
-    x, y, radius = (each[:, disc, None] for each in (layout.x, layout.y, layout.radius))  # (B,1) each
+    dy, dx = (axis.flatten() for axis in torch.meshgrid(along, along, indexing="ij"))  # (P,) each
+    x, y, radius = (axis[:, disc, None] for axis in (layout.x, layout.y, layout.radius))  # (B,1) each
     at = ((y + dy) * SIZE + x + dx)[:, None].expand(-1, 3, -1)  # (B,3,P); no patch leaves the picture
     distance = dx.square() + dy.square()  # (P,)
     tones = torch.tensor(_COLOURS, device=device)

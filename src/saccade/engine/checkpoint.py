@@ -67,8 +67,8 @@ class Position:
 
     def next_phase(self) -> Position:
         """The start of the following phase."""
-        own = Position(phase=self.phase + 1)
-        return replace(own, step=self.step, batches=self.batches, seconds=self.seconds, validation=self.validation)
+        start = Position(phase=self.phase + 1)
+        return replace(start, step=self.step, batches=self.batches, seconds=self.seconds, validation=self.validation)
 
     def note_beside(self, select: Select, metrics: Mapping[str, float]) -> bool:
         """Whether the metric beside the one that decides is better than ever in this phase; remembers it if so."""
@@ -135,11 +135,11 @@ class Checkpoint:
         state = {}
         with self._fitting("its optimiser"):
             for number, (name, parameter) in enumerate(parameters.items()):
-                held = self._under(f"optimizer/{name}/")
-                own = {key: value if value.numel() == 1 else _shaped(value, parameter) for key, value in held.items()}
-                own |= scalars.get(name, {})
-                if own:
-                    state[number] = own
+                saved = self._under(f"optimizer/{name}/")
+                entries = {key: item if item.numel() == 1 else _shaped(item, parameter) for key, item in saved.items()}
+                entries |= scalars.get(name, {})
+                if entries:
+                    state[number] = entries
             optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
         # Files know no memory layout, and fused kernels want that of the parameter.
         for parameter in parameters.values():
@@ -168,11 +168,11 @@ class Checkpoint:
             raise CheckpointError(f"{self.path}: {what} does not fit ({' '.join(str(error).split())})") from error
 
 
-def _shaped(found: Tensor, like: Tensor) -> Tensor:
-    """``found``, which must have the shape of ``like``: torch would stretch another one."""
-    if found.shape != like.shape:
-        raise ValueError(f"shape {tuple(found.shape)} in place of {tuple(like.shape)}")
-    return found
+def _shaped(tensor: Tensor, like: Tensor) -> Tensor:
+    """``tensor``, which must have the shape of ``like``: torch would stretch another one."""
+    if tensor.shape != like.shape:
+        raise ValueError(f"shape {tuple(tensor.shape)} in place of {tuple(like.shape)}")
+    return tensor
 
 
 class CheckpointStore:
@@ -248,12 +248,12 @@ def read_checkpoint(path: Path) -> Checkpoint:
 def _storable(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Contiguous CPU tensors, each with memory of its own (tied weights would otherwise share it)."""
     ready: dict[str, Tensor] = {}
-    seen: set[int] = set()
+    pointers: set[int] = set()
     for name, tensor in tensors.items():
         flat = tensor.detach().cpu().contiguous()
         pointer = flat.untyped_storage().data_ptr()
-        ready[name] = flat.clone() if pointer in seen else flat
-        seen.add(pointer)
+        ready[name] = flat.clone() if pointer in pointers else flat
+        pointers.add(pointer)
     return ready
 
 

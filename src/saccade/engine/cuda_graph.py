@@ -90,9 +90,9 @@ def copy_tensors(target: Any, source: Any) -> None:
         if both and (old.shape, old.dtype) == (new.shape, new.dtype):
             old.copy_(new, non_blocking=True)
         elif both or old != new:
-            was, now = ((tuple(each.shape), each.dtype) if isinstance(each, Tensor) else each for each in (old, new))
-            told = f"one had {was!r} when captured, now {now!r}"
-            raise DataError(f"graph: true needs batches of one shape: {told}; set graph: false")
+            was, now = ((tuple(leaf.shape), leaf.dtype) if isinstance(leaf, Tensor) else leaf for leaf in (old, new))
+            difference = f"one had {was!r} when captured, now {now!r}"
+            raise DataError(f"graph: true needs batches of one shape: {difference}; set graph: false")
 
 
 def _leaves(batch: Any) -> Iterator[Any]:
@@ -100,9 +100,9 @@ def _leaves(batch: Any) -> Iterator[Any]:
     if dataclasses.is_dataclass(batch) and not isinstance(batch, type):
         batch = [getattr(batch, field.name) for field in dataclasses.fields(batch)]
     elif isinstance(batch, dict):
-        batch = [each for pair in batch.items() for each in pair]
+        batch = [part for pair in batch.items() for part in pair]
     if isinstance(batch, (list, tuple)):
-        for each in batch:
-            yield from _leaves(each)
+        for part in batch:
+            yield from _leaves(part)
     else:
         yield batch

@@ -39,10 +39,10 @@ def pick_hardware(recipe: Recipe, device: str, devices: int, nodes: int, strateg
     if recipe.replicas > 1 and devices * nodes > 1:
         raise ConfigError("replicas > 1 train on one device; use `devices=1`, or replicas: 1")
     if "TORCHELASTIC_RUN_ID" in os.environ:
-        started, each = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
-        if (devices, nodes) != (each, started // each):
+        started, here = int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("LOCAL_WORLD_SIZE", 1))
+        if (devices, nodes) != (here, started // here):
             raise ConfigError(
-                f"torchrun started {started} processes, {each} here; use `devices={each}` and `nodes={started // each}`"
+                f"torchrun started {started} processes, {here} here; use `devices={here}` and `nodes={started // here}`"
             )
     precision: Any = recipe.precision
     if precision == "auto":
@@ -150,9 +150,9 @@ def explain_lost_rank(fabric: Fabric) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        said = str(error).lower()
+        message = str(error).lower()
         is_of_torch = isinstance(error, (torch.distributed.DistBackendError, torch.distributed.DistNetworkError))
-        is_gloo = "connection closed by peer" in said or "connection reset" in said or "timed out" in said
+        is_gloo = "connection closed by peer" in message or "connection reset" in message or "timed out" in message
         if fabric.world_size == 1 or not (is_of_torch or is_gloo):
             raise
         raise TrainingStopped(
@@ -167,7 +167,7 @@ def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:
         return [state]
     states: list[RngState | None] = [None] * fabric.world_size
     torch.distributed.all_gather_object(states, state)
-    return [found for found in states if found is not None]
+    return [rank_state for rank_state in states if rank_state is not None]
 
 
 def agree(fabric: Fabric, reason: Reason | None, step: int, *, is_last: bool) -> Reason | None:

@@ -168,9 +168,9 @@ class Phase:
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
-            found = f"{self.steps} steps and {self.epochs} epochs".replace("None", "no")
+            lengths = f"{self.steps} steps and {self.epochs} epochs".replace("None", "no")
             mend = "give one of them, and set the other to null, as with epochs=null to count in steps"
-            raise ValueError(f"phase '{self.name}' needs either steps or epochs, but has {found}; {mend}")
+            raise ValueError(f"phase '{self.name}' needs either steps or epochs, but has {lengths}; {mend}")
         if self.select is None and (self.patience is not None or self.restore_best):
             raise ValueError("patience and restore_best need 'select', the metric that decides")
         loss = {"name": self.loss} if isinstance(self.loss, str) else dict(self.loss)
@@ -256,15 +256,15 @@ def recipe_titles() -> dict[str, tuple[str, str]]:
     for file in sorted(set(recipes().values())):
         values: Any = quick_yaml(file.read_text(encoding="utf-8"))
         heads[file.stem] = values
-        heads |= {name: {"extends": file.stem, **own} for name, own in values.get("variants", {}).items()}
+        heads |= {name: {"extends": file.stem, **changes} for name, changes in values.get("variants", {}).items()}
 
-    def said(name: str, key: str) -> str:
+    def setting(name: str, key: str) -> str:
         """What the recipe says of itself, or else the one that it extends."""
         while key not in heads[name] and heads[name].get("extends") in heads:
             name = heads[name]["extends"]
         return str(heads[name].get(key, ""))
 
-    return {name: (said(name, "title"), said(name, "paper")) for name in sorted(heads)}
+    return {name: (setting(name, "title"), setting(name, "paper")) for name in sorted(heads)}
 
 
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
@@ -332,10 +332,10 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
 
 def _protocols(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Overrides by name: of each one mapping as a file has it, or several on top of each other."""
-    found = values.get("protocols") or {}
-    if isinstance(found, Mapping):
-        lists = {name: each if isinstance(each, list) else [each or {}] for name, each in found.items()}
-        if all(isinstance(one, Mapping) for each in lists.values() for one in each):
+    protocols = values.get("protocols") or {}
+    if isinstance(protocols, Mapping):
+        lists = {name: changes if isinstance(changes, list) else [changes or {}] for name, changes in protocols.items()}
+        if all(isinstance(one, Mapping) for changes in lists.values() for one in changes):
             return lists
     raise ConfigError(f"recipe {values.get('name')}: protocols: expected mappings of settings, by name")
 

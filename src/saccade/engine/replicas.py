@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 Metrics = dict[str, float]
 
 
-def compare_replicas(found: list[Metrics], select: Select | None) -> tuple[int, Metrics, dict[str, list[float]]]:
+def compare_replicas(metrics: list[Metrics], select: Select | None) -> tuple[int, Metrics, dict[str, list[float]]]:
     """The replica that leads by ``select``, the metrics of the stack, and those of all side by side.
 
     The metrics of a stack are means over the replicas that have a value, with the spread as ``name_std``. A NaN never
@@ -37,17 +37,17 @@ def compare_replicas(found: list[Metrics], select: Select | None) -> tuple[int, 
     (1, {'accuracy': 0.75, 'accuracy_std': 0.3535533905932738})
     """
     winner = 0
-    for index in range(1, len(found)):
-        if select is not None and select.beats(found[index], found[winner]):
+    for index in range(1, len(metrics)):
+        if select is not None and select.beats(metrics[index], metrics[winner]):
             winner = index
     values: Metrics = {}
-    names = dict.fromkeys(name for one in found for name in one)
+    names = dict.fromkeys(name for one in metrics for name in one)
     for name in names:
-        numbers = [one[name] for one in found if name in one]
+        numbers = [one[name] for one in metrics if name in one]
         values[name] = statistics.fmean(numbers)
         if len(numbers) > 1:
             values[f"{name}_std"] = statistics.stdev(numbers) if all(map(math.isfinite, numbers)) else math.nan
-    return winner, values, {name: [one.get(name, math.nan) for one in found] for name in names}
+    return winner, values, {name: [one.get(name, math.nan) for one in metrics] for name in names}
 
 
 class ReplicaStack(Learner):
@@ -91,7 +91,7 @@ class ReplicaStack(Learner):
 
     def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
         """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
-        factors = [each.view(-1, *[1] * (gradient.dim() - 1)) for each, gradient in zip(factor, gradients)]
+        factors = [column.view(-1, *[1] * (gradient.dim() - 1)) for column, gradient in zip(factor, gradients)]
         torch._foreach_mul_(gradients, factors)
 
     def replica(self, index: int) -> nn.Module:
@@ -105,10 +105,10 @@ class ReplicaStack(Learner):
 
 def _refuse_recurrent(model: nn.Module) -> None:
     """Refuse layers that torch cannot run under ``vmap``."""
-    found = next((layer for layer in model.modules() if isinstance(layer, (nn.RNNBase, nn.LSTMCell))), None)
-    if found is not None:
+    recurrent = next((layer for layer in model.modules() if isinstance(layer, (nn.RNNBase, nn.LSTMCell))), None)
+    if recurrent is not None:
         raise ConfigError(
-            f"replicas: {type(model).__name__} has a layer {type(found).__name__}, which torch cannot train as a "
+            f"replicas: {type(model).__name__} has a layer {type(recurrent).__name__}, which torch cannot train as a "
             "stack; set replicas: 1, and train several seeds with `seeds`"
         )
 

@@ -87,7 +87,7 @@ class RunFolder:
         make_folder(self.path)
         try:
             with locked(self.path / LOCK, f"trains into {self.path}"):
-                sweep(self.path, own=(CONFIG, DATA, METRICS, self.model.name))  # others may write there meanwhile
+                sweep(self.path, names=(CONFIG, DATA, METRICS, self.model.name))  # others may write there meanwhile
                 sweep(self.checkpoints.folder, everything=True)
                 yield
         finally:
@@ -170,7 +170,7 @@ class RunFolder:
         try:
             note = json.loads(place.read_text(encoding="utf-8"))
             check_schema(note["schema_version"], DATA_VERSION, what=DATA)
-            accepted, changes = [str(each) for each in note["accepted"]], differences(note["parts"], now)
+            accepted, changes = [str(text) for text in note["accepted"]], differences(note["parts"], now)
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, ConfigError) as error:
             if not accept:
                 raise CheckpointError(f"{place}: cannot be read ({error}); put the file back, or {cure}") from error
@@ -191,15 +191,15 @@ class RunFolder:
         path = self.path / METRICS
         if not path.exists():
             return
-        kept = []
+        lines = []
         for line in path.read_text(encoding="utf-8").splitlines():
             try:
                 entry = json.loads(line)
             except ValueError:
                 continue  # the line that a kill cut short
             if isinstance(entry, dict) and entry.get("step", 0) <= step:
-                kept.append(line + "\n")
-        write_bytes(path, "".join(kept).encode())
+                lines.append(line + "\n")
+        write_bytes(path, "".join(lines).encode())
 
     def measure(self, entry: Mapping[str, object]) -> None:
         """Append one line to metrics.jsonl."""

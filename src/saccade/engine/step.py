@@ -96,12 +96,12 @@ class WeightAverage:
     @contextmanager
     def applied(self) -> Iterator[None]:
         """The average in place of the weights, for the length of a block."""
-        kept = {name: value.detach().clone() for name, value in self.present.items()}
+        weights = {name: value.detach().clone() for name, value in self.present.items()}
         self._write(self.shadow)
         try:
             yield
         finally:
-            self._write(kept)
+            self._write(weights)
 
     def adopt(self) -> None:
         """Make the average the present weights, and begin the next one from them."""
@@ -156,8 +156,8 @@ class TrainStep:
         values = self.learner.losses(self.task, self._forward(batch), batch, self.loss)
         self.fabric.backward(values["loss"].sum())
         self.optimizer.zero_grad(set_to_none=True)
-        for buffer, kept in zip(self.learner.buffers(), before):
-            buffer.copy_(kept)  # statistics of normalisations
+        for buffer, value in zip(self.learner.buffers(), before):
+            buffer.copy_(value)  # statistics of normalisations
 
     def drain(self) -> dict[str, list[float]]:
         """Means since the last call, one number per replica; waits for the device."""
@@ -284,13 +284,13 @@ def origin(model: nn.Module, inputs: dict[str, Tensor]) -> str | None:
     for name, parameter in model.named_parameters():
         if not _finite(parameter):
             return f"parameter '{name}' is not finite"
-    found: list[str] = []
+    origins: list[str] = []
 
     names = {module: name for name, module in model.named_modules() if name}
 
     def watch(module: nn.Module, arguments: object, output: object) -> None:
-        if not found and not _finite(output):
-            found.append(f"the output of layer '{names[module]}' is the first that is not finite")
+        if not origins and not _finite(output):
+            origins.append(f"the output of layer '{names[module]}' is the first that is not finite")
 
     handles = [module.register_forward_hook(watch) for module in names]
     was_training = model.training
@@ -302,7 +302,7 @@ def origin(model: nn.Module, inputs: dict[str, Tensor]) -> str | None:
         model.train(was_training)
         for handle in handles:
             handle.remove()
-    return found[0] if found else None
+    return origins[0] if origins else None
 
 
 def _finite(value: object) -> bool:

@@ -210,6 +210,18 @@ class Resplit(NamedTuple):
         """The upper end."""
         return self.mean + self.half
 
+    def percent(self, *, signed: bool = False) -> str:
+        """The mean of shares in percent, and the interval as far as shares go; ``signed``: of their differences.
+
+        >>> Resplit(0.9, 0.25, 5).percent()
+        '90.0 (65.0 to 100.0)'
+        >>> Resplit(-0.025, 0.05, 5).percent(signed=True)
+        '-2.5 (-7.5 to +2.5)'
+        """
+        sign, least = ("+", -1.0) if signed else ("", 0.0)
+        low, high = max(least, self.low), min(1.0, self.high)
+        return f"{100 * self.mean:{sign}.1f} ({100 * low:{sign}.1f} to {100 * high:{sign}.1f})"
+
     @property
     def is_beyond_zero(self) -> bool:
         """Whether the interval of a difference leaves 0 outside: a difference was detected."""

@@ -94,7 +94,7 @@ class EncodedImage(NamedTuple):
     """What every word needs of a picture, computed once."""
 
     features: Tensor  # (B,D,h,w)
-    seen: Tensor | None = None  # (B,h,w,A): W_a a of Eq. (4); None without attention
+    keys: Tensor | None = None  # (B,h,w,A): W_a a of Eq. (4); None without attention
 
 
 class LstmState(NamedTuple):
@@ -193,8 +193,8 @@ class CaptionDecoder(nn.Module):
         memory = LstmState(self.first_hidden(mean), self.first_cell(mean))
         # a view, channels last
         features = annotations.transpose(1, 2).reshape(annotations.shape[0], annotations.shape[2], *grid)  # (B,D,h,w)
-        seen = None if self.scorer is None else self.scorer.from_features(features).permute(0, 2, 3, 1)  # (B,h,w,A)
-        return EncodedImage(features, seen), memory
+        keys = None if self.scorer is None else self.scorer.from_features(features).permute(0, 2, 3, 1)  # (B,h,w,A)
+        return EncodedImage(features, keys), memory
 
     def embed_words(self, words: Tensor) -> Tensor:
         """E y of the words (…), of which -1 is nothing: (…,m)."""
@@ -203,9 +203,9 @@ class CaptionDecoder(nn.Module):
 
     def cell_scores(self, scene: EncodedImage, memory: LstmState) -> Tensor:
         """Eq. (4), from the state of the word before: e_t (B,K,h,w)."""
-        if self.scorer is None or scene.seen is None:
+        if self.scorer is None or scene.keys is None:
             return torch.zeros_like(scene.features[:, :1]).expand(-1, memory.hidden.shape[1], -1, -1)
-        return self.scorer.score_all(scene.seen, self.scorer.from_query(memory.hidden))
+        return self.scorer.score_all(scene.keys, self.scorer.from_query(memory.hidden))
 
     def look(
         self,
@@ -288,13 +288,13 @@ class CaptionDecoder(nn.Module):
 
     def _scored_in_blocks(self, scene: EncodedImage, memory: LstmState) -> Tensor:
         """:meth:`cell_scores`, a few pictures at a time where that is faster."""
-        seen = scene.seen
+        keys = scene.keys
         captured = torch.compiler.is_compiling()  # a graph holds for any number of pictures
-        if self.scorer is None or seen is None or seen.device.type != "cpu" or torch.is_grad_enabled() or captured:
+        if self.scorer is None or keys is None or keys.device.type != "cpu" or torch.is_grad_enabled() or captured:
             return self.cell_scores(scene, memory)
-        asked = self.scorer.from_query(memory.hidden)  # (B,K,A)
-        pictures = max(1, BLOCK // (asked.shape[1] * math.prod(seen.shape[1:])))
-        parts = zip(torch.split(seen, pictures), torch.split(asked, pictures))
+        queries = self.scorer.from_query(memory.hidden)  # (B,K,A)
+        pictures = max(1, BLOCK // (queries.shape[1] * math.prod(keys.shape[1:])))
+        parts = zip(torch.split(keys, pictures), torch.split(queries, pictures))
         return torch.cat([self.scorer.score_all(*part) for part in parts])
 
 

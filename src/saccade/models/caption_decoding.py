@@ -123,10 +123,10 @@ def _best(logits: Tensor, surplus: Tensor, log_prob: Tensor, ended: Tensor) -> _
     scores, numbers = candidates.topk(places, dim=-1)  # best first: (B,K)
     turn = ((~ended).cumsum(1) - 1).clamp_min(0)  # the n-th open place takes the n-th candidate: (B,K)
     scores, numbers = scores.gather(1, turn), numbers.gather(1, turn)  # (B,K)
-    own = torch.arange(places, device=scores.device).expand_as(numbers)
+    same_place = torch.arange(places, device=scores.device).expand_as(numbers)
     return _Chosen(
         torch.where(ended, log_prob, scores),
-        torch.where(ended, own, numbers // many),
+        torch.where(ended, same_place, numbers // many),
         torch.where(ended, NOTHING, words.flatten(1).gather(1, numbers)),
     )
 
@@ -206,14 +206,14 @@ def sample_captions(
     by_step = [None] * noise.shape[1] if cell_noise is None else torch.split(cell_noise, 1, dim=1)  # (B,1,L) each
     words, log_probs, logits, looks = [], [], [], []
     for step, (loud, cells) in enumerate(zip(torch.split(noise, 1, dim=1), by_step)):
-        said = decoder.next_word(scene, memory, before, noise=cells, **how)
-        possible = allowed(said.logits.to(noise.dtype), first=step == 0)  # (B,1,V)
+        output = decoder.next_word(scene, memory, before, noise=cells, **how)
+        possible = allowed(output.logits.to(noise.dtype), first=step == 0)  # (B,1,V)
         chosen = gumbel_max(possible, loud)  # (B,1)
         log_prob = possible.log_softmax(-1).gather(-1, chosen.unsqueeze(-1)).squeeze(-1)  # (B,1)
         log_probs.append(log_prob.masked_fill(ended, 0))
-        before, memory = chosen.masked_fill(ended, NOTHING), said.memory
+        before, memory = chosen.masked_fill(ended, NOTHING), output.memory
         ended = ended | (chosen == END)
         words.append(before)
-        logits.append(said.logits)
-        looks.append(said.looked)
+        logits.append(output.logits)
+        looks.append(output.looked)
     return SampledCaptions(torch.cat(words, 1), torch.cat(log_probs, 1), torch.cat(logits, 1), stack_steps(looks))

@@ -22,10 +22,10 @@ PUBLISHED_ELSEWHERE = (
 
 def model_card(facts: ModelFacts) -> str:
     """Markdown: what it is, how to use it, scores, training, deviations, licence."""
-    known = families().get(facts.family)
-    takes_text = known is not None and known.asks_text
+    owner = families().get(facts.family)
+    takes_text = owner is not None and owner.asks_text
     question = "your question" if takes_text else facts.queries[0] if facts.queries else None
-    asked = "" if question is None else f", ask={json.dumps(question, ensure_ascii=False)}"
+    ask = "" if question is None else f", ask={json.dumps(question, ensure_ascii=False)}"
     source = "path/to/input" if facts.preprocessing is None else "scene.png"
     answers = f"sentences, of {len(facts.answers):,} words" if facts.sentences else _listed(facts.answers)
     return "\n".join([
@@ -42,7 +42,7 @@ def model_card(facts: ModelFacts) -> str:
         "```python",
         "import saccade",
         "",
-        f'seen = saccade.load("{facts.name or "path/to/this/folder"}").look("{source}"{asked})',
+        f'seen = saccade.load("{facts.name or "path/to/this/folder"}").look("{source}"{ask})',
         "seen.answer, seen.confidence",
         'seen.save("out")',
         "```",
@@ -61,7 +61,7 @@ def model_card(facts: ModelFacts) -> str:
         "",
         "## Deviations from the paper",
         "",
-        *([f"- {each}" for each in facts.deviations] or ["See the head of the model's source file."]),
+        *([f"- {deviation}" for deviation in facts.deviations] or ["See the head of the model's source file."]),
         "",
         "## Licence",
         "",

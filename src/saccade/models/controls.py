@@ -49,9 +49,9 @@ class BlindModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """The classifier on the mean of all cells."""
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        query = self.one_hot_query(encoding, query)  # (B,Q)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        return self.classify_attended(attend_uniformly(encoding, weights), asked)
+        return self.classify_attended(attend_uniformly(encoding, weights), query)
 
 
 @dataclass(frozen=True)
@@ -113,10 +113,10 @@ class FilmModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Modulate, next stages, modulate, …; then the classifier on the mean of all cells."""
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
-        features = self.modulations[self.conditioned[0]](encoding, asked)  # (B,C,h,w)
+        query = self.one_hot_query(encoding, query)  # (B,Q)
+        features = self.modulations[self.conditioned[0]](encoding, query)  # (B,C,h,w)
         for before, name in itertools.pairwise(self.conditioned):
             features = self.backbone.between(features, after=before, to=name)  # (B,C,h,w)
-            features = self.modulations[name](features, asked)
+            features = self.modulations[name](features, query)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
-        return self.classify_attended(attend_uniformly(features, weights), asked)
+        return self.classify_attended(attend_uniformly(features, weights), query)

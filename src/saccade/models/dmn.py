@@ -147,11 +147,11 @@ class DMNModel(StoryModel):
         """
         facts, present, count = encoding["facts"], encoding["present"], encoding["count"]
         question = self._sentences(query, query_row)  # q (B,n)
-        known = self.gate.prepare(facts, question)
+        prepared = self.gate.prepare(facts, question)
         memory, active = question, torch.ones_like(count, dtype=torch.bool)  # m⁰ (B,n), (B,)
         acts: dict[str, Act] = {}
         for number, name in enumerate(self.look_names):
-            scores = self.gate.score(known, memory).masked_fill(~present, -torch.inf)  # (B,S+1)
+            scores = self.gate.score(prepared, memory).masked_fill(~present, -torch.inf)  # (B,S+1)
             gate = gates(scores, present, self.config.gate, self.given(attention, name, scores.shape))
             ends = gate.argmax(-1) == count  # (B,)
             acts[name] = Act(weights=gate, scores=scores, active=active)

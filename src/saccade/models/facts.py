@@ -214,5 +214,5 @@ def refuse_foreign(folder: Path) -> None:
             f"has {WEIGHTS} and {CONFIG} only: convert the weights to safetensors where you trust them"
         )
     if not (folder / CONFIG).exists():
-        found = f"no {CONFIG}" if folder.is_dir() else "it is a file" if folder.exists() else "there is no such folder"
-        raise CheckpointError(f"{folder}: not a model folder ({found}); see 'saccade list zoo'")
+        reason = f"no {CONFIG}" if folder.is_dir() else "it is a file" if folder.exists() else "there is no such folder"
+        raise CheckpointError(f"{folder}: not a model folder ({reason}); see 'saccade list zoo'")

@@ -360,7 +360,7 @@ def load_matching(model: nn.Module, weights: Mapping[str, Tensor], where: str) -
     """
     places = model.state_dict()
     fitting = {
-        name: weights[name] for name, own in places.items() if name in weights and weights[name].shape == own.shape
+        name: weights[name] for name, place in places.items() if name in weights and weights[name].shape == place.shape
     }
     if not fitting.keys() & {name for name, _ in model.named_parameters()}:
         raise ConfigError(

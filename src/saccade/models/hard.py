@@ -60,7 +60,7 @@ class HardModel(PictureQueryModel):
         if config.initial == "glorot":
             start_glorot(self.attention, self.head)
 
-    def cell_answers(self, features: Tensor, asked: Tensor) -> Tensor:
+    def cell_answers(self, features: Tensor, query: Tensor) -> Tensor:
         """The classifier on each cell alone: (B,C,h,w) and the query (B,Q) → (B,K,h,w).
 
         Log-probabilities log p(y|f_ij) of exclusive answers; of many labels the log-odds of each.
@@ -68,16 +68,16 @@ class HardModel(PictureQueryModel):
         cells = features.permute(0, 2, 3, 1)  # (B,h,w,C)
         logits: Tensor = self.head(cells.flatten(0, 2)).unflatten(0, cells.shape[:3])  # (B,h,w,K)
         if self.prior is not None:
-            logits = logits + self.prior(asked)[:, None, None]  # (B,h,w,K)
+            logits = logits + self.prior(query)[:, None, None]  # (B,h,w,K)
         return (logits if self.multi_label else logits.log_softmax(-1)).permute(0, 3, 1, 2)  # (B,K,h,w)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """The prior, the cells' answers, and what comes of both."""
         name = self.look_name
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        query = self.one_hot_query(encoding, query)  # (B,Q)
         given = self.given(attention, name, grid_of(encoding))  # (B,h,w)
-        weights, scores = self.attention.prior(encoding, asked, weights=given)  # (B,h,w) each
-        answers = self.cell_answers(encoding, asked)  # (B,K,h,w)
+        weights, scores = self.attention.prior(encoding, query, weights=given)  # (B,h,w) each
+        answers = self.cell_answers(encoding, query)  # (B,K,h,w)
         act = Act(weights=weights, scores=scores, values=self._log_probability(answers).exp())  # values: (B,K,h,w)
         sums = self.config.estimator == "marginal"
         output = self._summed(weights, answers) if sums else self._sampled(act, answers)

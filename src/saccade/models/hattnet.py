@@ -102,21 +102,21 @@ class HAttNetModel(PictureQueryModel):
         features = self.backbone.between(images, to=self.first)  # f¹: (B,C,h,w)
         if self.first not in self.gates:
             return features
-        seen: Tensor = self.gates[self.first].shared(features)  # type: ignore[operator]  # as above
-        return torch.cat((features, seen), dim=1)
+        projected: Tensor = self.gates[self.first].shared(features)  # type: ignore[operator]  # as above
+        return torch.cat((features, projected), dim=1)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Eq. (5)-(9): gate by gate to the last stage, then the classifier."""
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        query = self.one_hot_query(encoding, query)  # (B,Q)
         acts: dict[str, Act] = {}
         channels, here = self.backbone.channels[self.first], self.first
-        features, seen = encoding[:, :channels], encoding[:, channels:]
+        features, projected = encoding[:, :channels], encoding[:, channels:]
         for name, gate in self.gates.items():
             features = self.backbone.between(features, after=here, to=name)  # f: (B,C,h,w)
             attended = gate.attend(  # type: ignore[operator]  # as above
                 features,
-                asked,
-                seen if name == self.first else None,  # behind the first gate the query is in the features
+                query,
+                projected if name == self.first else None,  # behind the first gate the query is in the features
                 weights=self.given(attention, name, grid_of(features)),  # (B,h,w)
             )
             acts[name] = attended
@@ -124,7 +124,7 @@ class HAttNetModel(PictureQueryModel):
             here = name
         features = self.backbone.between(features, after=here)  # Eq. (7): (B,C,h,w)
         weights = self.given(attention, self.look_name, grid_of(features))  # (B,h,w)
-        output = self.classify_attended(self.attention.attend(features, asked, weights=weights), asked)
+        output = self.classify_attended(self.attention.attend(features, query, weights=weights), query)
         output.acts = acts | output.acts
         priced = bool(self.gates) and bool(self.config.gate_penalty or self.config.spread_penalty)
         if priced and (torch.compiler.is_compiling() or not torch.is_inference_mode_enabled()):  # only a loss reads it

@@ -70,8 +70,8 @@ class HsalModel(MultisetModel):
         }
         self.saliency = SaliencyMap(config.saliency)
         self.meta = MetaController(config, self.grid)
-        seen = self.channels + (0 if self.fine is None else self.fine.channels)
-        self.controller = Controller(config, self.grid[0] * self.grid[1], seen)
+        channels = self.channels + (0 if self.fine is None else self.fine.channels)
+        self.controller = Controller(config, self.grid[0] * self.grid[1], channels)
         self.inhibit = InhibitionOfReturn()
 
     def encode(self, images: Tensor) -> Tensor:
@@ -131,39 +131,39 @@ class HsalModel(MultisetModel):
         saliency = min_max(energy)  # S_1: (B,h,w)
         projected = self.controller.project(encoding)
         one_hot = torch.eye(self.config.classes + 1, dtype=encoding.dtype, device=encoding.device)  # (Y,Y)
-        said = encoding.new_zeros(encoding.shape[0], self.config.classes + 1)  # ŷ_0: (B,Y)
+        label = encoding.new_zeros(encoding.shape[0], self.config.classes + 1)  # ŷ_0: (B,Y)
         meta_state = encoding.new_zeros(encoding.shape[0], self.config.meta_hidden)
         fresh = state = encoding.new_zeros(encoding.shape[0], self.config.hidden)
         maps: dict[str, list[Tensor]] = {name: [] for name in ("saliency", "covert", "priority", "inhibited")}
         steps: list[Glimpsed] = []
         many = self.config.glimpses
 
-        def kept(name: str, own: Tensor) -> Tensor:
+        def used(name: str, computed: Tensor) -> Tensor:
             """The map (B,h,w) given for this step, or the model's own."""
             step = len(maps[name])
-            maps[name].append(given[name][:, step] if name in given and step < given[name].shape[1] else own)
+            maps[name].append(given[name][:, step] if name in given and step < given[name].shape[1] else computed)
             return maps[name][-1]
 
         for number in range(self.steps):
-            saliency = kept("saliency", saliency)  # S_t: (B,h,w)
-            mask, meta_state = self.meta(saliency, said, meta_state)
-            mask = kept("covert", mask)  # M_t: (B,h,w)
-            priority = kept("priority", priority_map(mask, saliency))  # P_t: (B,h,w)
+            saliency = used("saliency", saliency)  # S_t: (B,h,w)
+            mask, meta_state = self.meta(saliency, label, meta_state)
+            mask = used("covert", mask)  # M_t: (B,h,w)
+            priority = used("priority", priority_map(mask, saliency))  # P_t: (B,h,w)
             step = self.controller.step(
                 projected,
                 priority,
                 mask,
-                said,
+                label,
                 state if self.config.carry_state else fresh,
                 location_noise=None if location_noise is None else location_noise[:, number],
                 class_noise=None if class_noise is None else class_noise[:, number],
                 cells=None if glimpsed is None else glimpsed[:, number * many : (number + 1) * many],
             )
             state = step.states[-1]  # (B,D)
-            said = F.embedding(step.said, one_hot)  # ŷ_t: (B,Y)
+            label = F.embedding(step.label, one_hot)  # ŷ_t: (B,Y)
             steps.append(step)
-            saliency = kept("inhibited", self.inhibit(saliency, mask, step.cells))  # S_t+1: (B,h,w)
-        saliency, covert, priority, inhibited = (torch.stack(each, dim=1) for each in maps.values())  # (B,T,h,w) each
+            saliency = used("inhibited", self.inhibit(saliency, mask, step.cells))  # S_t+1: (B,h,w)
+        saliency, covert, priority, inhibited = (torch.stack(row, dim=1) for row in maps.values())  # (B,T,h,w) each
         location_logits, location_values, class_logits, class_values = self.controller.judge(steps, priority)
         output = self._classes(steps, class_logits, class_values)
         output.energy, output.location_value = energy, location_values
@@ -174,27 +174,27 @@ class HsalModel(MultisetModel):
             of_given = log_weights(given["glimpse"]).flatten(2).gather(2, chosen).squeeze(2)  # (B,t)
             glimpse.weights = torch.cat([given["glimpse"], glimpse.weights[:, first:]], 1)  # (B,T·k,h,w)
             glimpse.log_prob = torch.cat([of_given, glimpse.log_prob[:, first:]], 1)  # (B,T·k)
-        label = {"active": output.active & (output.said != self.stop), "emits": output.said}  # (B,T) each
+        of_label = {"active": output.active & (output.said != self.stop), "emits": output.said}  # (B,T) each
         output.acts = {
-            "saliency": Act(weights=saliency, **label),  # S_1 … S_T: (B,T,h,w)
-            "covert": Act(torch.einsum("bthw,bchw->btc", covert, encoding), covert, values=encoding, **label),  # g_0
-            "priority": Act(weights=priority, **label),
+            "saliency": Act(weights=saliency, **of_label),  # S_1 … S_T: (B,T,h,w)
+            "covert": Act(torch.einsum("bthw,bchw->btc", covert, encoding), covert, values=encoding, **of_label),  # g_0
+            "priority": Act(weights=priority, **of_label),
             "glimpse": glimpse,
-            "inhibited": Act(weights=inhibited, **label),  # S_2 … S_T+1: (B,T,h,w)
+            "inhibited": Act(weights=inhibited, **of_label),  # S_2 … S_T+1: (B,T,h,w)
         }
-        glimpse.active, glimpse.emits = (each.repeat_interleave(many, dim=1) for each in label.values())  # (B,T·k)
+        glimpse.active, glimpse.emits = (row.repeat_interleave(many, dim=1) for row in of_label.values())  # (B,T·k)
         return output
 
     def _classes(self, steps: list[Glimpsed], logits: Tensor, values: Tensor) -> MultisetOutput:
         """What was said, how likely that was, and what it was expected to be worth."""
-        said = torch.stack([step.said for step in steps], dim=1)  # (B,T)
-        stops = (said == self.stop).int()  # (B,T)
+        labels = torch.stack([step.label for step in steps], dim=1)  # (B,T)
+        stops = (labels == self.stop).int()  # (B,T)
         active = stops.cumsum(1) == stops  # no stop before: (B,T)
         log_prob = logits.log_softmax(-1)  # (B,T,Y)
         return MultisetOutput(
             logits,
-            said=said if self.training else torch.where(active, said, self.stop),
-            said_log_prob=log_prob.gather(-1, said.unsqueeze(-1)).squeeze(-1),
+            said=labels if self.training else torch.where(active, labels, self.stop),
+            said_log_prob=log_prob.gather(-1, labels.unsqueeze(-1)).squeeze(-1),
             class_entropy=-(log_prob.exp() * log_prob).sum(-1),
             class_value=values,
             active=active,

@@ -81,10 +81,10 @@ class MetaController(nn.Module):
         self.remember = nn.GRUCell(hidden, hidden)
         self.attention = GaussianMixtureAttention(hidden, components=config.gaussians, sharpness=config.sharpness)
 
-    def forward(self, saliency: Tensor, said: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, saliency: Tensor, label: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
         """S_t (B,h,w), ŷ_t-1 one-hot (B,Y) and the state (B,D) → the mask M_t (B,h,w) and the new state."""
-        given = torch.cat([saliency.flatten(1), said], dim=1)  # x_t: (B,N+Y)
-        state = self.remember(self.encode(given), state)  # h_t: (B,D)
+        inputs = torch.cat([saliency.flatten(1), label], dim=1)  # x_t: (B,N+Y)
+        state = self.remember(self.encode(inputs), state)  # h_t: (B,D)
         return self.attention.mask(state, self.grid), state
 
 
@@ -100,7 +100,7 @@ class Glimpsed(NamedTuple):
     """One meta step of the controller."""
 
     cells: Tensor  # (B,k), numbered row by row
-    said: Tensor  # (B,)
+    label: Tensor  # (B,)
     states: tuple[Tensor, ...]  # h_1 … h_k+1, (B,D) each
 
 
@@ -131,7 +131,7 @@ class Controller(nn.Module):
         projected: Projected,
         priority: Tensor,
         mask: Tensor,
-        said: Tensor,
+        label: Tensor,
         state: Tensor,
         *,
         location_noise: Tensor | None = None,
@@ -144,30 +144,30 @@ class Controller(nn.Module):
             projected: of :meth:`project`.
             priority: P_t (B,h,w).
             mask: M_t (B,h,w), which makes the first glimpse g_0.
-            said: ŷ_t-1 one-hot (B,Y).
+            label: ŷ_t-1 one-hot (B,Y).
             state: h_0 (B,D).
             location_noise: of the k glimpses.
             class_noise: of the class.
             cells: (B,j) given glimpses, in place of its own choices: the first j ≤ k.
         """
-        inputs = torch.cat([priority.flatten(1), said], dim=1)  # (B,N+Y)
+        inputs = torch.cat([priority.flatten(1), label], dim=1)  # (B,N+Y)
         inputs = F.linear(inputs, projected.inputs, self.encode.bias)  # (B,D)
-        seen = (mask.flatten(1).unsqueeze(1) @ projected.covert).squeeze(1)  # W_g g_0, and a_0 is nothing: (B,D)
+        glimpse = (mask.flatten(1).unsqueeze(1) @ projected.covert).squeeze(1)  # W_g g_0, and a_0 is nothing: (B,D)
         states, glimpsed = [], []
         for number in range(self.glimpses):
-            state = self.remember(inputs + seen, state)  # h_i: (B,D)
+            state = self.remember(inputs + glimpse, state)  # h_i: (B,D)
             if cells is None or number >= cells.shape[1]:
                 scores = self._scores(state, priority.flatten(1))  # (B,N)
                 cell = gumbel_max(scores, None if location_noise is None else location_noise[:, number])  # a_i: (B,)
             else:
                 cell = cells[:, number]  # a_i: (B,)
             picked = cell[:, None, None].expand(-1, 1, projected.overt.shape[2])  # (B,1,D)
-            seen = projected.overt.gather(1, picked).squeeze(1)  # W_a a_i + W_g g_i: (B,D)
+            glimpse = projected.overt.gather(1, picked).squeeze(1)  # W_a a_i + W_g g_i: (B,D)
             states.append(state)
             glimpsed.append(cell)
-        state = self.remember(inputs + seen, state)  # h_k+1: (B,D)
-        said = gumbel_max(self.classify(state), class_noise)  # ŷ_t: (B,)
-        return Glimpsed(torch.stack(glimpsed, dim=1), said, (*states, state))
+        state = self.remember(inputs + glimpse, state)  # h_k+1: (B,D)
+        label = gumbel_max(self.classify(state), class_noise)  # ŷ_t: (B,)
+        return Glimpsed(torch.stack(glimpsed, dim=1), label, (*states, state))
 
     def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The scores and values of the states of a rollout, T meta steps in their order, with P_1 … P_T (B,T,h,w).

@@ -166,9 +166,9 @@ def fit_likeness(features: Tensor, held_out: Tensor) -> Likeness:
     likeness = Likeness(**stored, whitening=whitening.half(), scores=torch.zeros(1), not_below=torch.ones(1).int())
     scores = likeness.score(held_out).float().sort().values  # (n,)
     count = len(scores)
-    kept = [at for at in range(count) if at >= count - _TAIL or at % _EVERY == 0]
-    not_below = torch.tensor([count - at for at in kept], dtype=torch.int32)
-    return replace(likeness, scores=scores[kept], not_below=not_below)
+    places = [at for at in range(count) if at >= count - _TAIL or at % _EVERY == 0]
+    not_below = torch.tensor([count - at for at in places], dtype=torch.int32)
+    return replace(likeness, scores=scores[places], not_below=not_below)
 
 
 def _folded(standard: Tensor) -> Tensor:

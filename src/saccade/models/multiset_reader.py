@@ -167,26 +167,26 @@ class MultisetCountsModel(MultisetModel):
         cells = self.cell(encoding).relu()  # (B,D,h,w)
         attended = attend_uniformly(cells, self.given(attention, self.look_stage, grid_of(cells)))
         counts = self.count(attended.context).unflatten(1, (self.config.classes, self.config.most + 1))  # (B,C,most+1)
-        logits, said = self._said(counts)
+        logits, labels = self._labels(counts)
         return MultisetOutput(
             logits,
             {self.look_stage: attended},
-            said=said,
+            said=labels,
             single_logits=self.read_single(encoding),
             count_logits=counts,
         )
 
-    def _said(self, count_logits: Tensor) -> tuple[Tensor, Tensor]:
+    def _labels(self, count_logits: Tensor) -> tuple[Tensor, Tensor]:
         """Counts (B,C,most+1) as a sequence of classes, the surest first, and nothing more behind them."""
         at_most = count_logits.softmax(-1).cumsum(-1)[..., :-1]  # P(n objects at most), n = 0 … most-1: (B,C,most)
         odds = torch.logit(1 - at_most, eps=CERTAIN)  # of one more than n: (B,C,most)
         none = torch.full_like(odds[..., :1], CERTAIN).logit()  # of more than ``most``: (B,C,1)
         odds = torch.cat([odds, none], dim=-1)  # (B,C,most+1)
         copies = torch.zeros_like(count_logits[..., :1], dtype=torch.long)  # said of each class so far: (B,C,1)
-        logits, said = [], []
+        logits, labels = [], []
         for _ in range(self.steps):
             more = odds.gather(-1, copies.clamp_max(self.config.most)).squeeze(-1)  # (B,C)
             logits.append(F.pad(more, (0, 1)))  # (B,C+1)
-            said.append(logits[-1].argmax(-1))  # (B,)
-            copies = copies + F.one_hot(said[-1], self.config.classes + 1)[:, :-1, None]  # (B,C,1)
-        return torch.stack(logits, dim=1), torch.stack(said, dim=1)  # (B,T,C+1), (B,T)
+            labels.append(logits[-1].argmax(-1))  # (B,)
+            copies = copies + F.one_hot(labels[-1], self.config.classes + 1)[:, :-1, None]  # (B,C,1)
+        return torch.stack(logits, dim=1), torch.stack(labels, dim=1)  # (B,T,C+1), (B,T)

@@ -92,9 +92,9 @@ class QueryPrior(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.zeros(queries, answers))  # W; no random number is drawn for it
 
-    def forward(self, asked: Tensor) -> Tensor:
+    def forward(self, query: Tensor) -> Tensor:
         """W·q: (B,K)."""
-        return asked @ self.weight
+        return query @ self.weight
 
 
 class PictureQueryModel(QueryModel):
@@ -135,19 +135,19 @@ class PictureQueryModel(QueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Eq. (2)-(4): a soft look at the last stage, then the classifier."""
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        query = self.one_hot_query(encoding, query)  # (B,Q)
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
-        attended = self.attention.attend(encoding, asked, weights=weights)  # type: ignore[operator]  # a CellAttention
-        return self.classify_attended(attended, asked)
+        attended = self.attention.attend(encoding, query, weights=weights)  # type: ignore[operator]  # a CellAttention
+        return self.classify_attended(attended, query)
 
-    def classify(self, feature: Tensor, asked: Tensor) -> Tensor:
+    def classify(self, feature: Tensor, query: Tensor) -> Tensor:
         """Logits (B,K) of an attended feature (B,C), with the prior of the query (B,Q)."""
         logits: Tensor = self.head(feature)  # (B,K)
-        return logits if self.prior is None else logits + self.prior(asked)
+        return logits if self.prior is None else logits + self.prior(query)
 
-    def classify_attended(self, attended: Act, asked: Tensor) -> QuestionOutput:
+    def classify_attended(self, attended: Act, query: Tensor) -> QuestionOutput:
         """The classifier on an attended last stage."""
-        return QuestionOutput(self.classify(attended.context, asked), {self.look_name: attended})
+        return QuestionOutput(self.classify(attended.context, query), {self.look_name: attended})
 
 
 def start_glorot(*parts: nn.Module) -> None:

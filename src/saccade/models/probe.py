@@ -59,7 +59,7 @@ class HeadOnBackbone(ImageModel):
     centre: Tensor
     spread: Tensor
 
-    def __init__(self, config: ProbeConfig, asked: int) -> None:
+    def __init__(self, config: ProbeConfig, questions: int) -> None:
         super().__init__()
         self.config = config
         self.backbone = build_backbone(config.backbone, through=config.through)
@@ -73,7 +73,7 @@ class HeadOnBackbone(ImageModel):
             hidden=config.hidden,
             queries=config.query_count,
             levels=self.levels,
-            asked=asked,
+            questions=questions,
         )
         frames = self.backbone.frames
         names = self.head.look_names
@@ -111,7 +111,7 @@ class ProbeModel(HeadOnBackbone, ImageOnlyModel):
     config: ProbeConfig
 
     def __init__(self, config: ProbeConfig) -> None:
-        super().__init__(config, asked=1)
+        super().__init__(config, questions=1)
 
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features."""
@@ -125,7 +125,7 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
     config: AskedProbeConfig
 
     def __init__(self, config: AskedProbeConfig) -> None:
-        super().__init__(config, asked=config.queries)
+        super().__init__(config, questions=config.queries)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features, asked ``query`` (B,)."""

@@ -75,25 +75,25 @@ def products(features: Tensor, weight: Tensor) -> Tensor:
     return (tokens @ weight.flatten(0, 1).T).reshape(*tokens.shape[:2], *weight.shape[:2])
 
 
-def additive(weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
+def additive(weights: Weights, features: Tensor, pairs: ExampleQueries | None) -> Tensor:
     """The scores (M,R,N) of :class:`saccade.attention.scores.AdditiveScorer` for one-hot questions."""
     scorer = "attention.scorer"
-    seen = products(features, weights[f"{scorer}.from_features.weight"].flatten(2))  # (B,N,M,D)
-    told = weights[f"{scorer}.from_features.bias"][..., None] + weights[f"{scorer}.from_query.weight"]  # (M,D,A)
+    keys = products(features, weights[f"{scorer}.from_features.weight"].flatten(2))  # (B,N,M,D)
+    vectors = weights[f"{scorer}.from_features.bias"][..., None] + weights[f"{scorer}.from_query.weight"]  # (M,D,A)
     read = weights[f"{scorer}.to_score.weight"].flatten(1)  # (M,D)
-    if asked is None:
-        met = seen + told[..., 0]  # (B,N,M,D)
+    if pairs is None:
+        met = keys + vectors[..., 0]  # (B,N,M,D)
     else:
-        met = seen[asked.picture] + told[..., asked.query].permute(2, 0, 1)[:, None]  # (R,N,M,D)
+        met = keys[pairs.picture] + vectors[..., pairs.query].permute(2, 0, 1)[:, None]  # (R,N,M,D)
     scores = (met.relu() * read).sum(-1) + weights[f"{scorer}.to_score.bias"][:, 0]  # (R,N,M)
     return scores.permute(2, 0, 1)
 
 
-def for_each(products: Tensor, asked: ExampleQueries | None) -> Tensor:
+def for_each(products: Tensor, pairs: ExampleQueries | None) -> Tensor:
     """The products (B,N,M,A) that belong to the asked questions: (M,R,N)."""
-    if asked is None:
+    if pairs is None:
         return products[..., 0].permute(2, 0, 1)
-    return products[asked.picture, :, :, asked.query].permute(2, 0, 1)
+    return products[pairs.picture, :, :, pairs.query].permute(2, 0, 1)
 
 
 def for_question(values: Tensor, query: Tensor | None) -> Tensor:
@@ -104,11 +104,11 @@ def for_question(values: Tensor, query: Tensor | None) -> Tensor:
     return values.gather(1, where).squeeze(1)
 
 
-def pool(scores: Tensor, features: Tensor, asked: ExampleQueries | None) -> Tensor:
+def pool(scores: Tensor, features: Tensor, pairs: ExampleQueries | None) -> Tensor:
     """Eq. (3) and (4) for all members: scores (M,R,N) and features (B,C,H,W) → contexts (M,R,C)."""
     tokens = _tokens(features)  # (B,N,C)
-    if asked is not None:
-        tokens = tokens[asked.picture]  # (R,N,C)
+    if pairs is not None:
+        tokens = tokens[pairs.picture]  # (R,N,C)
     return (scores.softmax(-1).transpose(0, 1) @ tokens).transpose(0, 1)
 
 
@@ -136,32 +136,35 @@ TITLES: dict[str, str] = {
 class ProbeHead(nn.Module, ABC):
     """Standardised features (B,C,H,W) and questions (B,) → logits (B,K) and the acts of attention.
 
-    Knows ``asked`` = A questions; ``prior`` lets each add a term to the logits (with one question, that is the bias).
+    Knows ``questions`` = A of them; ``prior`` lets each add a term to the logits (with one question, that is the bias).
     """
 
     look_names: tuple[str, ...] = ("cells",)
     spec: LookSpec = SOFT
 
-    def __init__(self, answers: int, asked: int, *, prior: bool = True) -> None:
+    def __init__(self, answers: int, questions: int, *, prior: bool = True) -> None:
         super().__init__()
-        self.asked = asked
-        self.prior = QueryPrior(asked, answers) if prior and asked > 1 else None
+        self.questions = questions
+        self.prior = QueryPrior(questions, answers) if prior and questions > 1 else None
 
     @abstractmethod
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """Logits and acts; ``given`` weights (B,H,W) by look replace its own, ``query`` (B,) are question numbers."""
 
     @abstractmethod
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
-        """Logits (M,R,K) of many such heads; without ``asked`` every picture is asked the first question, R = B."""
+    def stacked(self, weights: Weights, features: Any, pairs: ExampleQueries | None = None) -> Tensor:
+        """Logits (M,R,K) of many such heads; without ``pairs`` every picture is asked the first question, R = B.
 
-    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
+        ``features`` are one map (B,C,H,W); of a pyramid a list of those of its levels.
+        """
+
+    def scores(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None) -> Tensor | None:
         """Scores of cells (M,R,N), or (M,Q,R,N), of such heads; None without a place, or with several grids."""
         return None
 
-    def stacked_maps(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor | None:
+    def stacked_maps(self, weights: Weights, features: Any, pairs: ExampleQueries | None) -> Tensor | None:
         """Eq. (3) for all members: total maps (M,R,H,W), each of sum 1; None without scores."""
-        scores = self.scores(weights, features, asked)
+        scores = self.scores(weights, features, pairs)
         if scores is None:
             return None
         maps = scores.softmax(-1).reshape(*scores.shape[:-1], *features.shape[2:])  # (M,R,H,W) or (M,Q,R,H,W)
@@ -174,44 +177,44 @@ class ProbeHead(nn.Module, ABC):
     def _one_hot(self, features: Tensor, query: Tensor | None) -> Tensor:
         """The questions as vectors (B,A)."""
         if query is None:
-            return torch.eye(1, self.asked).to(features).expand(features.shape[0], -1)
-        return F.one_hot(query, self.asked).to(features.dtype)
+            return torch.eye(1, self.questions).to(features).expand(features.shape[0], -1)
+        return F.one_hot(query, self.questions).to(features.dtype)
 
     def _with_prior(self, logits: Tensor, features: Tensor, query: Tensor | None) -> Tensor:
         """Logits (B,K), and what the question alone adds to them."""
         return logits if self.prior is None else logits + self.prior(self._one_hot(features, query))
 
-    def _stacked_prior(self, weights: Weights, asked: ExampleQueries | None) -> Tensor | float:
+    def _stacked_prior(self, weights: Weights, pairs: ExampleQueries | None) -> Tensor | float:
         """The same for all members, to be added: (M,R,K); 0 where there is none."""
         if self.prior is None:
             return 0.0
-        return weights["prior.weight"][:, 0, None] if asked is None else weights["prior.weight"][:, asked.query]
+        return weights["prior.weight"][:, 0, None] if pairs is None else weights["prior.weight"][:, pairs.query]
 
 
 class LinearHead(ProbeHead):
     """The mean of all cells, then one linear layer for each question."""
 
-    def __init__(self, channels: int, answers: int, *, asked: int = 1, **sizes: Any) -> None:
-        super().__init__(answers, asked, prior=False)
-        self.classify = nn.Linear(channels, asked * answers)
+    def __init__(self, channels: int, answers: int, *, questions: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, questions, prior=False)
+        self.classify = nn.Linear(channels, questions * answers)
 
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """The mean of all cells, classified."""
         attended = attend_uniformly(features, (given or {}).get("cells"))
-        logits = self.classify(attended.context).unflatten(1, (self.asked, -1))  # (B,A,K)
+        logits = self.classify(attended.context).unflatten(1, (self.questions, -1))  # (B,A,K)
         return for_question(logits, query), {"cells": attended}
 
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         pooled = features.flatten(2).mean(-1)  # (B,C)
         logits = classified(weights, pooled.expand(len(weights["classify.weight"]), -1, -1))  # (M,B,AK)
-        if asked is None:
-            return logits[..., : logits.shape[-1] // self.asked]
-        return logits.reshape(*logits.shape[:2], self.asked, -1)[:, asked.picture, asked.query]
+        if pairs is None:
+            return logits[..., : logits.shape[-1] // self.questions]
+        return logits.reshape(*logits.shape[:2], self.questions, -1)[:, pairs.picture, pairs.query]
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """The mean and the logits."""
-        return channels + 2 * self.asked * answers
+        return channels + 2 * self.questions * answers
 
 
 class SoftHead(ProbeHead):
@@ -219,10 +222,10 @@ class SoftHead(ProbeHead):
 
     mechanism: ClassVar[type[SoftAttention] | type[CrossAttention]] = SoftAttention
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, asked: int = 1, **sizes: Any) -> None:
-        super().__init__(answers, asked)
+    def __init__(self, channels: int, answers: int, *, hidden: int, questions: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, questions)
         self.hidden = hidden
-        self.attention = self.mechanism(channels, asked, hidden=hidden)
+        self.attention = self.mechanism(channels, questions, hidden=hidden)
         self.classify = nn.Linear(channels, answers)
 
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
@@ -230,14 +233,14 @@ class SoftHead(ProbeHead):
         attended = self.attention.attend(features, self._one_hot(features, query), weights=(given or {}).get("cells"))
         return self._with_prior(self.classify(attended.context), features, query), {"cells": attended}
 
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
-        contexts = pool(self.scores(weights, features, asked), features, asked)  # (M,R,C)
-        return classified(weights, contexts) + self._stacked_prior(weights, asked)
+        contexts = pool(self.scores(weights, features, pairs), features, pairs)  # (M,R,C)
+        return classified(weights, contexts) + self._stacked_prior(weights, pairs)
 
-    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
+    def scores(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None) -> Tensor:
         """(M,R,N)."""
-        return additive(weights, features, asked)
+        return additive(weights, features, pairs)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Hidden units of each cell, the context and the logits."""
@@ -249,15 +252,15 @@ class CrossHead(SoftHead):
 
     mechanism = CrossAttention
 
-    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
+    def scores(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None) -> Tensor:
         """q·(W f) = (q·W)·f: one product with a vector for each question in place of D, (M,R,N)."""
         to_query, to_key = weights["attention.to_query.weight"], weights["attention.to_key.weight"].flatten(2)
         vectors = torch.einsum("mda,mdc->mac", to_query, to_key) * to_query.shape[1] ** -0.5  # (M,A,C)
-        return for_each(products(features, vectors), asked)
+        return for_each(products(features, vectors), pairs)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights of each cell, the context and the logits."""
-        return (2 + self.asked) * cells + 2 * channels + 2 * answers
+        return (2 + self.questions) * cells + 2 * channels + 2 * answers
 
 
 class HardHead(ProbeHead):
@@ -266,29 +269,29 @@ class HardHead(ProbeHead):
     spec = MIXTURE
     scores = SoftHead.scores
 
-    def __init__(self, channels: int, answers: int, *, hidden: int, asked: int = 1, **sizes: Any) -> None:
-        super().__init__(answers, asked)
+    def __init__(self, channels: int, answers: int, *, hidden: int, questions: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, questions)
         self.hidden = hidden
-        self.attention = HardAttention(channels, asked, hidden=hidden)
+        self.attention = HardAttention(channels, questions, hidden=hidden)
         self.classify = nn.Conv2d(channels, answers, 1)
 
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """The mixture of what all cells answer."""
-        asked = self._one_hot(features, query)  # (B,A)
-        weights, scores = self.attention.prior(features, asked, weights=(given or {}).get("cells"))
+        one_hot = self._one_hot(features, query)  # (B,A)
+        weights, scores = self.attention.prior(features, one_hot, weights=(given or {}).get("cells"))
         cells = self.classify(features)  # (B,K,H,W)
         if self.prior is not None:
-            cells = cells + self.prior(asked)[:, :, None, None]
+            cells = cells + self.prior(one_hot)[:, :, None, None]
         context = attend_with_scores(scores, features, weights).context  # (B,C), for those who read the trace
         return log_marginal(weights, cells.log_softmax(1)), {"cells": Act(context, weights, scores, features)}
 
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
-        prior = additive(weights, features, asked).log_softmax(-1)  # (M,R,N)
+        prior = additive(weights, features, pairs).log_softmax(-1)  # (M,R,N)
         cells = products(features, weights["classify.weight"].flatten(2)) + weights["classify.bias"]  # (B,N,M,K)
-        if asked is not None:
-            cells = cells[asked.picture]  # (R,N,M,K)
-        alone = self._stacked_prior(weights, asked)  # (M,R,K)
+        if pairs is not None:
+            cells = cells[pairs.picture]  # (R,N,M,K)
+        alone = self._stacked_prior(weights, pairs)  # (M,R,K)
         if isinstance(alone, Tensor):
             cells = cells + alone.transpose(0, 1)[:, None]
         joint = cells.log_softmax(-1) + prior.permute(1, 2, 0).unsqueeze(-1)  # log α p(y|cell): (R,N,M,K)
@@ -302,21 +305,21 @@ class HardHead(ProbeHead):
 class QueriesHead(ProbeHead):
     """Several dot-product queries for each question; the classifier reads all that they pooled, side by side."""
 
-    def __init__(self, channels: int, answers: int, *, queries: int, asked: int = 1, **sizes: Any) -> None:
-        super().__init__(answers, asked)
+    def __init__(self, channels: int, answers: int, *, queries: int, questions: int = 1, **sizes: Any) -> None:
+        super().__init__(answers, questions)
         self.look_names = tuple(f"query{number}" for number in range(1, queries + 1))
-        self.ask = nn.Conv2d(channels, asked * queries, 1, bias=False)  # a bias would add the same to all cells
+        self.ask = nn.Conv2d(channels, questions * queries, 1, bias=False)  # a bias would add the same to all cells
         self.scale = channels**-0.5
         self.classify = nn.Linear(queries * channels, answers)
 
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
         """What all queries pooled, classified."""
-        every = (self.ask(features) * self.scale).unflatten(1, (self.asked, -1))  # (B,A,Q,H,W)
+        every = (self.ask(features) * self.scale).unflatten(1, (self.questions, -1))  # (B,A,Q,H,W)
         scores = for_question(every, query)  # (B,Q,H,W)
         weights = None
         if given:
-            own = spatial_softmax(scores)  # (B,Q,H,W)
-            weights = torch.stack([given.get(name, own[:, at]) for at, name in enumerate(self.look_names)], 1)
+            computed = spatial_softmax(scores)  # (B,Q,H,W)
+            weights = torch.stack([given.get(name, computed[:, at]) for at, name in enumerate(self.look_names)], 1)
         read = attend_with_scores(scores, features, weights)  # contexts (B,Q,C)
         acts = {
             name: Act(read.context[:, at], read.weights[:, at], scores[:, at], features)
@@ -324,24 +327,24 @@ class QueriesHead(ProbeHead):
         }
         return self._with_prior(self.classify(read.context.flatten(1)), features, query), acts
 
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
-        scores = self.scores(weights, features, asked)  # (M,Q,R,N)
-        pooled = pool(scores.flatten(0, 1), features, asked)  # (MQ,R,C)
+        scores = self.scores(weights, features, pairs)  # (M,Q,R,N)
+        pooled = pool(scores.flatten(0, 1), features, pairs)  # (MQ,R,C)
         pooled = pooled.reshape(*scores.shape[:2], *pooled.shape[1:]).transpose(1, 2)  # (M,R,Q,C)
-        return classified(weights, pooled.flatten(2)) + self._stacked_prior(weights, asked)
+        return classified(weights, pooled.flatten(2)) + self._stacked_prior(weights, pairs)
 
-    def scores(self, weights: Weights, features: Tensor, asked: ExampleQueries | None) -> Tensor:
+    def scores(self, weights: Weights, features: Tensor, pairs: ExampleQueries | None) -> Tensor:
         """(M,Q,R,N)."""
         members, queries = len(weights["ask.weight"]), len(self.look_names)
-        vectors = weights["ask.weight"].reshape(members, self.asked, queries, -1)  # (M,A,Q,C)
+        vectors = weights["ask.weight"].reshape(members, self.questions, queries, -1)  # (M,A,Q,C)
         every = products(features, vectors.transpose(1, 2).flatten(0, 1)) * self.scale  # (B,N,MQ,A)
-        scores = for_each(every, asked)  # (MQ,R,N)
+        scores = for_each(every, pairs)  # (MQ,R,N)
         return scores.reshape(members, queries, *scores.shape[1:])
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights and the context of each query, and the logits."""
-        return len(self.look_names) * ((2 + self.asked) * cells + 2 * channels) + 2 * answers
+        return len(self.look_names) * ((2 + self.questions) * cells + 2 * channels) + 2 * answers
 
 
 class PyramidHead(ProbeHead):
@@ -351,12 +354,12 @@ class PyramidHead(ProbeHead):
     """
 
     def __init__(
-        self, channels: int, answers: int, *, levels: Sequence[Level] = (), asked: int = 1, **sizes: Any
+        self, channels: int, answers: int, *, levels: Sequence[Level] = (), questions: int = 1, **sizes: Any
     ) -> None:
-        super().__init__(answers, asked)
+        super().__init__(answers, questions)
         self.levels = tuple(levels) or (Level("cells", channels, 1),)
         self.look_names = tuple(level.name for level in self.levels)
-        self.ask = nn.ModuleList(nn.Conv2d(level.channels, asked, 1, bias=False) for level in self.levels)
+        self.ask = nn.ModuleList(nn.Conv2d(level.channels, questions, 1, bias=False) for level in self.levels)
         self.classify = nn.Linear(sum(level.channels for level in self.levels), answers)
 
     def forward(self, features: Tensor, given: Given | None = None, query: Tensor | None = None) -> HeadOutput:
@@ -368,18 +371,18 @@ class PyramidHead(ProbeHead):
         contexts = torch.cat([act.context for act in acts.values()], 1)
         return self._with_prior(self.classify(contexts), features, query), acts
 
-    def stacked(self, weights: Weights, features: Tensor, asked: ExampleQueries | None = None) -> Tensor:
+    def stacked(self, weights: Weights, features: Sequence[Tensor], pairs: ExampleQueries | None = None) -> Tensor:
         """(M,R,K)."""
         contexts = []
-        for number, (level, values) in enumerate(zip(self.levels, unfolded(features, self.levels))):
+        for number, (level, values) in enumerate(zip(self.levels, features)):
             vectors = weights[f"ask.{number}.weight"].flatten(2) * level.channels**-0.5  # (M,A,C)
-            contexts.append(pool(for_each(products(values, vectors), asked), values, asked))  # (M,R,C)
-        return classified(weights, torch.cat(contexts, -1)) + self._stacked_prior(weights, asked)
+            contexts.append(pool(for_each(products(values, vectors), pairs), values, pairs))  # (M,R,C)
+        return classified(weights, torch.cat(contexts, -1)) + self._stacked_prior(weights, pairs)
 
     def numbers(self, channels: int, cells: int, answers: int) -> int:
         """Weights and the context of each level, and the logits."""
         finest = cells * sum(level.factor**2 for level in self.levels)
-        return (2 + self.asked) * finest + 2 * sum(level.channels for level in self.levels) + 2 * answers
+        return (2 + self.questions) * finest + 2 * sum(level.channels for level in self.levels) + 2 * answers
 
 
 _CLASSES: dict[str, Callable[..., ProbeHead]] = {
@@ -393,5 +396,5 @@ _CLASSES: dict[str, Callable[..., ProbeHead]] = {
 
 
 def new_head(name: HeadName, channels: int, answers: int, **sizes: Any) -> ProbeHead:
-    """A fresh head; sizes are ``hidden``, ``queries``, ``asked`` (how many questions), ``levels`` of a pyramid."""
+    """A fresh head; sizes are ``hidden``, ``queries``, ``questions`` (how many), ``levels`` of a pyramid."""
     return _CLASSES[name](channels, answers, **sizes)

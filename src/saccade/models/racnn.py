@@ -176,11 +176,11 @@ class RacnnModel(ImageOnlyModel):
         acts: dict[str, Act] = {}
         exact = torch.promote_types(encoding.dtype, torch.float32)  # coordinates and answers, in any precision around
         theta = torch.eye(2, 3, dtype=exact, device=encoding.device).expand(encoding.shape[0], 2, 3)
-        seen = self.shrink(encoding)  # scale 1: (B,3,h,w)
+        view = self.shrink(encoding)  # scale 1: (B,3,h,w)
         logits, descriptors, boxes, places, regions = [], [], [], [], []
         for number, name in enumerate(seeing):
             net = self.net(name)
-            proposing = net.between(_laid_out(seen), to=self.config.read)  # (B,C',h',w'), for proposals
+            proposing = net.between(_laid_out(view), to=self.config.read)  # (B,C',h',w'), for proposals
             features = proposing  # Eq. (1): (B,C,h,w)
             if self.config.read is not None:
                 features = net.between(proposing, after=self.config.read)
@@ -197,7 +197,7 @@ class RacnnModel(ImageOnlyModel):
             box, theta = self._region(closer, encoding, proposing, theta, attention)
             boxes.append(box)
             if name != last:
-                seen, crop = self._cut(encoding, theta, box)
+                view, crop = self._cut(encoding, theta, box)
                 acts[closer] = Act(crop, values=encoding, theta=theta)
         output = LabelOutput(
             acts=acts,
@@ -250,8 +250,8 @@ class RacnnModel(ImageOnlyModel):
     @torch.no_grad()
     def _responding(self, name: str, images: Tensor, theta: Tensor | None) -> Tensor:
         """The square (B,3) of a window ``theta`` (B,2,3), or of the picture, in which the network ``name`` responds."""
-        seen = images if theta is None else geometry.sample_theta(images, theta, self.config.input_size)
-        features = self.net(name)(_laid_out(seen))  # (B,C,h,w)
+        view = images if theta is None else geometry.sample_theta(images, theta, self.config.input_size)
+        features = self.net(name)(_laid_out(view))  # (B,C,h,w)
         return zoom.responding_region(features.mean(1).to(torch.promote_types(images.dtype, torch.float32)))
 
 

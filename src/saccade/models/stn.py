@@ -104,14 +104,14 @@ class CroppingModel(PictureQueryModel):
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""
         images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        query = self.one_hot_query(encoding, query)  # (B,Q)
         frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
-        cropped = self.transformer.attend(images, located, asked, frame=frame)
+        cropped = self.transformer.attend(images, located, query, frame=frame)
         feature = self.read(cropped.crop)  # (B,C)
         if self.query_to_classifier:
-            feature = torch.cat([feature, asked], dim=1)  # (B,C+Q)
+            feature = torch.cat([feature, query], dim=1)  # (B,C+Q)
         crop = Act(cropped.crop, values=images, theta=cropped.theta)
-        output = QuestionOutput(self.classify(feature, asked), {LOOK: crop})
+        output = QuestionOutput(self.classify(feature, query), {LOOK: crop})
         if self.training and self.helper is not None and cropped.attended is not None:
             output.helper_logits = self.helper(cropped.attended.context)  # (B,K)
         return output

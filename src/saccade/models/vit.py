@@ -96,16 +96,16 @@ class VitModel(PictureQueryModel):
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """All layers; of the last one only what the class token reads."""
-        asked = self.one_hot_query(encoding, query)  # (B,Q)
+        query = self.one_hot_query(encoding, query)  # (B,Q)
         cells = grid_of(encoding)  # (B, h, w)
-        tokens = self._tokens(encoding, asked)  # (B,N,D)
+        tokens = self._tokens(encoding, query)  # (B,N,D)
         *earlier, last = cast(Iterable[Layer], self.layers)
         for layer in earlier:
             tokens = layer(tokens)
         given = None if attention is None else [self.given(attention, name, cells) for name in self.look_names]
         read, acts = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
-        told = self.norm(last.thought(tokens[:, 0] + read))  # (B,D)
-        return QuestionOutput(self.classify(told, asked), dict(zip(self.look_names, acts)))
+        feature = self.norm(last.thought(tokens[:, 0] + read))  # (B,D)
+        return QuestionOutput(self.classify(feature, query), dict(zip(self.look_names, acts)))
 
     @torch.no_grad()
     def rollout(self, encoding: Tensor, query: Tensor) -> Tensor:
@@ -117,11 +117,11 @@ class VitModel(PictureQueryModel):
         rolled = attention_rollout(layers)  # (B,N,N)
         return rolled[:, 0, 1:].reshape(grid_of(encoding))
 
-    def _tokens(self, encoding: Tensor, asked: Tensor) -> Tensor:
+    def _tokens(self, encoding: Tensor, query: Tensor) -> Tensor:
         """Dosovitskiy, Eq. (1): (B,N,D)."""
         embedded = self.embed(encoding)  # (B,D,h,w)
         placed = embedded + positions(embedded.shape[1], (embedded.shape[2], embedded.shape[3]), embedded)
-        return torch.cat([self.from_query(asked).unsqueeze(1), placed.flatten(2).transpose(1, 2)], 1)
+        return torch.cat([self.from_query(query).unsqueeze(1), placed.flatten(2).transpose(1, 2)], 1)
 
 
 def positions(width: int, grid: Size, like: Tensor) -> Tensor:

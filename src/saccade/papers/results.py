@@ -107,10 +107,10 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
 
 def measure(runs: Iterable[Run], metric: str) -> Measured | None:
     """The mean of ``metric`` over ``runs`` of one cell, which differ in their seed; None when none of them has it."""
-    found = {int(run.seed): run.scores[metric] for run in runs if metric in run.scores}
-    if not found:
+    by_seed = {int(run.seed): run.scores[metric] for run in runs if metric in run.scores}
+    if not by_seed:
         return None
-    scores = list(found.values())
+    scores = list(by_seed.values())
     values, many = [score.value for score in scores], len(scores)
     mean, std = statistics.fmean(values), statistics.stdev(values) if many > 1 else None
     between = 0.0 if std is None else _STUDENT[min(many - 1, len(_STUDENT)) - 1] * std / sqrt(many)
@@ -120,7 +120,7 @@ def measure(runs: Iterable[Run], metric: str) -> Measured | None:
     if len(below) == len(above) == many:
         low = mean - hypot(statistics.fmean(below), between)
         high = mean + hypot(statistics.fmean(above), between)
-    return Measured(mean, std, low, high, tuple(sorted(found)), min(score.n for score in scores))
+    return Measured(mean, std, low, high, tuple(sorted(by_seed)), min(score.n for score in scores))
 
 
 @dataclass(frozen=True)

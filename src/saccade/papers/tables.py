@@ -242,11 +242,11 @@ def cell_text(cell: Cell | None) -> str:
     """``98.07 ± 0.16 (98.51)``; a dash where nothing is known."""
     if cell is None or (cell.measured is None and cell.published is None):
         return "–"
-    known = "" if cell.published is None else f"({number(cell.published, cell.metric)})"
+    published = "" if cell.published is None else f"({number(cell.published, cell.metric)})"
     if cell.measured is None:
-        return known
+        return published
     spread = "" if cell.measured.std is None else f" ± {number(cell.measured.std, cell.metric)}"
-    return f"{number(cell.measured.mean, cell.metric)}{spread} {known}".rstrip()
+    return f"{number(cell.measured.mean, cell.metric)}{spread} {published}".rstrip()
 
 
 def number(value: float, metric: str) -> str:
@@ -256,10 +256,10 @@ def number(value: float, metric: str) -> str:
 
 def causal_tables() -> list[Table]:
     """Two tables for each set of scenes, best maps first; below each, how far two halves of the scenes agree."""
-    known = list(rows(results_folder() / "causal.csv"))
+    measured = list(rows(results_folder() / "causal.csv"))
     tables = []
-    for name in dict.fromkeys(row["set"] for row in known):
-        of_set = [row for row in known if (row["set"], row["what"]) == (name, "value")]
+    for name in dict.fromkeys(row["set"] for row in measured):
+        of_set = [row for row in measured if (row["set"], row["what"]) == (name, "value")]
         halves = next(row for row in of_set if row["method"] == "split-half tau")
         maps = [row for row in of_set if row["kind"]]
         for title, scores in (("about the scene", SCENE), ("about the model", MODEL)):
@@ -302,12 +302,12 @@ def strengths(predictor: Predictor, n: int) -> dict[str, float]:
     with torch.no_grad():
         trace = model.wrap(in_parts(model, batch.images, batch.query), size).trace
     grids = [(look.weights, look.frame) for look in trace.looks if look.weights is not None and look.frame is not None]
-    evidence, found = batch.evidence(), {}
+    evidence, values = batch.evidence(), {}
     for name, lay in zip(PROJECTIONS, (project, zero_border)):
         laid = torch.stack([lay(weights, frame, size) for weights, frame in grids])  # (L,B,H,W)
         for which, maps in (("product", laid.prod(0)), ("last", laid[-1])):
-            found[f"{name}/{which}"] = mean_defined(true_positive_strength(maps, evidence))
-    return found
+            values[f"{name}/{which}"] = mean_defined(true_positive_strength(maps, evidence))
+    return values
 
 
 def strength_table() -> Table:
@@ -316,10 +316,10 @@ def strength_table() -> Table:
     rows, counts = [], set()
     for run in recorded_runs().values():
         scores = [run.scores.get(f"strength/{column}") for column in columns]
-        known = [score for score in scores if score is not None]
-        if len(known) == len(columns):
-            counts |= {score.n for score in known}
-            rows.append([run.run, *(f"{100 * score.value:.1f}" for score in known)])
+        measured = [score for score in scores if score is not None]
+        if len(measured) == len(columns):
+            counts |= {score.n for score in measured}
+            rows.append([run.run, *(f"{100 * score.value:.1f}" for score in measured)])
     heads = [column.replace("_", " ").replace("/", ", ") for column in columns]
     note = f"The first {min(counts):,} test questions. The paper does not say which of these it means."
     return Table(["model", *heads], rows, "True-positive strength % of shipped models under two projections", note)

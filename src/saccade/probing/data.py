@@ -47,7 +47,7 @@ _NAMED = 5
 _UNSEEN = ("label never seen in train", "query never seen in train")
 """Rows that the reader leaves out by its own splits; a probe makes others and can use them."""
 
-OnProgress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, float, int], None]
 """Called with what is going on, how far it is, and how far it goes."""
 
 
@@ -342,15 +342,15 @@ def splits_of(fold_of: Sequence[int], folds: int) -> list[Split]:
     return splits
 
 
-def some_of(split: Split, share: float, labels: Tensor, questions: Questions) -> Tensor:
-    """The first ``share`` of the training pictures of each class, at least one: (n,) examples.
+def some_of(split: Split, part: float, labels: Tensor, questions: Questions) -> Tensor:
+    """The first training pictures of each class, at least one: (n,) examples. ``part`` is a share, or an int: how many.
 
     With questions a picture has several answers, so classes are not looked at: a picture comes with all its questions.
     """
 
     def ranked(numbers: Tensor) -> Tensor:
         order = sorted(numbers.tolist(), key=lambda number: hashed_share(f"share {number}"))
-        return torch.tensor(order[: max(1, round(share * len(order)))])
+        return torch.tensor(order[: part if isinstance(part, int) else max(1, round(part * len(order)))])
 
     if questions.are_asked:
         some = ranked(questions.pictures_of(split.train))

@@ -113,8 +113,9 @@ def _rests_on(probe: Probe, evidence: Evidence, on_progress: OnProgress) -> Evid
 def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor, rows: Tensor) -> Tensor:
     """Whether the examples ``rows`` (n,) of a part are answered right when their pictures are ``images``: (n,)."""
     asked = () if query is None else (query[rows],)
-    answers: Tensor = in_parts(model, images, *asked).logits.argmax(-1)
-    return answers == label[rows]
+    device = model.centre.device
+    answers: Tensor = in_parts(model, *(tensor.to(device) for tensor in (images, *asked))).logits.argmax(-1)
+    return answers.cpu() == label[rows]
 
 
 def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
@@ -124,13 +125,12 @@ def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
     usual = _usual_places(pictures, evidence, result.splits)  # (N,2)
     clicked = not bool(evidence.marks(pictures.rows, masks=False).point.isnan().all())  # of the same kind in every part
     for number, part in _tested(result, sampled(len(pictures), MAX_MAPS)):
-        rows, picture, model = pictures.rows[part], pictures.questions.picture[part], probe.model(number)
+        rows, picture = pictures.rows[part], pictures.questions.picture[part]
         marks = evidence.marks(rows)
         marked = marks.evidence()  # (n,H,W)
         if not bool(marked.any()):
             continue
-        encoded = probe.features.encoded(result.kept, picture)  # (n,C,h,w)
-        trace = model.wrap(model.respond(encoded, pictures.query(part)), size).trace
+        trace = probe.trace(number, part)
         clicks = Clicks.at(marks.point, marks.box, size) if clicked else None
         box = evidence.boxes_of_objects(rows)  # (n,4)
         points = {"box_centre": (box[:, :2] + box[:, 2:]) / 2, "part_prior": usual[part]}  # (n,2) each

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import cast
 
 import torch
 from torch import Tensor
 
-from saccade.backbones.stages import Level, Stages, folded, levels_of
+from saccade.backbones.stages import Level, Stages, folded, levels_of, unfolded
 from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.models.probe import standardised
@@ -23,11 +24,15 @@ from saccade.tasks.cached_features import CachedFeatures
 
 CLASS_TOKEN = "class-token"  # noqa: S105
 """A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""
+FEATURES, FINER = "features", "features of finer stages"
+"""What progress calls them."""
 RESIDENT = 1 << 30
 """Bytes up to which features are kept in memory, as they are and once more standardised; of more, batches are read."""
 
 Batch = Callable[[Tensor], Tensor]
 """Numbers of pictures (B,) → features (B,C,H,W)."""
+Input = Callable[[Tensor], Tensor | list[Tensor]]
+"""The same, standardised as a head reads them: of a pyramid the maps of its levels."""
 
 
 class View:
@@ -37,20 +42,29 @@ class View:
         read: numbers (B,) → features (B,C,H,W).
         count: how many pictures there are.
         cells: numbers (B,) → the features that statistics are from; None: the same.
+        levels: the maps of a pyramid that are folded into one.
     """
 
-    def __init__(self, read: Batch, count: int, *, cells: Batch | None = None) -> None:
-        self._count = count
-        self.shape: tuple[int, ...] = tuple(read(torch.tensor([0])).shape[1:])
+    def __init__(self, read: Batch, count: int, *, cells: Batch | None = None, levels: Sequence[Level] = ()) -> None:
+        self._count, self._levels = count, levels
+        first = read(torch.tensor([0]))
+        self.shape: tuple[int, ...] = tuple(first.shape[1:])
         """(C,H,W)."""
+        self.device = first.device
+        """Where features are, and where heads learn from them; numbers of pictures are in main memory."""
         self.take = self._kept(read)
         """Numbers (B,) → (B,C,H,W), channels together in memory."""
         self._cells = cells or self.take
         self._statistics: dict[bytes, tuple[Tensor, Tensor]] = {}
 
+    @property
+    def _is_kept(self) -> bool:
+        """Whether the features of all pictures fit into memory."""
+        return 4 * self._count * math.prod(self.shape) <= RESIDENT
+
     def _kept(self, read: Batch) -> Batch:
         """The same, read once for all pictures where that fits into memory."""
-        if 4 * self._count * math.prod(self.shape) > RESIDENT:
+        if not self._is_kept:
             return lambda numbers: channels_together(read(numbers))
         parts = torch.split(torch.arange(self._count), 64)
         whole = torch.cat([channels_together(read(part)) for part in parts])
@@ -60,7 +74,8 @@ class View:
         """Mean and standard deviation (C,) of each channel over all cells of the pictures ``numbers``."""
         key = numbers.numpy().tobytes()
         if key not in self._statistics:
-            total, squares, cells = torch.zeros(self.shape[0]).double(), torch.zeros(self.shape[0]).double(), 0
+            total, squares = torch.zeros(2, self.shape[0], dtype=torch.float64, device=self.device)
+            cells = 0
             for part in torch.split(numbers, 64):
                 values = self._cells(part).permute(0, 2, 3, 1).flatten(0, 2).double()  # (n,C)
                 total += values.sum(0)
@@ -72,12 +87,22 @@ class View:
             self._statistics[key] = centre.float(), spread.clamp_min(least).float()
         return self._statistics[key]
 
-    def batches(self, centre: Tensor, spread: Tensor) -> Batch:
-        """Numbers (B,) → standardised features (B,C,H,W).
+    def batches(self, centre: Tensor, spread: Tensor) -> Input:
+        """Numbers (B,) → standardised features (B,C,H,W), of a pyramid a list of the maps of its levels.
 
-        They are standardised once, where they fit: to do it in every step took as long as a small head.
+        They are standardised and unfolded once, where they fit: to do it in every step took as long as a small head.
         """
-        return self._kept(lambda numbers: standardised(self.take(numbers), centre, spread))
+
+        def values(numbers: Tensor) -> Tensor:
+            return standardised(self.take(numbers), centre, spread)
+
+        levels = len(self._levels)
+        if not levels:
+            return self._kept(values)
+        if not self._is_kept:
+            return lambda numbers: unfolded(values(numbers), self._levels)
+        maps = [self._kept(partial(lambda at, n: unfolded(values(n), self._levels)[at], at)) for at in range(levels)]
+        return lambda numbers: [take(numbers) for take in maps]
 
 
 class Features:
@@ -113,7 +138,7 @@ class Features:
         if token:  # as a map of one cell
             self._views[CLASS_TOKEN] = View(lambda numbers: read(numbers)[:, :, -1:, :1], count)
         if folded is not None:  # all maps, folded into one
-            self._views[PYRAMID] = View(lambda n: torch.cat([folded(n), self.map.take(n)], 1), count)
+            self._views[PYRAMID] = View(lambda n: torch.cat([folded(n), self.map.take(n)], 1), count, levels=levels)
 
     def view(self, name: str) -> View:
         """What a rival reads."""
@@ -134,20 +159,25 @@ def features_of(
 
     ``finer`` are stages of the pyramid beside the last; without any there is no pyramid.
     """
-    paths, folder = pictures.paths, pictures.folder
+    paths, folder, device = pictures.paths, pictures.folder, cast(Tensor, model.centre).device
     if folder is not None:
 
         def maps(numbers: Tensor) -> Tensor:
-            return folder.take([paths[number] for number in numbers.tolist()])
+            return folder.take([paths[number] for number in numbers.tolist()]).to(device)
 
         return Features(maps, len(paths), token=folder.has_class_token)
     stages = cast(Stages, model.encoder)  # as of every model of a probe
 
-    def kept(encode: Batch, what: str) -> Batch:
+    def kept(encode: Batch, what: str, part: str = FEATURES) -> Batch:
         encoder = SimpleNamespace(config=model.config, encoder=stages, encode=encode)
         what = f"{stages.names[-1]}{what}"
         return CachedFeatures(
-            paths, pictures.inputs, encoder, limit_mb=limit_mb, what=what, on_progress=on_progress
+            paths,
+            lambda n: pictures.inputs(n).to(device),
+            encoder,
+            limit_mb=limit_mb,
+            what=what,
+            on_progress=lambda _, done, total: on_progress(part, done, total),
         ).take
 
     token = stages.has_class_token
@@ -155,7 +185,7 @@ def features_of(
     if not finer:
         return Features(main, len(paths), token=token)
     levels = levels_of(stages, finer)
-    below = kept(lambda images: folded(stages, images, levels, finer_only=True), f" folded {' '.join(finer)}")
+    below = kept(lambda images: folded(stages, images, levels, finer_only=True), f" folded {' '.join(finer)}", FINER)
     return Features(main, len(paths), token=token, folded=below, levels=levels)
 
 

@@ -22,12 +22,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, cast
+from typing import Annotated, Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.config import Count, Weight, Within
 from saccade.errors import ConfigError
 from saccade.losses.maps import evidence_loss
 from saccade.metrics.intervals import Resplit
@@ -37,6 +38,11 @@ from saccade.probing.data import Examples, Split, some_of
 from saccade.probing.features import CLASS_TOKEN, Features
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
+RATES, DECAYS = (1e-3, 3e-3, 1e-2, 3e-2), (1e-2, 1.0)
+QUICK_HEADS, QUICK_RATES, QUICK_DECAYS = ("cross", PYRAMID), (3e-3, 1e-2), (1e-2,)
+"""What a quick probe compares: the cheapest attention on one map and on several, with few settings."""
+SHOTS = (1, 2, 5, 10)
+"""Training pictures of a class, for the low-shot curve."""
 BUDGET = 64 << 20
 """Numbers that a step of a stack may keep at most; larger stacks are trained in parts."""
 
@@ -64,14 +70,17 @@ class Places:
 
         Only examples that a member learns from count, as ``counts`` (M,R) says.
         """
-        on_evidence = self.on_evidence[numbers] * counts[..., None, None]  # (M,R,H,W)
-        return torch.stack([evidence_loss(own, on, self.everywhere) for own, on in zip(maps, on_evidence)])
+        on_evidence = self.on_evidence[numbers].to(maps.device) * counts[..., None, None]  # (M,R,H,W)
+        everywhere = self.everywhere.to(maps.device)
+        return torch.stack([evidence_loss(own, on, everywhere) for own, on in zip(maps, on_evidence)])
 
 
-def stacked(heads: Sequence[ProbeHead]) -> dict[str, Tensor]:
+def stacked(heads: Sequence[ProbeHead], device: torch.device | str = "cpu") -> dict[str, Tensor]:
     """The weights of heads of one kind and size side by side: name → (M,…); the heads stay as they are."""
     states = [dict(head.named_parameters()) for head in heads]
-    return {name: torch.stack([state[name].detach() for state in states]).requires_grad_() for name in states[0]}
+    return {
+        name: torch.stack([state[name].detach() for state in states]).to(device).requires_grad_() for name in states[0]
+    }
 
 
 def rate_factor(step: int, steps: int) -> float:
@@ -124,40 +133,49 @@ class StackedAdamW:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is probed and how heads are trained."""
+    """What is probed and how heads are trained.
+
+    A quick probe, which is the default, compares few heads with few settings. With ``grid`` it compares all.
+    """
 
     backbone: str = "mobilenetv2"
     """Its name, or features:FOLDER (:mod:`saccade.backbones.feature_folder`), which has no network."""
     through: str | None = None
     """Last stage of the backbone; None: all stages."""
-    size: int = 224
+    size: Annotated[int, Within(16, 1024)] = 224
     """Side of the network input in pixels."""
     heads: Sequence[str] | None = None
-    """Heads to compare with the linear one; None: all that the backbone can have."""
+    """Heads to compare with the linear one; None: :data:`QUICK_HEADS`, of a grid all that the backbone can have."""
+    grid: bool = False
+    """Whether to compare all heads and settings."""
     keep: str | None = None
     """The head of the model; None: the attention head that is best on validation."""
     untrained: bool = False
     """Whether the backbone has random weights."""
-    rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2)
-    """Learning rates of the grid."""
+    rates: tuple[float, ...] | None = None
+    """Learning rates to choose from; None: :data:`QUICK_RATES`, of a grid :data:`RATES`."""
     linear_rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
     """Learning rates of the linear head. It is cheap and the baseline to beat, so it is tuned the most."""
-    decays: tuple[float, ...] = (1e-2, 1.0)
-    """Weight decays of the grid."""
-    seeds: int = 3
+    decays: tuple[float, ...] | None = None
+    """Weight decays to choose from; None: :data:`QUICK_DECAYS`, of a grid :data:`DECAYS`."""
+    seeds: Annotated[int, Within(1, 20)] = 3
     """Trainings with the best setting."""
-    splits: int = 5
+    splits: Annotated[int, Within(3, 20)] = 5
     shares: tuple[float, ...] = (0.25, 0.5)
     """Shares of the training pictures for the learning curve; the full set is added."""
-    steps: int | None = None
+    shots: bool = False
+    """Whether to learn from :data:`SHOTS` pictures a class too."""
+    steps: Count | None = None
     """Batches to learn from; None: :attr:`epochs` times through the training pictures."""
-    epochs: int | None = None
+    epochs: Count | None = None
     """How often to see all training pictures; None: ten times, and at least 150 batches."""
-    batch_size: int = 64
-    hidden: int = 32
-    queries: int = 4
-    evidence_weight: float = 0.0
+    batch_size: Count = 64
+    hidden: Count = 32
+    queries: Count = 4
+    evidence_weight: Weight = 0.0
     """Weight of an extra loss that trains the attention heads to look at boxes and masks; 0: no such loss."""
+    device: str = "auto"
+    """Where features are computed and heads learn: auto, cpu, cuda, cuda:N or mps."""
 
     def __post_init__(self) -> None:
         if self.steps is not None and self.epochs is not None:
@@ -167,6 +185,13 @@ class Plan:
         """Batches for that many training pictures."""
         batches = -(-pictures // self.batch_size)
         return self.steps or (self.epochs * batches if self.epochs else max(150, 10 * batches))
+
+    def settings(self, head: str) -> list[Setting]:
+        """The settings that validation chooses from."""
+        rates = self.rates or (RATES if self.grid else QUICK_RATES)
+        decays = self.decays or (DECAYS if self.grid else QUICK_DECAYS)
+        own = self.linear_rates if head in (LINEAR, CLASS_TOKEN) else rates
+        return [Setting(rate, decay) for rate in own for decay in decays]
 
 
 ALL_TITLES: dict[str, str] = {
@@ -200,6 +225,8 @@ class Trial:
     """Accuracy on the test pictures of each split, for each seed: (J,S)."""
     shares: dict[float, list[float]] = field(default_factory=dict)
     """Share of the training pictures → accuracy on the test pictures of each split, (J,), of the first seed."""
+    shots: dict[int, list[float]] = field(default_factory=dict)
+    """The same of so many training pictures a class."""
     settings: list[Setting] = field(default_factory=list)
     """What validation chose in each split."""
     probabilities: Tensor = field(default_factory=lambda: torch.zeros(0))
@@ -233,6 +260,7 @@ class Trial:
             "title": self.title,
             "accuracy": self.score.mean,
             "half": self.score.half,
+            "interval": [max(0.0, self.score.low), min(1.0, self.score.high)],
             "validation": self.mean_val,
             "seed_spread": float(by_seed.std(1).mean()) if by_seed.shape[1] > 1 else math.nan,
             "by_split": self.test,
@@ -242,6 +270,8 @@ class Trial:
             scores["differs"] = self.difference.is_beyond_zero
         if self.shares:
             scores["learning_curve"] = {str(share): accuracies for share, accuracies in self.shares.items()}
+        if self.shots:
+            scores["low_shot"] = {str(count): accuracies for count, accuracies in self.shots.items()}
         return scores
 
 
@@ -264,10 +294,10 @@ class Training:
     def __init__(self, name: str, material: Material, train: Tensor, seed: int) -> None:
         self.material, self.name, self.seed = material, name, seed
         view, questions = material.features.view(name), material.examples.questions
-        self.shape = view.shape
+        self.shape, self.device = view.shape, view.device
         self.statistics = view.statistics(questions.pictures_of(train))
         self.batch = view.batches(*self.statistics)
-        """Numbers of pictures (B,) → standardised features (B,C,H,W)."""
+        """Numbers of pictures (B,) → standardised features (B,C,H,W), of a pyramid a list of maps."""
         asked = len(material.examples) / len(torch.unique(questions.picture))  # questions about a picture
         numbers = self.new().numbers(self.shape[0], math.prod(self.shape[1:]), len(material.examples.classes))
         self.at_once = max(1, int(BUDGET // (numbers * material.plan.batch_size * asked)))
@@ -278,7 +308,7 @@ class Training:
         features, examples, plan, _ = self.material
         name = LINEAR if self.name == CLASS_TOKEN else cast(HeadName, self.name)
         sizes: Any = {"hidden": plan.hidden, "queries": plan.queries, "levels": features.levels}
-        return new_head(name, self.shape[0], len(examples.classes), asked=len(examples.questions.words), **sizes)
+        return new_head(name, self.shape[0], len(examples.classes), questions=len(examples.questions.words), **sizes)
 
     def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
         """A trained head for each seed of its first weights, set of training examples and setting."""
@@ -301,15 +331,15 @@ class Training:
         """Train one stack; ``learns`` (M,N) bool says which examples each member learns from."""
         examples, plan, places = self.material.examples, self.material.plan, self.material.places
         places = None if self.name == PYRAMID else places  # those are of one grid
-        weights = stacked(heads)
+        weights = stacked(heads, self.device)
         optimiser = StackedAdamW(weights, settings)
         pictures = examples.questions.pictures_of(learns.any(0).nonzero()[:, 0])  # (n,) others are never asked for
         for step, numbers in enumerate(batches_of(pictures, plan.batch_size, steps, self.seed)):
             features = self.batch(numbers)  # (B,C,H,W)
             about, asked = examples.questions.about(numbers)  # (R,)
             logits = heads[0].stacked(weights, features, asked)  # (M,R,K)
-            counts = learns[:, about].to(logits.dtype)  # (M,R)
-            truth = examples.labels[about].expand(len(heads), -1)  # (M,R)
+            counts = learns[:, about].to(logits)  # (M,R)
+            truth = examples.labels[about].to(logits.device).expand(len(heads), -1)  # (M,R)
             surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
             losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
             if places is not None and (maps := heads[0].stacked_maps(weights, features, asked)) is not None:
@@ -321,28 +351,33 @@ class Training:
 
     @torch.no_grad()
     def logits(self, heads: Sequence[ProbeHead], examples: Tensor) -> Tensor:
-        """The logits (M,n,K) of heads on the ``examples`` (n,)."""
-        stacks = [stacked(heads[first : first + self.at_once]) for first in range(0, len(heads), self.at_once)]
+        """The logits (M,n,K) of heads on the ``examples`` (n,), in main memory."""
+        firsts = range(0, len(heads), self.at_once)
+        stacks = [stacked(heads[first : first + self.at_once], self.device) for first in firsts]
         parts = [*self.material.examples.questions.parts(examples, self.material.plan.batch_size)]
         order = torch.cat([places for _, places, _ in parts]).argsort()
         logits = [
             torch.cat([heads[0].stacked(weights, self.batch(pictures), asked) for pictures, _, asked in parts], 1)
             for weights in stacks
         ]
-        return torch.cat(logits)[:, order]
+        return torch.cat(logits).cpu()[:, order]
+
+    def trained(self, head: ProbeHead) -> Trained:
+        """A head with what it needs beside its weights, in main memory."""
+        return Trained(head, *(values.cpu() for values in self.statistics))
 
 
 def head_trial(
-    name: str, material: Material, splits: Sequence[Split], on_split: Callable[[Trial], None] = lambda trial: None
+    name: str, material: Material, splits: Sequence[Split], on_split: Callable[[int], None] = lambda done: None
 ) -> Trial:
-    """Train one kind of head on all splits; ``on_split`` is called before the first split and after each."""
+    """Train one kind of head on all splits; before the first and after each ``on_split`` is told how many are done."""
     _, examples, plan, _ = material
     labels = examples.labels
-    trial = Trial(name, shares={share: [] for share in plan.shares})
+    shots = SHOTS if plan.shots else ()
+    trial = Trial(name, shares={share: [] for share in plan.shares}, shots={count: [] for count in shots})
     trial.probabilities = torch.zeros(len(labels), len(examples.classes))
-    rates = plan.linear_rates if name in (LINEAR, CLASS_TOKEN) else plan.rates
-    grid = [Setting(rate, decay) for rate in rates for decay in plan.decays]
-    on_split(trial)
+    grid = plan.settings(name)
+    on_split(0)
     for number, split in enumerate(splits):
         training = Training(name, material, split.train, number)
         first = training.run([0] * len(grid), [split.train] * len(grid), grid)
@@ -350,6 +385,7 @@ def head_trial(
         best = _best(scores, labels[split.val])
         more = [*range(1, plan.seeds)]
         parts = [some_of(split, share, labels, examples.questions) for share in plan.shares]
+        parts += [some_of(split, count, labels, examples.questions) for count in shots]
         sets = [split.train] * len(more) + parts
         rest = training.run(more + [0] * len(parts), sets, [grid[best]] * len(sets)) if sets else []
         heads = [first[best], *rest]
@@ -357,12 +393,12 @@ def head_trial(
         right = [accuracy(own.argmax(-1), labels[split.test]) for own in logits]  # (M,)
         trial.val.append(accuracy(scores[best].argmax(-1), labels[split.val]))
         trial.test.append(right[: plan.seeds])
-        for share, score in zip(plan.shares, right[plan.seeds :]):
-            trial.shares[share].append(score)
+        for scores_of_part, score in zip([*trial.shares.values(), *trial.shots.values()], right[plan.seeds :]):
+            scores_of_part.append(score)
         trial.settings.append(grid[best])
         trial.probabilities[split.test] = logits[0].softmax(-1)
-        trial.trained.append(Trained(heads[0], *training.statistics))
-        on_split(trial)
+        trial.trained.append(training.trained(heads[0]))
+        on_split(number + 1)
     return trial
 
 

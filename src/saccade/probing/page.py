@@ -10,9 +10,10 @@ import torch
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import pluralise
 from saccade.metrics.verdict import BLIND
-from saccade.models.probe_heads import LINEAR
+from saccade.models.probe_heads import LINEAR, PYRAMID
 from saccade.probing.data import ProbedPictures
 from saccade.probing.heads import ALL_TITLES
+from saccade.probing.low_shot import low_shot_section
 from saccade.probing.rivals import ProbeResult
 from saccade.show.overlay import fit_panel, overlay
 from saccade.show.report import Picture, Report, Section
@@ -37,13 +38,14 @@ def probe_page(probe: Probe, *, title: str) -> Report:
         _maps_beside(result),
         rests_on_section(result.rests_on),
         _curve(result),
+        low_shot_section(result),
         confusion_section(result.details["confusion"], len(pictures.classes)),
         classes_section(result.details["per_class"], "results.json"),
         _mistakes(probe),
         _calibration(result),
         _data(pictures),
     ]
-    lead = f"{result.verdict}.".replace("± ", "±\u00a0").replace(" %", "\u00a0%")
+    lead = f"{result.verdict}.".replace(" %", "\u00a0%")
     return Report(title=title, lead=lead, sections=[section for section in sections if section is not None])
 
 
@@ -51,10 +53,10 @@ def _rivals(result: ProbeResult) -> Section:
     rows: list[Row] = []
     for row in result.trials.values():
         difference = row.difference
-        test = Cell(row.score.mean, f"{100 * row.score.mean:.1f} ± {100 * row.score.half:.1f}\u202f%")
+        test = Cell(row.score.mean, row.score.percent())
         against, differs = Cell(None), ""
         if difference is not None:
-            against = Cell(difference.mean, f"{100 * difference.mean:+.1f} ± {100 * difference.half:.1f}")
+            against = Cell(difference.mean, difference.percent(signed=True))
             differs = "yes" if difference.is_beyond_zero else "no"
         rows.append([row.title, test, against, differs, percent(row.mean_val)])
     plan, splits = result.plan, result.splits
@@ -62,12 +64,14 @@ def _rivals(result: ProbeResult) -> Section:
         f"{pluralise(len(splits), 'split')}, {pluralise(plan.seeds, 'seed')}. In each split three parts are kept "
         "apart: one to learn from, one to choose settings with, one to be tested on. Pictures that look the same "
         "are in the same part. Test pictures choose nothing.\n\n"
-        f"Each head was trained over {len(plan.rates)} learning rates × {len(plan.decays)} weight decays "
-        f"({ALL_TITLES[LINEAR]}: {len(plan.linear_rates)} × {len(plan.decays)}), {result.steps} steps of "
-        f"{plan.batch_size} pictures. ± is the 95 % interval with the correction of Nadeau and Bengio (2003) for "
-        "splits that share pictures. Differences are paired. The verdict is about the attention head that validation "
-        "chose; the other rows are not corrected for their number."
+        f"Each head was trained with {len(plan.settings(PYRAMID))} settings ({ALL_TITLES[LINEAR]}: "
+        f"{len(plan.settings(LINEAR))}), {result.steps} steps of {plan.batch_size} pictures. In brackets is the 95 % "
+        "interval, with the correction of Nadeau and Bengio (2003) for splits that share pictures; it ends where "
+        "accuracies do. Differences are paired. The verdict is about the attention head that validation chose; the "
+        "other rows are not corrected for their number."
     )
+    if not plan.grid:
+        text += "\n\nThis was a quick probe. With `--grid`, all heads are compared, over more settings."
     if result.examples.questions.are_asked:
         text += (
             "\n\nEvery rival is told the question: the linear one has a linear layer for each question, nearest "
@@ -79,7 +83,7 @@ def _rivals(result: ProbeResult) -> Section:
             f"{plan.evidence_weight:g}. So it is no surprise that their maps lie there."
         )
     best = [*result.trials].index(result.kept)
-    columns = ("rival", "test accuracy", f"less {ALL_TITLES[LINEAR]}, points", "differs", "validation")
+    columns = ("rival", "test accuracy, %", f"less {ALL_TITLES[LINEAR]}, points", "differs", "validation")
     return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
 
 
@@ -148,11 +152,8 @@ def _mistakes(probe: Probe) -> Section:
         example, place = mistake["example"], pictures.place(mistake["example"])
         path = Path(place["picture"])
         shown = fit_panel(read_picture(path).image, _PANEL)
-        number, model = torch.tensor([example]), probe.model(split_of[example])
-        encoded = probe.features.encoded(result.kept, pictures.questions.picture[number])  # (1,C,H,W)
-        with torch.no_grad():
-            output = model.wrap(model.respond(encoded, pictures.query(number)), probe.size)
-        trace = output.trace.placed(*pictures.canvas(number))
+        number = torch.tensor([example])
+        trace = probe.trace(split_of[example], number).placed(*pictures.canvas(number))
         text = caption({**mistake, **place})
         drawn.append(
             Picture(

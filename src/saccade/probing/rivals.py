@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import cast
 
 import torch
@@ -26,10 +27,21 @@ from saccade.errors import ConfigError, nearest
 from saccade.metrics.intervals import resplit_interval
 from saccade.metrics.labels import calibration_error, details_of
 from saccade.metrics.result import Part, without_nan
-from saccade.models.probe_heads import HEADS, LINEAR, HeadName
-from saccade.probing.data import Examples, OnProgress, Split, deal, splits_of
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName
+from saccade.probing.data import Examples, Split, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import Material, Places, Plan, Setting, Trained, Training, Trial, accuracy, head_trial
+from saccade.probing.heads import (
+    QUICK_HEADS,
+    Material,
+    Places,
+    Plan,
+    Setting,
+    Trained,
+    Training,
+    Trial,
+    accuracy,
+    head_trial,
+)
 
 RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
 """All rivals that are trained."""
@@ -63,7 +75,7 @@ def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
     labels, picture, query = examples.labels, examples.questions.picture, examples.questions.query
     for split in splits:
         centre, spread = features.map.statistics(examples.questions.pictures_of(split.train))
-        values = F.normalize((features.pooled - centre) / spread, dim=1)  # (P,C)
+        values = F.normalize((features.pooled - centre) / spread, dim=1).cpu()  # (P,C)
         right: dict[int, list[float]] = {count: [] for count in NEIGHBOURS}
         for rows in (split.val, split.test):
             answers = {count: torch.zeros_like(rows) for count in NEIGHBOURS}
@@ -129,6 +141,8 @@ class ProbeResult:
         """Plain values; scores are fractions. ``place`` says what tells an example."""
         examples, plan = self.examples, asdict(self.plan)
         questions = {"examples": len(examples), "questions": self.by_question()} if examples.questions.are_asked else {}
+        rates, decays = zip(*self.plan.settings(PYRAMID))
+        plan |= {"rates": sorted({*rates}), "decays": sorted({*decays})}
         told = ("seeds", "rates", "decays", "batch_size", *(("evidence_weight",) if plan["evidence_weight"] else ()))
         mistakes = [dict(mistake) for mistake in self.details["mistakes"]]
         return without_nan({
@@ -168,7 +182,8 @@ class ProbeResult:
 
 def wanted_heads(plan: Plan) -> tuple[str, ...]:
     """The rivals to train, the linear head and the one to keep among them in any case."""
-    named = {*(RIVALS if plan.heads is None else plan.heads), *([plan.keep] if plan.keep else []), LINEAR}
+    every = RIVALS if plan.grid else (*QUICK_HEADS, CLASS_TOKEN)
+    named = {*(every if plan.heads is None else plan.heads), *([plan.keep] if plan.keep else []), LINEAR}
     for name in sorted(named):
         if name not in RIVALS:
             raise ConfigError(f"heads: no head '{name}': {nearest(name, RIVALS)}")
@@ -184,11 +199,12 @@ def compare_rivals(
     plan: Plan,
     heads: Sequence[str],
     places: Places | None = None,
-    on_progress: OnProgress = lambda what, done, total: None,
+    on_split: Callable[[str, int], None] = lambda head, split: None,
 ) -> ProbeResult:
     """Train, test and compare ``heads``, the linear one among them, and rivals that are not trained.
 
-    ``places`` is where labels can be seen, for heads that are taught where to look.
+    ``places`` is where labels can be seen, for heads that are taught where to look. ``on_split`` is called with a head
+    and the number of splits that it has done, before the first and after each.
     """
     labels, questions = examples.labels, examples.questions
     if (groups := len({*examples.groups})) < plan.splits:
@@ -201,12 +217,8 @@ def compare_rivals(
     if len(questions.words) > 1:
         trials["prior"] = habit_trial("prior", examples, splits, questions.query)
     trials["knn"] = neighbour_trial(material, splits)
-    for number, head in enumerate(heads):
-
-        def on_split(trial: Trial, before: int = number * len(splits)) -> None:
-            on_progress(f"training {trial.title}", before + len(trial.val), len(heads) * len(splits))
-
-        trials[head] = head_trial(head, material, splits, on_split)
+    for head in heads:
+        trials[head] = head_trial(head, material, splits, partial(on_split, head))
     trained, tested = (sum(len(split[part]) for split in splits) / len(splits) for part in (0, 2))
     for trial in trials.values():
         trial.score = resplit_interval(trial.by_split, trained=trained, tested=tested)
@@ -224,7 +236,7 @@ def compare_rivals(
     every = torch.arange(len(labels))
     training = Training(name, material, every, len(splits))
     (trained_head,) = training.run([0], [every], [setting])
-    final = Trained(trained_head, *training.statistics)
+    final = training.trained(trained_head)
     verdict = sentence(trials, name)
     return ProbeResult(examples, splits, plan, trials, name, setting, final, details, calibration, verdict)
 
@@ -241,12 +253,13 @@ def sentence(trials: dict[str, Trial], chosen: str) -> str:
     """
     base, guess = trials[LINEAR], guess_of(trials)
     head, against = trials[chosen], guess.difference
-    text = f"{head.title} {100 * head.score.mean:.1f} ± {100 * head.score.half:.1f} %"
+    share, interval = head.score.percent().split(" ", 1)
+    text = f"{head.title} {share} % {interval.replace('(', '(95 % interval ')}"
     if head.difference is not None:
-        points, half = 100 * head.difference.mean, 100 * head.difference.half
-        differs = f"{'better' if points > 0 else 'worse'} by {abs(points):.1f} ± {half:.1f} points"
+        points, interval = head.difference.percent(signed=True).split(" ", 1)
+        differs = f"{'better' if head.difference.mean > 0 else 'worse'} by {points.strip('+-')} points {interval}"
         if not head.difference.is_beyond_zero:
-            differs = f"no difference detected (± {half:.1f})"
+            differs = f"no difference detected {interval.replace(')', ' points)')}"
         text += f", {base.title} {100 * base.score.mean:.1f} %: {differs}"
     gains = head.difference is not None and head.difference.low > 0  # then the features do tell something
     if against is None or against.high < 0 or gains:

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.causal import SCENE, TWINS, CausalPicture, CausalScene, picture_name, read_causal_set
+from saccade.data.causal import SCENE, TWINS, CausalPicture, CausalScene, picture_name, read_drawn_set
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ByName, ColumnBuffer, Values
@@ -83,7 +83,7 @@ class CausalTruth(Truths):
     is_fixed = True
 
     def __init__(self, folder: Path) -> None:
-        causal = read_causal_set(folder)
+        causal = read_drawn_set(folder)
         self.where, self.facts = str(folder), causal.facts
         self.scenes = [_without_objects(scene) for scene in causal]
         self.name(True, "__")

@@ -153,10 +153,10 @@ def _of_picture(trace: AttentionTrace, height: int, width: int) -> AttentionTrac
     trace = trace.detach().cpu()
     if trace.image_size is None:
         return dataclasses.replace(trace, image_size=torch.tensor([(height, width)]))
-    own = trace.image_size[0].tolist()
-    expected = width * own[0] / own[1]
+    size = trace.image_size[0].tolist()
+    expected = width * size[0] / size[1]
     if abs(height - expected) > 1.5 + 0.02 * expected:
-        what = f"the picture is {width}×{height} px and the trace is of one with {own[1]}×{own[0]} px"
+        what = f"the picture is {width}×{height} px and the trace is of one with {size[1]}×{size[0]} px"
         raise DataError(f"{what}: pass the picture that the model saw")
     return trace
 
@@ -165,7 +165,7 @@ def nested_crops(
     picture: PictureLike,
     trace: AttentionTrace,
     *,
-    said: Mapping[str, str] | None = None,
+    captions: Mapping[str, str] | None = None,
     opacity: float = 0.55,
     outline: Mark | Sequence[Mark] = (),
 ) -> Image.Image:
@@ -174,7 +174,7 @@ def nested_crops(
     Args:
         picture: the original picture, upright.
         trace: of one example (``trace[i]``), see :attr:`saccade.trace.AttentionTrace.is_nested`.
-        said: what stands at a frame, by the name of its look.
+        captions: what stands at a frame, by the name of its look.
         opacity: how much is hidden of what no crop shows, 0 to 1.
         outline: evidence to draw on top, in pixels of ``picture``.
     """
@@ -186,7 +186,7 @@ def nested_crops(
     pen, face = ImageDraw.Draw(image), font(max(11, round(0.032 * max(image.size))))
     plates: list[tuple[float, float, float, float]] = []
     for act, frame in zip(drawing.acts, frames):
-        text = " ".join(filter(None, (act.title, (said or {}).get(act.look.name))))
+        text = " ".join(filter(None, (act.title, (captions or {}).get(act.look.name))))
         width, height = face.getlength(text) + 6, line_height(face) + 3
         (x, y), bottom = (min(axis) for axis in zip(*frame.points)), max(point[1] for point in frame.points)
         left = min(max(0.0, x), image.width - width)

@@ -111,9 +111,9 @@ def filmstrip(
         if text.strip()
     ]
     strip = [Panel([first], caption(whole, f"{drawing.original.width} × {drawing.original.height} px"), cards)]
-    for act, own, colours in zip(acts, maps, scaled):
+    for act, weights, colours in zip(acts, maps, scaled):
         images, note = _act_images(drawing, act, colours.values)
-        note = f"least {float(own.min()):.3f} · {note}" if colours.least else note
+        note = f"least {float(weights.min()):.3f} · {note}" if colours.least else note
         strip.append(Panel(images, caption(_title(act, captions or {}), note)))
     for colours in scaled[len(acts) :]:
         images = [drawing.paint(colours.values), let_through(shown, colours.values)]
@@ -158,10 +158,10 @@ def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
         return ""  # nothing is painted
     if scale == "shared":
         return scaled[0].legend
-    rule = "each panel's least … its own peak" if any(each.least for each in scaled) else "0 … each panel's own peak"
-    if any(each.is_fixed for each in scaled):
+    rule = "each panel's least … its own peak" if any(panel.least for panel in scaled) else "0 … each panel's own peak"
+    if any(panel.is_fixed for panel in scaled):
         rule = f"masks are nearly even: all colours together are {SPAN:.0%} of what they multiply by"
-    return f"{rule}; weights below 0 shown as 0" if any("below 0" in each.rule for each in scaled) else rule
+    return f"{rule}; weights below 0 shown as 0" if any("below 0" in panel.rule for panel in scaled) else rule
 
 
 def word_strip(
@@ -194,7 +194,7 @@ def word_strip(
     maps = [drawing.map(act, cells=cells) for act in acts]
     if not cells:
         frames = map(drawing.frame, acts)
-        maps = [smooth(own, (float(frame[0, 0]), float(frame[1, 1]))) for own, frame in zip(maps, frames)]
+        maps = [smooth(weights, (float(frame[0, 0]), float(frame[1, 1]))) for weights, frame in zip(maps, frames)]
     scaled = by_shared_peak(maps) if scale == "shared" else [by_own_peak(values) for values in maps]
     bold, small = font(18, bold=True), font(WORDS.small)
     widest = max((bold.getlength(word) for word, _ in words), default=0.0)
@@ -266,14 +266,14 @@ def glimpse_strip(
     glimpses = [draw_marks(drawing.outlined(shown), [path], shown.size) for path in paths]
     columns = saliency[: len(steps)], painted("covert"), painted("priority"), glimpses, saliency[len(steps) :]
 
-    said = [(word, f"{share:.0%} sure") for word, share in labels[: len(steps)]]
+    readings = [(word, f"{share:.0%} sure") for word, share in labels[: len(steps)]]
     title, bold, small, heading = font(15), font(34, bold=True), font(LABELS.small), font(15, bold=True)
-    last_room = round(max(title.getlength(NOTHING_MORE), *(bold.getlength(word[:12]) for word, _ in said), 0))
+    last_room = round(max(title.getlength(NOTHING_MORE), *(bold.getlength(word[:12]) for word, _ in readings), 0))
     panels = []
     for step, images in enumerate(zip(*columns)):
         panels += [Panel([image]) for image in images]
-        if step < len(said):
-            word, sure = said[step]
+        if step < len(readings):
+            word, sure = readings[step]
             lines = [(line, bold, INK) for line in wrap(word, bold, last_room, 2)]
             panels.append(Panel([], lines, [[(sure, small, FAINT_INK)]]))
         else:

@@ -93,9 +93,9 @@ def report_from_run(
     again = Code(shlex.join(["saccade", "evaluate", str(folder), *(["--data", files] if ":" in files else [])]))
     sections.append(Section("Score it again", blocks=[again]))
     name = folder.resolve().name
-    own = f" of recipe `{recipe['name']}`" if _is_plain(recipe.get("name")) else ""
+    recipe_name = f" of recipe `{recipe['name']}`" if _is_plain(recipe.get("name")) else ""
     facts = (f", {key} {recipe[key]}" for key in ("paper", "protocol", "seed") if _is_plain(recipe.get(key)))
-    lead = f"Run `{name}`{own}{''.join(facts)}."
+    lead = f"Run `{name}`{recipe_name}{''.join(facts)}."
     title = str(recipe.get("title") or f"Run {name}")
     return Report(title, f"{verdict}.\n\n{lead}" if verdict else lead, sections, [KeyFigures(figures)])
 
@@ -209,9 +209,9 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
     facts = list(_facts(info))
     if facts:
         blocks.append(Table(("about this answer", ""), facts))
-    asked = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
+    heading = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
     source = info.get("picture") or info.get("source")  # with its folders it is among the facts
-    title = f"{Path(source).name}: {asked}" if isinstance(source, str) and source else asked
+    title = f"{Path(source).name}: {heading}" if isinstance(source, str) and source else heading
     return Section(f"{title} ({info['model']})" if name_model and info.get("model") else title, blocks=blocks)
 
 

@@ -41,7 +41,7 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     ]
     for name, group in (("answers", result.get("metrics", {})), ("attention", attention)):
         rivals = {"model": group, **result.get("baselines", {})}
-        scores = [score for score in group if sum(_is_there(held, score) for held in rivals.values()) > 1]
+        scores = [score for score in group if sum(_is_there(rival, score) for rival in rivals.values()) > 1]
         tables += _side_by_side(f"{name} beside baselines", "who", rivals, columns, scores)
     for under in intervention_tables(result, columns=columns).values():
         tables += under
@@ -262,20 +262,20 @@ def rests_on_section(rests_on: Mapping[str, object]) -> Section | None:
     table = rests_on_table(rests_on)
     if not table.rows:
         return None
-    said = str(rests_on.get("says") or "")
+    summary = str(rests_on.get("says") or "")
     text = (
         "Where your boxes or masks say what the answer is about, pictures were changed and asked about again: the "
         "evidence blurred, or taken from a picture with another answer; and everything else in the same way. A "
         "model that stays right without the evidence uses something else."
     )
-    return Section("What the answer depends on", f"{said}.\n\n{text}" if said else text, [table])
+    return Section("What the answer depends on", f"{summary}.\n\n{text}" if summary else text, [table])
 
 
 def caption(mistake: Mapping[str, Any]) -> str:
     """What stands below a mistake."""
-    asked = f"{mistake['asked']}: " if mistake.get("asked") else ""
-    own = f"; {mistake['true']} {mistake['of_true']:.0%}" if isinstance(mistake.get("of_true"), float) else ""
-    return f"{asked}{mistake['true']}, said {mistake['said']} ({mistake['confidence']:.0%}{own})"
+    question = f"{mistake['asked']}: " if mistake.get("asked") else ""
+    share = f"; {mistake['true']} {mistake['of_true']:.0%}" if isinstance(mistake.get("of_true"), float) else ""
+    return f"{question}{mistake['true']}, said {mistake['said']} ({mistake['confidence']:.0%}{share})"
 
 
 TITLE = "Is it right, and is its attention faithful?"
@@ -283,12 +283,12 @@ TITLE = "Is it right, and is its attention faithful?"
 
 def scores_section(result: Scores) -> Section:
     """The tables of answers and attention, and in words what was asked and compared."""
-    asked = {name.split(".")[-1] for group in ("metrics", "attention") for name in flat(result.get(group, {}))}
-    words = _words(asked, {name.removesuffix("_exact") for name in result.get("baselines", {})})
+    names = {name.split(".")[-1] for group in ("metrics", "attention") for name in flat(result.get(group, {}))}
+    words = _words(names, {name.removesuffix("_exact") for name in result.get("baselines", {})})
     text = "Intervals are for 95 %, with the picture as the unit; n is what a mean was taken over."
     verdict = f"{result['verdict']}.\n\n" if result.get("verdict") else ""
-    own = {**result, "rests_on": {}, "interventions": {}}  # which have sections of their own
-    return Section(TITLE, f"{verdict}{text}", [*score_tables(own), *words])
+    overall = {**result, "rests_on": {}, "interventions": {}}  # which have sections of their own
+    return Section(TITLE, f"{verdict}{text}", [*score_tables(overall), *words])
 
 
 def _words(scores: Collection[str], rivals: Collection[str]) -> list[Table]:
@@ -306,8 +306,8 @@ def answer_sections(result: Scores) -> list[Section]:
     for group, tables in groups.items():
         part, question = result["interventions"][group], WORDS["questions"].get(group, "")
         words = _words(part.get("scores", {}), part.get("baselines", {}))
-        asked = f"{done}, and the model is asked again; {result['interventions'].get('n', 0):,} questions."
-        text = f"{question[:1].upper()}{question[1:]}\n\n{asked}"
+        setup = f"{done}, and the model is asked again; {result['interventions'].get('n', 0):,} questions."
+        text = f"{question[:1].upper()}{question[1:]}\n\n{setup}"
         sections.append(Section(f"{what[:1].upper()}{what[1:]}: about the {group}", text, [*tables, *words]))
     per_class = result.get("per_class", {})
     sections += [

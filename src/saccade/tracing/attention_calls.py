@@ -93,13 +93,13 @@ class AttentionCalls(TorchFunctionMode):
         elif self._weights is not None and func in _PRODUCTS and _is_left(func, args, self._weights):
             self._visit(_eager(self._weights))
             self._weights = None
-        made = func(*args, **named)
+        result = func(*args, **named)
         if func in _SOFTMAXES:
-            self._weights = made if _is_over_keys(made, args, named) else None
+            self._weights = result if _is_over_keys(result, args, named) else None
         elif self._weights is not None and func in _KEEPING and args and args[0] is self._weights:
-            is_kept = isinstance(made, Tensor) and made.shape[-2:] == self._weights.shape[-2:]
-            self._weights = made if is_kept else None
-        return made
+            is_kept = isinstance(result, Tensor) and result.shape[-2:] == self._weights.shape[-2:]
+            self._weights = result if is_kept else None
+        return result
 
 
 def _scaled_dot_product(
@@ -117,9 +117,9 @@ def _scaled_dot_product(
     queries, keys = query.shape[-2], key.shape[-2]
 
     def weights(rows: Rows) -> Tensor:
-        asked = _wide(query if rows is None else query.index_select(-2, rows))  # (B,h,R,d)
+        chosen = _wide(query if rows is None else query.index_select(-2, rows))  # (B,h,R,d)
         all_keys = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3) if enable_gqa else key  # (B,h,K,d)
-        scores = asked @ _wide(all_keys).transpose(-2, -1)  # (B,h,R,K)
+        scores = chosen @ _wide(all_keys).transpose(-2, -1)  # (B,h,R,K)
         scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
         if attn_mask is not None:
             mask = attn_mask if rows is None or attn_mask.shape[-2] == 1 else attn_mask.index_select(-2, rows)
@@ -142,22 +142,22 @@ _MULTI_HEAD = tuple(inspect.signature(F.multi_head_attention_forward).parameters
 
 def _multi_head(args: Sequence[Any], named: dict[str, Any]) -> AttentionCall:
     """The function behind ``nn.MultiheadAttention``, whose tensors are (tokens, B, channels)."""
-    told = {**dict(zip(_MULTI_HEAD, args)), **named}
-    query, key = told["query"], told["key"]
+    arguments = {**dict(zip(_MULTI_HEAD, args)), **named}
+    query, key = arguments["query"], arguments["key"]
     queries, keys = query.shape[0], key.shape[0]
 
     def weights(rows: Rows) -> Tensor:
         changed: dict[str, Any] = {"need_weights": True, "average_attn_weights": False}
         changed |= {"is_causal": False, "training": False}
-        mask = told.get("attn_mask")
+        mask = arguments.get("attn_mask")
         if rows is not None:
             changed["query"] = query.index_select(0, rows)  # (R,B,E)
             changed["attn_mask"] = None if mask is None else mask.index_select(-2, rows)  # (R,K) or (B·h,R,K)
         # need_weights is set: they are no None
-        found: Tensor = F.multi_head_attention_forward(**{**told, **changed})[1]  # type: ignore[assignment]
-        return found  # (B,h,R,K)
+        computed: Tensor = F.multi_head_attention_forward(**{**arguments, **changed})[1]  # type: ignore[assignment]
+        return computed  # (B,h,R,K)
 
-    lead = (query.shape[1], told["num_heads"]) if query.dim() == 3 else ()
+    lead = (query.shape[1], arguments["num_heads"]) if query.dim() == 3 else ()
     return AttentionCall(lead, queries, keys, key, weights)
 
 
@@ -170,10 +170,10 @@ _KEEPING = frozenset(
 """What may happen to weights between their softmax and the product: their rows stay rows."""
 
 
-def _is_over_keys(made: object, args: Sequence[object], named: dict[str, object]) -> bool:
+def _is_over_keys(result: object, args: Sequence[object], named: dict[str, object]) -> bool:
     """Whether a softmax ran over the last axis of something with rows and columns for each head."""
     dim = named.get("dim", args[1] if len(args) > 1 else None)
-    return isinstance(made, Tensor) and made.dim() in (3, 4) and dim in (-1, made.dim() - 1)
+    return isinstance(result, Tensor) and result.dim() in (3, 4) and dim in (-1, result.dim() - 1)
 
 
 def _is_left(func: Any, args: Sequence[Any], weights: Tensor) -> bool:
@@ -182,13 +182,13 @@ def _is_left(func: Any, args: Sequence[Any], weights: Tensor) -> bool:
         return args[0] is weights
     if len(args) != 3 or args[1] is not weights or "->" not in args[0]:
         return False
-    left, made = args[0].replace(" ", "").split("->")
+    left, product = args[0].replace(" ", "").split("->")
     first, second = left.split(",")
-    return first[-1] not in made and first[-1] in second and first[-2] in made
+    return first[-1] not in product and first[-1] in second and first[-2] in product
 
 
-def _eager(made: Tensor) -> AttentionCall:
+def _eager(computed: Tensor) -> AttentionCall:
     def weights(rows: Rows) -> Tensor:
-        return made if rows is None else made.index_select(-2, rows)  # (…,R,K)
+        return computed if rows is None else computed.index_select(-2, rows)  # (…,R,K)
 
-    return AttentionCall(tuple(made.shape[:-2]), made.shape[-2], made.shape[-1], made, weights)
+    return AttentionCall(tuple(computed.shape[:-2]), computed.shape[-2], computed.shape[-1], computed, weights)

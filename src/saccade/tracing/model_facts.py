@@ -64,12 +64,12 @@ def tokens_of(model: nn.Module, prefix: int | None = None) -> Tokens:
         return Tokens(prefix, prefix > 0)
     tower = getattr(model, "vision_model", None)
     owner = tower if isinstance(tower, nn.Module) else model
-    found = {name.rpartition(".")[2]: weight for name, weight in owner.named_parameters()}
-    has_class = bool(_CLASS_TOKENS & found.keys())
+    parameters = {name.rpartition(".")[2]: weight for name, weight in owner.named_parameters()}
+    has_class = bool(_CLASS_TOKENS & parameters.keys())
     count = getattr(model, "num_prefix_tokens", None)
     if isinstance(count, int):
         return Tokens(count, bool(getattr(model, "has_class_token", has_class or count > 0)))
-    others = [found[name] for name in _OTHER_TOKENS & found.keys()]  # (1,n,D), (n,D) or (D,) each
+    others = [parameters[name] for name in _OTHER_TOKENS & parameters.keys()]  # (1,n,D), (n,D) or (D,) each
     count = sum(token.shape[-2] if token.dim() > 1 else 1 for token in others)
     return Tokens(count + has_class, has_class)
 
@@ -93,11 +93,11 @@ def layers_of_vision(model: nn.Module) -> int | None:
 def logits_of(model: nn.Module, output: object, batch: int) -> Tensor | None:
     """(B,K) scores of the classes that the model says it has; None where what it returns is something else."""
     if of_transformers(model):
-        found, many = getattr(output, "logits", None), getattr(model.config, "num_labels", None)
+        logits, many = getattr(output, "logits", None), getattr(model.config, "num_labels", None)
     else:
-        found, many = output, getattr(model, "num_classes", None)
-    is_scores = isinstance(found, Tensor) and bool(many) and tuple(found.shape) == (batch, many)
-    return found if is_scores else None
+        logits, many = output, getattr(model, "num_classes", None)
+    is_scores = isinstance(logits, Tensor) and bool(many) and tuple(logits.shape) == (batch, many)
+    return logits if is_scores else None
 
 
 def input_size(model: nn.Module) -> Size | None:

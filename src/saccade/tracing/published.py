@@ -88,7 +88,7 @@ def _timm_classes(network: object, count: int) -> tuple[str, ...]:
 def hf_published(name: str) -> Published:
     """The model ``name`` with its weights; a DataError within seconds where they cannot be had."""
     config, library = hf_config(name), open_hf()
-    is_classifier = any("ForImageClassification" in each for each in config.architectures or ())
+    is_classifier = any("ForImageClassification" in architecture for architecture in config.architectures or ())
     auto = library.AutoModelForImageClassification if is_classifier else library.AutoModel
     network = hf_network(name, auto, config=config, dtype=torch.float32)
     scaling, size = hf_colours(name), input_size(network)
@@ -148,9 +148,9 @@ class TracedResponder(Responder):
         if ask is not None:
             raise DataError(f"'{self.name}' takes no question: it classifies what it sees; leave out '{ask}'")
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """``layers`` and ``rollout``, as :func:`trace_with_output` takes them."""
-        options = {name: value for name, value in given.items() if value is not None}
+        options = {name: value for name, value in values.items() if value is not None}
         for name in options.keys() - set(_OPTIONS):
             raise DataError(f"'{self.name}' has no {name}: it takes {', '.join(_OPTIONS)}; leave it out")
         return options
@@ -185,6 +185,6 @@ def published_parts(name: str, device: str | torch.device) -> tuple[TracedTransf
         answers=published.classes or ("no answer",),
         preprocessing=Preprocessing(published.size, fill=0.5),
         name=name,
-        parameters=sum(each.numel() for each in published.network.parameters()),
+        parameters=sum(parameter.numel() for parameter in published.network.parameters()),
     )
     return model, facts, PICTURES, TracedResponder(published.network, facts, name, published.classes)

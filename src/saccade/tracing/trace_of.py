@@ -137,8 +137,8 @@ class WeightCollector:
             self._visit_layer(call)
         else:
             self.reading_count += 1
-            own = prefix if call.keys == prefix + self._cells else 0
-            self._readings.append(CallRows(self.reading_count, call.rows(self.batch), own))
+            own_tokens = prefix if call.keys == prefix + self._cells else 0
+            self._readings.append(CallRows(self.reading_count, call.rows(self.batch), own_tokens))
 
     def _lies_on_grid(self, call: AttentionCall) -> bool:
         """Whether the keys are those patches, with or without the tokens before them."""
@@ -180,9 +180,9 @@ class WeightCollector:
         """The looks in order, layer by layer and head by head; a ConfigError that says why there are none."""
         self._refuse_regrouped()
         is_reading = bool(self._readings) and self.rows == "class"
-        kept = self._readings if is_reading else [*self._layers, *self._readings]
+        calls = self._readings if is_reading else [*self._layers, *self._readings]
         count = self.reading_count if is_reading else self.layer_count
-        chosen = [call for call in kept if self._is_chosen(call.number, count)]
+        chosen = [call for call in calls if self._is_chosen(call.number, count)]
         if count and not any(self._is_chosen(number, count) for number in range(1, count + 1)):
             raise ConfigError(f"layers: the model has layers 1 to {count}, found {self.layers}")
         looks = [look for call in chosen for look in self._looks_of(call, head_mean=head_mean)] + self._derived()
@@ -203,25 +203,25 @@ class WeightCollector:
                 f"its attention runs in windows or groups, {self._odd} for {self.batch} picture(s): no row of it "
                 "looks at the whole picture, so there is no map of where the model looked"
             )
-        found = ", ".join(map(str, sorted(set(self._seen))[:8]))
+        counts = ", ".join(map(str, sorted(set(self._seen))[:8]))
         cells = "a grid that is not known" if self.grid is None else f"{self.grid[0]} × {self.grid[1]} patches"
         raise ConfigError(
-            f"its attention lies on {found} tokens, and not always on {self.tokens.prefix} token(s) before "
+            f"its attention lies on {counts} tokens, and not always on {self.tokens.prefix} token(s) before "
             f"{cells}: it drops, merges or regroups them. Say prefix_tokens= and grid= if it does not"
         )
 
-    def _name(self, kept: CallRows) -> str:
-        if any(kept is each for each in self._layers):
-            return f"layer{kept.number}"
-        return self.reader if self.reading_count == 1 else f"{self.reader}{kept.number}"
+    def _name(self, call: CallRows) -> str:
+        if any(call is layer for layer in self._layers):
+            return f"layer{call.number}"
+        return self.reader if self.reading_count == 1 else f"{self.reader}{call.number}"
 
-    def _looks_of(self, kept: CallRows, *, head_mean: bool) -> list[Look]:
+    def _looks_of(self, call: CallRows, *, head_mean: bool) -> list[Look]:
         """A look for each head, or their mean, which is derived: each head multiplied values of its own."""
-        name = self._name(kept)
+        name = self._name(call)
         if head_mean:
-            return [self._look(name, kept.weights.mean(1)[..., kept.prefix :], "derived", kept.prefix)]
-        heads = enumerate(kept.weights[..., kept.prefix :].unbind(1), start=1)  # h × (B,T,cells)
-        return [self._look(f"{name}.head{number}", weights, "multiplier", kept.prefix) for number, weights in heads]
+            return [self._look(name, call.weights.mean(1)[..., call.prefix :], "derived", call.prefix)]
+        heads = enumerate(call.weights[..., call.prefix :].unbind(1), start=1)  # h × (B,T,cells)
+        return [self._look(f"{name}.head{number}", weights, "multiplier", call.prefix) for number, weights in heads]
 
     def _look(self, name: str, weights: Tensor, role: Role, prefix: int) -> Look:
         """A look of weights (B,T,cells), which lack to 1 what lies on ``prefix`` tokens."""
@@ -366,13 +366,13 @@ def trace_with_output(
 
 
 def _check(*, rows: str, heads: str, layers: Layers) -> None:
-    for what, found, allowed in (("rows", rows, ("class", "all")), ("heads", heads, ("each", "mean"))):
-        if found not in allowed:
-            raise ConfigError(f"{what}: unknown '{found}': {nearest(str(found), allowed)}")
+    for what, value, allowed in (("rows", rows, ("class", "all")), ("heads", heads, ("each", "mean"))):
+        if value not in allowed:
+            raise ConfigError(f"{what}: unknown '{value}': {nearest(str(value), allowed)}")
     if layers in ("all", "last"):
         return
     is_list = isinstance(layers, Sequence) and not isinstance(layers, str) and len(layers) > 0
-    if not is_list or any(type(each) is not int or each == 0 for each in layers):
+    if not is_list or any(type(number) is not int or number == 0 for number in layers):
         raise ConfigError(
             f"layers: expected 'all', 'last', or a list of numbers from 1 or from the end as -1, found {layers!r}"
         )
@@ -395,22 +395,22 @@ def _as_input(
     model: nn.Module, image: Any, mean: Sequence[float] | None, std: Sequence[float] | None, size: Size | None
 ) -> tuple[Tensor, Tensor | None, Tensor]:
     """The network input (B,3,H,W) on the model's device; its canvas (B,2,3) and the pictures' sizes (B,2)."""
-    weight = next((each for each in model.parameters() if each.is_floating_point()), torch.empty(0))
+    weight = next((parameter for parameter in model.parameters() if parameter.is_floating_point()), torch.empty(0))
     if isinstance(image, Tensor):
         pictures = image.unsqueeze(0) if image.dim() == 3 else image
         if pictures.dim() != 4 or not pictures.is_floating_point() or 0 in pictures.shape:
             raise ShapeError("image", "(B,3,H,W) or (3,H,W) of floats, scaled as the model takes it", image.shape)
         sizes = torch.tensor(pictures.shape[-2:]).expand(pictures.shape[0], 2)
         return pictures.to(weight.device, weight.dtype), None, sizes
-    told, own_size = colours(model), size or input_size(model)
+    scaling, own_size = colours(model), size or input_size(model)
     if mean is not None and std is not None:
-        told = tuple(mean), tuple(std)
-    if told is None or own_size is None:
-        lacking = "mean= and std= of its colours" if told is None else "size= of its input"
+        scaling = tuple(mean), tuple(std)
+    if scaling is None or own_size is None:
+        lacking = "mean= and std= of its colours" if scaling is None else "size= of its input"
         raise DataError(
             f"{type(model).__name__} does not say how a picture becomes its input: give {lacking}, or a tensor "
             "(B,3,H,W) as it takes it"
         )
     framed, canvas, picture_size = prepare(read_picture(image), own_size, fill=0.5)
-    centre, spread = (torch.tensor(each).view(-1, 1, 1) for each in told)
+    centre, spread = (torch.tensor(colour).view(-1, 1, 1) for colour in scaling)
     return ((framed - centre) / spread)[None].to(weight.device, weight.dtype), canvas[None], picture_size[None]

@@ -98,10 +98,10 @@ def api_of(service: Service) -> APIRouter:
         return PlainJson(service.records.find(record).view)
 
     async def file(record: schemas.Id, form: Literal["view.json", "strip.png", "page.html"]) -> Response:
-        kept = service.records.find(record)
-        data = await service.studio.run(lambda: kept.file(form))
+        stored = service.records.find(record)
+        data = await service.studio.run(lambda: stored.file(form))
         # a download, whose name has no character that a request chose freely
-        headers = {"Content-Disposition": f'attachment; filename="{kept.stem}.{form.partition(".")[2]}"'}
+        headers = {"Content-Disposition": f'attachment; filename="{stored.stem}.{form.partition(".")[2]}"'}
         return Response(data, media_type=_KINDS[form], headers=headers)
 
     add("GET", "/models", service.entries, schemas.ModelList, "What can be asked, and of whom")
@@ -137,7 +137,7 @@ async def _refusal(request: Request, error: Exception) -> Response:
         return error_response(422, "invalid", f"{'; '.join(faults[:_SHOWN])}{more}")
     if isinstance(error, HTTPException):
         code = _CODES.get(error.status_code, "bad_request" if error.status_code < 500 else "internal")
-        said = f"there is no {request.url.path} here" if error.status_code == 404 else str(error.detail)
-        return error_response(error.status_code, code, said, error.headers)
+        message = f"there is no {request.url.path} here" if error.status_code == 404 else str(error.detail)
+        return error_response(error.status_code, code, message, error.headers)
     _LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return error_response(500, "internal", "saccade failed at this; its log says why")

@@ -56,11 +56,11 @@ class Sandbox:
         """
         await asyncio.wait_for(self._free.acquire(), self._limits.decoding_wait_seconds)
         try:
-            said = await self._said(data, name)
+            output = await self._said(data, name)
         finally:
             self._free.release()
         try:
-            line, _, pixels = said.partition(b"\n")
+            line, _, pixels = output.partition(b"\n")
             reply = json.loads(line)
             if "error" not in reply:  # nothing of it is believed without a check
                 width, height = map(int, reply["size"])
@@ -74,14 +74,14 @@ class Sandbox:
     async def _said(self, data: bytes, name: str) -> bytes:
         """All that a process says about ``data``."""
         limits, pipe = self._limits, asyncio.subprocess.PIPE
-        asked = {"name": name, "pixels": limits.pixels, "side": limits.side, "seconds": limits.decoding_seconds}
+        request = {"name": name, "pixels": limits.pixels, "side": limits.side, "seconds": limits.decoding_seconds}
         roots = [str(Path(saccade.__file__).parent.parent), *(path for path in sys.path if path)]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, json.dumps(asked), *roots),
+            *(sys.executable, "-I", "-S", "-X", "utf8", "-c", _BOOT, json.dumps(request), *roots),
             stdin=pipe,
             stdout=pipe,
             stderr=asyncio.subprocess.DEVNULL,
-            env={each: os.environ[each] for each in _KEPT_ENVIRONMENT if each in os.environ},
+            env={variable: os.environ[variable] for variable in _KEPT_ENVIRONMENT if variable in os.environ},
             process_group=0 if os.name == "posix" else None,  # Ctrl-C is for us, not for it
         )
         assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 (pipes were asked for)
@@ -102,9 +102,9 @@ class Sandbox:
             await process.wait()
 
 
-def main(asked: str) -> None:
+def main(request: str) -> None:
     """Decode the file on stdin, in a process of its own."""
-    wanted = json.loads(asked)
+    wanted = json.loads(request)
     name, side, memory = str(wanted["name"]), int(wanted["side"]), memory_for(wanted["pixels"])
     _restrict(memory, seconds=math.ceil(wanted["seconds"]) + 1)
     warnings.simplefilter("ignore")
@@ -114,12 +114,12 @@ def main(asked: str) -> None:
         if max(image.size) > side:
             notes += (f"reduced from {image.width}×{image.height}",)
             image.thumbnail((side, side), Image.Resampling.LANCZOS)
-        said = json.dumps({"size": image.size, "notes": notes}).encode() + b"\n" + image.tobytes()
+        reply = json.dumps({"size": image.size, "notes": notes}).encode() + b"\n" + image.tobytes()
     except DataError as error:
-        said = _refusal(str(error))
+        reply = _refusal(str(error))
     except MemoryError:
-        said = _refusal(f"{name}: decoding it takes more than {memory / (1 << 20):.0f} MiB of memory; make it smaller")
-    sys.stdout.buffer.write(said)
+        reply = _refusal(f"{name}: decoding it takes more than {memory / (1 << 20):.0f} MiB of memory; make it smaller")
+    sys.stdout.buffer.write(reply)
 
 
 def _refusal(error: str) -> bytes:

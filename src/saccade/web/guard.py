@@ -171,8 +171,8 @@ class Guard:
         if (kind.casefold() == "bearer" and is_right(sent.strip())) or is_right(request.cookies.get(cookie, "")):
             return None
         if scope["method"] != "GET" or not is_right(request.query_params.get(TOKEN, "")):
-            said = "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'"
-            raise ApiError(401, "token_wanted", said)
+            message = "this server needs its token: open the address it printed, or send 'Authorization: Bearer TOKEN'"
+            raise ApiError(401, "token_wanted", message)
         # To the same page without the token in its address, which a cookie holds from now on.
         query = [pair for pair in parse_qsl(scope["query_string"].decode("latin-1")) if pair[0] != TOKEN]
         path = "/" + quote(scope["path"].lstrip("/\\"))  # "//host" would lead to another site

@@ -100,8 +100,8 @@ class Worker:
         try:
             return await asyncio.wait_for(asyncio.wrap_future(job), self._seconds)  # cancels a job that has not begun
         except TimeoutError as error:
-            said = f"'{self._name}' did not answer within {self._seconds:g} s; try again later"
-            raise ApiError(503, "too_slow", said) from error
+            message = f"'{self._name}' did not answer within {self._seconds:g} s; try again later"
+            raise ApiError(503, "too_slow", message) from error
         finally:
             given_up.set()
 
@@ -120,7 +120,7 @@ class ServedModel:
 
     def __init__(self, folder: Path, facts: ModelFacts, name: str, device: str, limits: Limits) -> None:
         self.facts, self.name = facts, name
-        self.told = page_entry(facts)  # now: a family that tells it wrongly must not be found out by the page
+        self.page_entry = page_entry(facts)  # now: a family that tells it wrongly must not be found out by the page
         self._folder, self._device = folder, device
         self._predictor: Predictor | None = None
         self._problem: str | None = None
@@ -149,18 +149,18 @@ class ServedModel:
 
     def reading_pictures(self) -> ServedModel:
         """The model itself, where it reads pictures; otherwise an ApiError."""
-        if self.told.takes == "picture":
+        if self.page_entry.takes == "picture":
             return self
-        how = "send that as 'input' of /api/ask" if self.told.takes == "json" else "ask it with 'saccade look'"
-        said = f"'{self.name}' does not read pictures; it reads: {self.told.reads}; {how}"
-        raise ApiError(422, "reads_no_pictures", said)
+        how = "send that as 'input' of /api/ask" if self.page_entry.takes == "json" else "ask it with 'saccade look'"
+        message = f"'{self.name}' does not read pictures; it reads: {self.page_entry.reads}; {how}"
+        raise ApiError(422, "reads_no_pictures", message)
 
-    def encoded(self, predictor: Predictor, kept: StoredPicture) -> Encoded:
+    def encoded(self, predictor: Predictor, stored: StoredPicture) -> Encoded:
         """What the model makes of a picture before any question: computed once, asked many times."""
-        encoded = self._encodings.get(kept.id)
+        encoded = self._encodings.get(stored.id)
         if encoded is None:
-            encoded = predictor.encode(kept.picture)
-            self._encodings.put(kept.id, encoded, encoded.features.nbytes + kept.size)
+            encoded = predictor.encode(stored.picture)
+            self._encodings.put(stored.id, encoded, encoded.features.nbytes + stored.size)
             self.worker.check()
         return encoded
 
@@ -170,7 +170,7 @@ class ServedModel:
         for first in self.facts.scores[:1]:
             if (best := headline(self.facts.family, first.metrics)) is not None:
                 score = ScoreEntry(metric=best[0], value=best[1], data=first.data, split=first.split, n=first.n)
-        return ModelEntry(name=self.name, **vars(self.told), score=score, problem=self._problem)
+        return ModelEntry(name=self.name, **vars(self.page_entry), score=score, problem=self._problem)
 
 
 class Models(dict[str, ServedModel]):
@@ -199,8 +199,8 @@ def served_models(names: Sequence[str | Path], device: str, limits: Limits) -> M
     featured = [name for family in families().values() for name in family.featured if name in ships]
     for folder in map(resolve, names or dict.fromkeys([*featured, *ships])):
         facts = read_facts(folder)
-        own = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
-        name = facts.name or own
+        folder_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
+        name = facts.name or folder_name
         if name in models:
             raise ConfigError(f"two models are called '{name}': serve one of them")
         models[name] = ServedModel(folder, facts, name, device, limits)

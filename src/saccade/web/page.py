@@ -6,7 +6,7 @@ one family that are compared share it:
 
 =======================  ===========================================================================================
 ``place``                an empty element to be filled: of the side panel, or, for models that take JSON, in the middle
-``page.model``           the model as ``/api/models`` tells it: ``name, family, queries, answers, scenes, told …``
+``page.model``           the model as ``/api/models`` tells it: ``name, queries, answers, scenes, panel_facts …``
 ``page.element``         makes elements, as ``element("button", {text: "7", onclick: …}, child, …)``; text stays text
 ``page.ask``             asks another question, as ``ask("7")``
 ``page.show``            shows a model that takes JSON an input and asks about it, as ``show(["Mary left."], "Who?")``;
@@ -97,8 +97,8 @@ class PageEntry:
     """The shipped picture that it is shown first, as its data declares; None: a scene."""
     panel: str | None = None
     """Address of the ES module with controls that no other family has."""
-    told: dict[str, Any] | None = None
-    """What those controls are told of it."""
+    panel_facts: dict[str, Any] | None = None
+    """What those controls need to know of it."""
     architecture: str
     summary: str
     queries: tuple[str, ...]
@@ -112,26 +112,26 @@ class PageEntry:
 
 def page_entry(facts: ModelFacts) -> PageEntry:
     """What the page is told of the model with these facts, without loading the model."""
-    known = family(facts.family)
-    reader = known.reads()
-    data, spec = known.data.get(str(facts.data.get("name"))), known.models.get(facts.architecture)
+    owner = family(facts.family)
+    reader = owner.reads()
+    data, spec = owner.data.get(str(facts.data.get("name"))), owner.models.get(facts.architecture)
     return PageEntry(
         family=facts.family,
         architecture=facts.architecture,
         summary=facts.architecture if spec is None else spec.summary,
         reads=reader.thing,
         takes="picture" if facts.preprocessing else "json" if reader.takes_json else None,
-        asks="text" if known.asks_text else "choice" if facts.queries else "none",
+        asks="text" if owner.asks_text else "choice" if facts.queries else "none",
         queries=facts.queries,
         answers=() if facts.sentences else facts.answers,
         sentences=facts.sentences,
         size=None if facts.preprocessing is None else facts.preprocessing.size,
         parameters=facts.parameters,
         example=(data.example or None) if data else None,
-        panel=address_of(known, "panel"),
-        prompt=known.prompt(facts),
-        scenes=known.trained_scenes(facts),
-        told=known.panel_facts(facts),
+        panel=address_of(owner, "panel"),
+        prompt=owner.prompt(facts),
+        scenes=owner.trained_scenes(facts),
+        panel_facts=owner.panel_facts(facts),
     )
 
 
@@ -163,7 +163,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
 
     def declared(what: Literal["panel", "runtime"]) -> dict[str, Path]:
         families = [predictor.family for predictor in predictors]
-        return {address: each.folder / getattr(each, what) for each in families if (address := address_of(each, what))}
+        return {address: one.folder / getattr(one, what) for one in families if (address := address_of(one, what))}
 
     markup, style = _markup_and_style()
     script = bundle(STATIC / "js" / "main.js", declared("panel"))
@@ -230,8 +230,8 @@ def _add(file: Path, names: dict[Path, str], written: list[str]) -> str:
         taken.append(f"const {{ {' '.join(wanted.split()).replace(' as ', ': ')} }} = {source};")
     exported = [name for _, name in _EXPORT.findall(text)]
     body = _SPARE.sub("", _EXPORT.sub(r"\1", _IMPORT.sub("", text)))
-    if found := _UNFIT.search(body):
-        line = body[found.start() :].strip().splitlines()[0]
+    if match := _UNFIT.search(body):
+        line = body[match.start() :].strip().splitlines()[0]
         raise ConfigError(
             f"{file.name}: cannot bundle '{line}'; import and export by name at the start of a line, and write "
             "'<\\/script' for what would end the page's script"

@@ -74,19 +74,19 @@ def given_weights(
     return given
 
 
-def describe_edit(own: Sighting, edited: Mapping[str, Tensor]) -> Json:
-    """What was edited, beside the answer ``own`` of the model's own attention."""
+def describe_edit(plain: Sighting, edited: Mapping[str, Tensor]) -> Json:
+    """What was edited, beside the answer ``plain`` of the model's own attention."""
     looks: Json = {}
     frozen: list[str] = []
     for name, weights in edited.items():
-        before = torch.as_tensor(own.trace.look(name).weights)  # (1,h,w)
+        before = torch.as_tensor(plain.trace.look(name).weights)  # (1,h,w)
         cells = int(((weights - before).abs() > SAME * before.abs().max()).sum())
         if cells:
             moved = float(total_variation(before, weights).nan_to_num(1.0))  # 1 where one has no weight at all
             looks[name] = {"cells": cells, "of": before.numel(), "moved": round(moved, 4)}
         else:
             frozen.append(name)
-    return {"looks": looks, "frozen": frozen, "unedited": {"answer": own.answer, "confidence": own.confidence}}
+    return {"looks": looks, "frozen": frozen, "unedited": {"answer": plain.answer, "confidence": plain.confidence}}
 
 
 def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> Json:
@@ -140,8 +140,8 @@ class StoredAnswer:
     @property
     def stem(self) -> str:
         """What its files are called: letters, digits and dashes of the model's name and the question only."""
-        said = f"{self.sighting.model}-{self.sighting.question or 'look'}"
-        return re.sub(r"[^A-Za-z0-9-]+", "-", said).strip("-")[:80] or "saccade"
+        text = f"{self.sighting.model}-{self.sighting.question or 'look'}"
+        return re.sub(r"[^A-Za-z0-9-]+", "-", text).strip("-")[:80] or "saccade"
 
     def file(self, form: str) -> bytes:
         """The answer as ``view.json``, as ``strip.png``, or as ``page.html``, which loads nothing from anywhere."""
@@ -189,47 +189,47 @@ class Service:
         except TimeoutError as error:
             waited = f"none was done within {self.limits.decoding_wait_seconds:g} s; try again in a moment"
             raise ApiError(429, "busy", f"other pictures are being decoded, and {waited}") from error
-        kept = await self.studio.run(lambda: stored_picture(Picture(image, name, notes)))
-        self.pictures.put(kept.id, kept, kept.size)
+        stored = await self.studio.run(lambda: stored_picture(Picture(image, name, notes)))
+        self.pictures.put(stored.id, stored, stored.size)
         if served is not None:
-            await served.run(lambda predictor: served.encoded(predictor, kept))
-        return schemas.Encoding(encoding=kept.id, picture=kept.entry())
+            await served.run(lambda predictor: served.encoded(predictor, stored))
+        return schemas.Encoding(encoding=stored.id, picture=stored.entry())
 
     async def render(self, scene: schemas.Scene) -> schemas.RenderedScene:
         """Draw a scene and tell where everything in it is."""
 
         def rendered() -> schemas.RenderedScene:
-            kept, composed = self._scene(scene)
+            stored, composed = self._scene(scene)
             truth = []
             for digit, mask in zip(composed.digits, composed.masks):
                 box = (digit.x, digit.y, digit.x + digit.size, digit.y + digit.size)
                 entry = schemas.DigitTruth(digit=digit.digit, colour=digit.colour, box=box, mask_png=mask_url(mask))
                 truth.append(entry)
-            return schemas.RenderedScene(encoding=kept.id, picture=kept.entry(), scene=composed.scene, truth=truth)
+            return schemas.RenderedScene(encoding=stored.id, picture=stored.entry(), scene=composed.scene, truth=truth)
 
         return await self.studio.run(rendered)
 
-    async def ask(self, asked: schemas.Question) -> Json:
+    async def ask(self, request: schemas.Question) -> Json:
         """One answer, as a view."""
-        served = self.models[asked.model]
-        if served.told.takes == "json":
-            return await served.run(lambda predictor: self._of_input(asked, predictor))
+        served = self.models[request.model]
+        if served.page_entry.takes == "json":
+            return await served.run(lambda predictor: self._of_input(request, predictor))
         served.reading_pictures()
-        if asked.input is not None:
+        if request.input is not None:
             raise ApiError(422, "invalid", f"'{served.name}' reads pictures: send an encoding or a scene, not an input")
-        return await served.run(lambda predictor: self._of_picture(asked, served, predictor))
+        return await served.run(lambda predictor: self._of_picture(request, served, predictor))
 
-    async def edit(self, asked: schemas.EditedQuestion) -> Json:
+    async def edit(self, request: schemas.EditedQuestion) -> Json:
         """One answer to edited attention, as a view that tells what was edited and the answer without it."""
-        served = self.models[asked.model].reading_pictures()
-        return await served.run(lambda predictor: self._of_picture(asked, served, predictor, asked.attention))
+        served = self.models[request.model].reading_pictures()
+        return await served.run(lambda predictor: self._of_picture(request, served, predictor, request.attention))
 
-    async def ask_all(self, asked: schemas.Questions) -> Json:
+    async def ask_all(self, request: schemas.Questions) -> Json:
         """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
-        served = self.models[asked.model].reading_pictures()
+        served = self.models[request.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:
-            sightings = predictor.ask_all(served.encoded(predictor, self._picture(asked)))
+            sightings = predictor.ask_all(served.encoded(predictor, self._picture(request)))
             return [view_of(sighting, family=served.facts.family, total=False) for sighting in sightings]
 
         return {"schema": "saccade.views/1", "views": await served.run(answer)}
@@ -239,62 +239,62 @@ class Service:
         for worker in (self.studio, *(model.worker for model in self.models.values())):
             worker.close()
 
-    def _picture(self, asked: schemas.Questions) -> StoredPicture:
+    def _picture(self, request: schemas.Questions) -> StoredPicture:
         """The picture that a question is about."""
-        if (asked.encoding is None) == (asked.scene is None):
+        if (request.encoding is None) == (request.scene is None):
             raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
-        return self.pictures.find(asked.encoding or "") if asked.scene is None else self._scene(asked.scene)[0]
+        return self.pictures.find(request.encoding or "") if request.scene is None else self._scene(request.scene)[0]
 
     def _scene(self, scene: schemas.Scene) -> tuple[StoredPicture, Composed]:
         """Render and keep a scene; one that was rendered lately is found again."""
         name = f"s{hashlib.sha256(scene.model_dump_json().encode()).hexdigest()[:24]}"
-        kept = self.pictures.get(name)
-        if kept is None or kept.scene is None:
+        stored = self.pictures.get(name)
+        if stored is None or stored.scene is None:
             composed = compose(scene)
-            kept = StoredPicture(name, composed.picture, picture_url(composed.picture.image), composed)
-            self.pictures.put(name, kept, kept.size)
-            return kept, composed
-        return kept, kept.scene
+            stored = StoredPicture(name, composed.picture, picture_url(composed.picture.image), composed)
+            self.pictures.put(name, stored, stored.size)
+            return stored, composed
+        return stored, stored.scene
 
-    def _of_input(self, asked: schemas.Question, predictor: Predictor) -> Json:
+    def _of_input(self, request: schemas.Question, predictor: Predictor) -> Json:
         """The answer of a model that is sent JSON."""
-        if asked.input is None or asked.encoding is not None or asked.scene is not None:
+        if request.input is None or request.encoding is not None or request.scene is not None:
             raise ApiError(422, "invalid", f"'{predictor.name}' reads a {predictor.reads.thing}: send it as 'input'")
-        predictor.question(asked.question)  # before the input is read and encoded: the cheaper mistake first
-        sighting = predictor.ask(predictor.encode(predictor.reads.from_json(asked.input)), asked.question)
+        predictor.question(request.question)  # before the input is read and encoded: the cheaper mistake first
+        sighting = predictor.ask(predictor.encode(predictor.reads.from_json(request.input)), request.question)
         return self._keep(sighting, view_of(sighting, family=predictor.family.name))
 
     def _of_picture(
         self,
-        asked: schemas.SingleQuestion,
+        request: schemas.SingleQuestion,
         served: ServedModel,
         predictor: Predictor,
         attention: Mapping[str, Sequence[float]] | None = None,
     ) -> Json:
         """The answer about a picture, to the model's own attention or to an edited one."""
-        predictor.question(asked.question)  # before the picture is drawn and encoded: the cheaper mistake first
-        kept = self._picture(asked)
-        encoded = served.encoded(predictor, kept)
-        sighting = own = predictor.ask(encoded, asked.question)
-        editable = editable_looks(own.trace, predictor.model.look_names)
+        predictor.question(request.question)  # before the picture is drawn and encoded: the cheaper mistake first
+        stored = self._picture(request)
+        encoded = served.encoded(predictor, stored)
+        sighting = unedited = predictor.ask(encoded, request.question)
+        editable = editable_looks(unedited.trace, predictor.model.look_names)
         more: Json = {"editable": list(editable)}
         if attention is not None:
             given = given_weights(editable, attention)
             try:
-                sighting = predictor.ask(encoded, asked.question, attention=given)
+                sighting = predictor.ask(encoded, request.question, attention=given)
             except CheckpointError as error:
                 message = "with these weights the model's answer is not a number; leave some weight somewhere"
                 raise ApiError(422, "no_answer", message) from error
-            more["edited"] = describe_edit(own, given)
-        scene = kept.scene
+            more["edited"] = describe_edit(unedited, given)
+        scene = stored.scene
         evidence = None if scene is None else scene.evidence(sighting.question)
         scores = None if scene is None or evidence is None else scores_of(sighting.trace, evidence, scene.masks.any(0))
-        png = kept.png if asked.picture else None
+        png = stored.png if request.picture else None
         view = view_of(sighting, family=served.facts.family, png=png, evidence=evidence, scores=scores)
         return self._keep(sighting, view | more)
 
     def _keep(self, sighting: Sighting, view: Json) -> Json:
         """Keep an answer; returns its view with the ``record`` by which it is found, which nobody can guess."""
         name = secrets.token_urlsafe(12)
-        kept = StoredAnswer(sighting, {**view, "record": name})
-        return self.records.put(name, kept, kept.size).view
+        stored = StoredAnswer(sighting, {**view, "record": name})
+        return self.records.put(name, stored, stored.size).view

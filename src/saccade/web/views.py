@@ -137,9 +137,9 @@ def _cells(look: Look) -> tuple[int, ...]:
 def _slots(trace: AttentionTrace, look: Look) -> list[str]:
     """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace tells no texts."""
     count = _cells(look)[0]
-    told = trace.meta.get("slots")
-    if isinstance(told, (list, tuple)) and len(told) <= count:
-        return [str(text) for text in told] + [""] * (count - len(told))
+    texts = trace.meta.get("slots")
+    if isinstance(texts, (list, tuple)) and len(texts) <= count:
+        return [str(text) for text in texts] + [""] * (count - len(texts))
     return [str(number + 1) for number in range(count)]
 
 

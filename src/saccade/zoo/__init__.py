@@ -4,8 +4,9 @@
 and then used from the cache. ``hf://USER/NAME@REVISION`` is a branch, tag or commit.
 
 Of the pictures the scenes lie in ``data/gallery``: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist
-(test split, shipped glyphs), ``stripes`` picture 2 of details (test split). The photographs are among those that ship
-as backgrounds; ``packs/backgrounds/attribution.json`` has their sources.
+(test split, shipped glyphs), ``stripes`` picture 2 of details (test split). ``bird`` is a photograph that was cut out;
+NOTICE has its source. The other photographs are among those that ship as backgrounds, whose sources are in
+``packs/backgrounds/attribution.json``.
 """
 
 from __future__ import annotations
@@ -115,7 +116,7 @@ class ShippedPicture:
 
     path: Path
     shows: str
-    ask: str  # What a model of its kind can be asked; empty for a photograph
+    ask: str  # What a model of its kind can be asked; empty: nothing
     credit: str  # Author and licence
 
 
@@ -123,6 +124,9 @@ EXAMPLES = {
     "digits": ShippedPicture(_GALLERY / "digits.png", "seven coloured digits on black", "7", _GLYPHS),
     "clutter": ShippedPicture(_GALLERY / "clutter.png", "seven coloured digits among bits of others", "7", _GLYPHS),
     "stripes": ShippedPicture(_GALLERY / "stripes.webp", "discs, one with a mark of fine stripes", "", "generated"),
+    "bird": ShippedPicture(
+        _GALLERY / "bird.png", "a blackbird", "crown", "Childsplay and Tux Paint, GNU GPL, version 2 or later"
+    ),
     "cat": ShippedPicture(_PHOTOGRAPHS / "test" / "cat.jpg", "a cat", "", "Stefan van der Walt, CC0 1.0"),
     "coffee": ShippedPicture(
         _PHOTOGRAPHS / "train" / "coffee.jpg",

@@ -201,10 +201,10 @@ def test_words_never_seen_in_train_are_left_out_named_and_kept_for_a_model_that_
 
 def test_of_several_labels_the_known_ones_stay_or_the_row_goes() -> None:
     found = [("line 2", question(labels=("red", "mauve", "shiny")))]
-    rows, skipped = OF_QUESTIONS.known(found, ["crown"], ["shiny", "red"], "new")
+    rows, skipped = OF_QUESTIONS.matching(found, ["crown"], ["shiny", "red"], "new")
     assert [row.labels for row in rows] == [("red", "shiny")]
     assert skipped == ["label new: line 2, 'mauve'"]
-    assert Columns().known(found, [], ["shiny", "red"], "new") == ([], ["label new: line 2, 'mauve'"])
+    assert Columns().matching(found, [], ["shiny", "red"], "new") == ([], ["label new: line 2, 'mauve'"])
 
 
 def test_the_first_pictures_of_a_split_keep_all_their_rows() -> None:

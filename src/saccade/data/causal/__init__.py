@@ -1,5 +1,7 @@
 """Causal sets: scenes with their twins, drawn, written to disk and read back, to score maps from any tool.
 
+This is the format of drawn scenes; sets of photographs have one like it, :mod:`saccade.data.causal.photographs`.
+
 ``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read_causal_set` reads it:
 
 >>> from saccade.data import read_causal_set                   # doctest: +SKIP
@@ -51,7 +53,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +63,9 @@ from saccade.config import from_dict
 from saccade.data.maps import SEPARATOR
 from saccade.errors import DataError
 from saccade.files import open_regular, read_json
+
+if TYPE_CHECKING:
+    from saccade.data.causal.photographs import PhotographSet
 
 Masks = npt.NDArray[np.bool_]
 SCENE = "scene"  # Stands for the scene itself among the names of its twins
@@ -188,12 +193,12 @@ class CausalPicture:
     @property
     def image(self) -> Pixels:
         """(H, W, 3) uint8, read now."""
-        return _decoded(self.image_path, "RGB", self.size)
+        return decoded(self.image_path, "RGB", (self.size, self.size))
 
     @property
     def label_map(self) -> Pixels:
         """(H, W) uint8, read now: 0 is background, k + 1 is object k."""
-        labels = _decoded(self.mask_path, "L", self.size)
+        labels = decoded(self.mask_path, "L", (self.size, self.size))
         if int(labels.max()) > self.objects:
             raise DataError(
                 f"{self.mask_path}: marks object {int(labels.max()) - 1} of {self.objects}; make or copy the set again"
@@ -295,8 +300,8 @@ class CausalSet:
                 )
 
 
-def read_causal_set(folder: str | Path) -> CausalSet:
-    """The causal set in ``folder``, to be iterated: each scene has image, question, answer, masks and twins.
+def read_causal_set(folder: str | Path) -> CausalSet | PhotographSet:
+    """The causal set in ``folder``, to be iterated: each scene or photograph has image, masks and twins.
 
     Raises:
         DataError: no such set, or facts that are not those of one.
@@ -311,9 +316,21 @@ def read_causal_set(folder: str | Path) -> CausalSet:
     version = facts.get("format")
     if isinstance(version, int) and version > FORMAT:
         raise DataError(f"{path}: format {version} is newer than {FORMAT}, which this saccade reads; update it")
+    if facts.get("kind") == "photographs":
+        from saccade.data.causal.photographs import PhotographFacts, PhotographSet  # they import this module
+
+        return PhotographSet(folder, from_dict(PhotographFacts, facts, where=str(path)))
     causal = CausalSet(folder, from_dict(CausalFacts, facts, where=str(path)))
     if causal.facts.version is not None:
         check_frozen(causal.facts, str(path))
+    return causal
+
+
+def read_drawn_set(folder: str | Path) -> CausalSet:
+    """The causal set of drawn scenes in ``folder``; one of photographs is refused."""
+    causal = read_causal_set(folder)
+    if not isinstance(causal, CausalSet):
+        raise DataError(f"{folder}: a causal set of photographs, where one of drawn scenes is needed")
     return causal
 
 
@@ -341,12 +358,13 @@ def _check(row: Any) -> None:
         raise ValueError(wrong[0])
 
 
-def _decoded(path: Path, mode: str, size: int) -> Pixels:
-    """A small PNG of that mode and size."""
+def decoded(path: Path, mode: str, size: tuple[int, int], kind: str = "PNG") -> Pixels:
+    """A picture file of this mode, size (height, width) and kind."""
+    height, width = size
     try:
-        with open_regular(path) as file, Image.open(file, formats=("PNG",)) as picture:
-            if picture.mode != mode or picture.size != (size, size):
-                raise ValueError(f"{picture.mode} {picture.width}×{picture.height}, not {mode} {size}×{size}")
+        with open_regular(path) as file, Image.open(file, formats=(kind,)) as picture:
+            if picture.mode != mode or picture.size != (width, height):
+                raise ValueError(f"{picture.mode} {picture.width}×{picture.height}, not {mode} {width}×{height}")
             return np.asarray(picture)
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
         why = getattr(error, "strerror", None) or error

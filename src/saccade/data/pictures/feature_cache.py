@@ -199,13 +199,13 @@ class FeatureCache:
         return features.detach().to("cpu", torch.float16).numpy()
 
 
-def _make_room(own: Path, for_others: int) -> None:
-    """Remove the caches beside ``own`` that were opened longest ago, until the others take ``for_others`` at most."""
+def _make_room(cache: Path, for_others: int) -> None:
+    """Remove the caches beside ``cache`` that were opened longest ago, until the others take ``for_others`` at most."""
     others = []
-    for facts in own.parent.glob(f"*/{_FACTS}"):
+    for facts in cache.parent.glob(f"*/{_FACTS}"):
         with suppress(OSError):  # another process is removing it
             size = sum(file.stat().st_size for file in facts.parent.iterdir())
-            others += [(facts.stat().st_mtime, facts.parent, size)] if facts.parent != own else []
+            others += [(facts.stat().st_mtime, facts.parent, size)] if facts.parent != cache else []
     others.sort()
     total = sum(size for *_, size in others)
     for _, cache, size in others:

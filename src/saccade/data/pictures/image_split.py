@@ -190,9 +190,9 @@ class ImageSplit:
         self.answers = table.answers if answers is None else tuple(answers)
         self.most = table.most if most is None else most
         has_words = queries is not None or answers is not None  # those of a model then count, and not the table's
-        own = [row for row in (table.as_found if has_words else table.rows) if row.split == split]
-        named = [(", ".join(filter(None, [row.image.name, row.query])), row) for row in own]
-        rows, skipped = table.columns.known(named, self.queries, self.answers, "unknown to the model")
+        of_split = [row for row in (table.as_found if has_words else table.rows) if row.split == split]
+        named = [(", ".join(filter(None, [row.image.name, row.query])), row) for row in of_split]
+        rows, skipped = table.columns.matching(named, self.queries, self.answers, "unknown to the model")
         if table.kind and split == "train":
             skipped += [f"more than {self.most} labels: {row.image.name}" for row in rows if self.is_beyond(row)]
             rows = [row for row in rows if not self.is_beyond(row)]

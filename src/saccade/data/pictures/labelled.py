@@ -170,8 +170,8 @@ def write_pictures(
     """
     check_request(len(numbers), numbers.start, out_dir)
     if length is not None and numbers.stop > length:
-        asked = f"asked for {numbers.start}..{numbers.stop - 1}"
-        raise DataError(f"{what} has {length} scenes, {asked}; a training split of fresh scenes has no end")
+        wanted = f"asked for {numbers.start}..{numbers.stop - 1}"
+        raise DataError(f"{what} has {length} scenes, {wanted}; a training split of fresh scenes has no end")
     with folder_in_place(out_dir, durable=False) as place, (place / LINES).open("w", encoding="utf-8") as lines:
         for first in range(numbers.start, numbers.stop, _BATCH):
             batch = range(first, min(first + _BATCH, numbers.stop))

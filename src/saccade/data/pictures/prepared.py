@@ -74,8 +74,8 @@ def cut_out(picture: Picture, box: Box, size: Size) -> tuple[Tensor, Tensor, Ten
     height, width = picture.size
     x0, y0, x1, y1 = max(0.0, box[0]), max(0.0, box[1]), min(float(width), box[2]), min(float(height), box[3])
     if x1 <= x0 or y1 <= y0:
-        asked = ", ".join(f"{number:g}" for number in box)
-        raise DataError(f"{picture.name}: the part ({asked}) has nothing of its {width}×{height} pixels; check its box")
+        part = ", ".join(f"{number:g}" for number in box)
+        raise DataError(f"{picture.name}: the part ({part}) has nothing of its {width}×{height} pixels; check its box")
     stretched = picture.image.resize((size[1], size[0]), Image.Resampling.BILINEAR, box=(x0, y0, x1, y1))
     pixels = torch.from_numpy(np.array(stretched)).permute(2, 0, 1).float() / 255  # (3,h,w)
     canvas = crop_frame(torch.tensor([x0, y0, x1, y1], dtype=torch.float64), size)  # (2,3)
@@ -131,14 +131,14 @@ class ByteStore:
         self._decode = decode
         # Number → what is wrong with it. Asking for one of these is the caller's mistake.
         self.unreadable: dict[int, str] = {}
-        kept = min(count, limit // max(1, math.prod(shape)))
-        self._kept = torch.zeros((kept, *shape), dtype=torch.uint8, device=device)
-        self._all_kept = kept == count
+        capacity = min(count, limit // max(1, math.prod(shape)))
+        self._kept = torch.zeros((capacity, *shape), dtype=torch.uint8, device=device)
+        self._all_kept = capacity == count
         for start in range(0, count, _AT_ONCE):
             stop = min(start + _AT_ONCE, count)
             decoded = dict(zip(range(start, stop), self._pool.map(self._try, range(start, stop))))
             self.unreadable |= {number: error for number, error in decoded.items() if isinstance(error, str)}
-            tensors = {at: tensor for at, tensor in decoded.items() if not isinstance(tensor, str) and at < kept}
+            tensors = {at: tensor for at, tensor in decoded.items() if not isinstance(tensor, str) and at < capacity}
             if tensors:
                 self._kept[list(tensors)] = torch.stack(list(tensors.values())).to(device)
             if progress is not None:

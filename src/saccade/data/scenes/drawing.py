@@ -180,8 +180,8 @@ def inked_pixels(layout: GlyphLayout) -> InkedPixels:
     # Where objects share a pixel, the one in the later slot is in front.
     owner = torch.full((len(layout) * layout.spec.size**2,), -1, dtype=torch.int64, device=layout.device)
     owner.scatter_reduce_(0, pixels.position, pixels.obj, "amax")
-    seen = owner[pixels.position] == pixels.obj
-    return InkedPixels(*(column[seen] for column in pixels))
+    visible = owner[pixels.position] == pixels.obj
+    return InkedPixels(*(column[visible] for column in pixels))
 
 
 _TOGETHER = 1 << 16  # pixels of a resized glyph at a time

@@ -269,7 +269,7 @@ def free_places(layout: SceneLayout, *, least: int = CELL) -> Places:
     far = ((x - layout.x[..., None]).abs() >= least) | ((y - layout.y[..., None]).abs() >= least)
     fits = (met == 0) & far & layout.present[..., None]  # (B, N, tries)
     first = fits.int().argmax(-1, keepdim=True)  # (B, N, 1): the first of equals
-    return Places(*(each.gather(-1, first).squeeze(-1) for each in (x, y, fits)))
+    return Places(*(tries.gather(-1, first).squeeze(-1) for tries in (x, y, fits)))
 
 
 def move_to(layout: SceneLayout, obj: Tensor, places: Places) -> SceneLayout:

@@ -143,20 +143,20 @@ def _place_on_host(
         if not len(going):
             break
         of_slot = _absorb((lanes[0][going], lanes[1][going]), np.uint32(slot))
-        found = np.zeros((4, len(going)), np.int64)  # extent, x, y, and whether there is one
+        spots = np.zeros((4, len(going)), np.int64)  # extent, x, y, and whether there is one
         unplaced, first = np.arange(len(going)), 0
         tries = _FIRST_ROUND if slot else 1  # where nothing is occupied, the first one is free
         while len(unplaced) and first < spec.max_tries:
             numbers = np.arange(first, min(first + tries, spec.max_tries), dtype=np.uint32)
             still = (of_slot[0][unplaced, None], of_slot[1][unplaced, None])
-            found[:, unplaced] = occupied.first_free(going[unplaced], still, numbers)
-            unplaced = unplaced[found[3, unplaced] == 0]
+            spots[:, unplaced] = occupied.first_free(going[unplaced], still, numbers)
+            unplaced = unplaced[spots[3, unplaced] == 0]
             first, tries = first + tries, 2 * tries
-        places[:, going, slot] = found[:3] * found[3]
-        complete[going] = found[3] != 0
+        places[:, going, slot] = spots[:3] * spots[3]
+        complete[going] = spots[3] != 0
         if slot + 1 < slots:
             marked = np.flatnonzero(complete[going[: np.searchsorted(going, going_on[slot + 1])]])
-            occupied.add(going[marked], images, glyphs[going[marked], slot], *found[:3, marked])
+            occupied.add(going[marked], images, glyphs[going[marked], slot], *spots[:3, marked])
             occupied.join(going_on[slot + 1])
     # A scene that found no room keeps what it has; the next attempt replaces all of it.
     back = torch.argsort(order)
@@ -247,10 +247,10 @@ class _Occupied:
                 self._joined[:, 0, part] = joined
             for level in range(1, self._lowest + self._joined.shape[1]):
                 reach = 1 << (level - 1)
-                kept = self._joined[:, max(level - self._lowest, 0), part]
+                target = self._joined[:, max(level - self._lowest, 0), part]
                 # Boxes lie inside the picture, so nobody asks for rows that reach below it.
-                np.bitwise_or(joined[..., :-reach], joined[..., reach:], out=kept[..., :-reach])
-                joined = kept
+                np.bitwise_or(joined[..., :-reach], joined[..., reach:], out=target[..., :-reach])
+                joined = target
 
 
 def _absorb(lanes: Lanes, counter: Array | np.uint32) -> Lanes:

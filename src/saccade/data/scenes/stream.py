@@ -238,14 +238,14 @@ class Prefetcher(Generic[Made]):
         coming, self._coming = self._coming, None
         if coming is None or coming[0] != number:
             return self._make(number)
-        made, ready = coming[1].result()
+        item, ready = coming[1].result()
         if ready is not None:
             torch.cuda.current_stream(self._device).wait_event(ready)
-        return made
+        return item
 
     def _work(self, number: int, not_before: torch.cuda.Event | None) -> tuple[Made, torch.cuda.Event | None]:
         with torch.no_grad(), torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
             if self._stream is not None and not_before is not None:
                 self._stream.wait_event(not_before)
-            made = self._make(number)
-            return made, None if self._stream is None else self._stream.record_event()
+            item = self._make(number)
+            return item, None if self._stream is None else self._stream.record_event()

@@ -35,13 +35,13 @@ def contradictions(rows: Iterable[tuple[Path, str, Sequence[str]]], thing: str) 
     ``rows`` are picture, what is asked about it (empty: nothing), and labels.
     """
     answers: dict[tuple[Path, str], dict[tuple[str, ...], None]] = {}
-    for image, asked, labels in rows:
-        answers.setdefault((image, asked), {})[tuple(sorted(labels))] = None
+    for image, query, labels in rows:
+        answers.setdefault((image, query), {})[tuple(sorted(labels))] = None
     torn = [(where, list(several)) for where, several in answers.items() if len(several) > 1]
     if not torn:
         return ""
-    (image, asked), several = torn[0]
-    about = f"{image.name}, '{asked}'" if asked else image.name
+    (image, query), several = torn[0]
+    about = f"{image.name}, '{query}'" if query else image.name
     first = " and ".join(f"'{'; '.join(labels)}'" for labels in several[:2])
     have = "has" if len(torn) == 1 else "have"
     return f"{pluralise(len(torn), thing)} {have} contradictory labels in different rows (first {about}: {first})"

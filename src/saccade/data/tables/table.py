@@ -134,7 +134,7 @@ class Columns:
             group="" if is_blank(cells.get("group")) else group,
         )
 
-    def known(
+    def matching(
         self, rows: Iterable[Found], queries: Iterable[str], answers: Iterable[str], why: str
     ) -> tuple[list[Row], list[str]]:
         """The rows whose query and labels are among ``queries`` and ``answers``; and what was left out (``why``)."""
@@ -205,7 +205,7 @@ class Table:
         train = [row for row in every if row.split == "train"] or every
         queries = tuple(sorted({row.query for row in train})) if columns.asks else ()
         answers = () if columns.unknown is None else tuple(sorted({label for row in train for label in row.labels}))
-        usable, unseen = columns.known(rows, queries, answers, UNSEEN)
+        usable, unseen = columns.matching(rows, queries, answers, UNSEEN)
         left_out = (*skipped, *unseen)
         check_usable(name, usable, left_out, strict=strict, thing=columns.thing)
         longest = max(len(row.labels) for row in train)
@@ -247,10 +247,10 @@ class Table:
         of_split = dict.fromkeys(row.image for row in self.rows if row.split == split)
         shown = {*list(of_split)[:pictures]}
 
-        def kept(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+        def cut(rows: tuple[Row, ...]) -> tuple[Row, ...]:
             return tuple(row for row in rows if row.split != split or row.image in shown)
 
-        return replace(self, rows=kept(self.rows), as_found=kept(self.as_found))
+        return replace(self, rows=cut(self.rows), as_found=cut(self.as_found))
 
 
 @dataclass

@@ -36,7 +36,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Seed, Within
-from saccade.data.causal import CausalFacts, CausalPicture, read_causal_set
+from saccade.data.causal import CausalFacts, CausalPicture, CausalSet, read_causal_set
+from saccade.data.causal.photographs import PhotographPicture, PhotographSet
 from saccade.data.causal.writing import causal_batches, write_set
 from saccade.data.examples import SPLITS, Split, hashed_share
 from saccade.data.pictures.labelled import check_request
@@ -48,7 +49,7 @@ from saccade.data.scenes.layout import other_background
 from saccade.data.tables.cub_files import CubFiles
 from saccade.data.tables.readers import Reader, own_readers
 from saccade.data.tables.rows import Box, json_in
-from saccade.data.tables.table import Columns, Found, Row, Table, answers_in
+from saccade.data.tables.table import ONE_QUESTION, Columns, Found, Row, Table, answers_in
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneDataConfig, SceneName
 
@@ -299,17 +300,22 @@ class CausalOptions:
     """How a causal set is read as a table."""
 
     twins: bool = False
-    """Ask the first question about the twins too, where it has an answer."""
+    """Ask the first question about the twins too, where it has an answer; of photographs, what they show."""
     check: bool = False
     """Read all pictures first, and check their digests."""
 
 
 def read_causal(folder: Path, options: CausalOptions) -> Table:
-    """Both questions about each scene; the target's pixels are the evidence."""
+    """Both questions about each scene, or what each photograph shows; the target's pixels are the evidence."""
     causal = read_causal_set(folder)
     if options.check:
         causal.verify()
-    rows: list[Found] = []
+    skipped: list[str] = []
+    rows = list(_scene_rows(causal, options) if isinstance(causal, CausalSet) else _shown(causal, options, skipped))
+    return Table.of(f"causal:{folder}", rows, COLUMNS, skipped=skipped)
+
+
+def _scene_rows(causal: CausalSet, options: CausalOptions) -> Iterator[Found]:
     for scene in causal:
         asked: list[tuple[CausalPicture, str, str | None, int]] = [
             (scene, scene.question, scene.answer, scene.target),
@@ -321,8 +327,20 @@ def read_causal(folder: Path, options: CausalOptions) -> Table:
             if answer is not None:
                 split, mask = causal.facts.split, picture.mask_path
                 row = Row(picture.image_path, (answer,), split, query, mask=mask, mask_grey=target + 1, group=scene.id)
-                rows.append((f"scene {scene.id}", row))
-    return Table.of(f"causal:{folder}", rows, COLUMNS)
+                yield f"scene {scene.id}", row
+
+
+def _shown(causal: PhotographSet, options: CausalOptions, skipped: list[str]) -> Iterator[Found]:
+    """The labels of photographs, all of them in the split test; those without one are skipped."""
+    for photograph in causal:
+        where, grey = f"photograph {photograph.id}", photograph.target + 1
+        if photograph.label is None:
+            skipped.append(f"no label: {where}")
+        pictures: list[PhotographPicture] = [photograph, *(photograph.twins.values() if options.twins else ())]
+        for picture in pictures:
+            if picture.label is not None:
+                path, answers, mask = picture.image_path, (picture.label,), picture.mask_path
+                yield where, Row(path, answers, "test", ONE_QUESTION, mask=mask, mask_grey=grey, group=photograph.id)
 
 
 READERS: dict[str, Reader] = {

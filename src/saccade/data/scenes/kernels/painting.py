@@ -277,6 +277,6 @@ def _cut(
     while top < size:
         row = top + tl.arange(0, 32)
         inside = (row < size)[:, None] & (column < size)[None, :]
-        found = tl.load(first + row[:, None] * width + source[None, :], mask=inside, other=0)  # (32, columns)
-        tl.store(pictures + plane * (size * size) + row[:, None] * size + column[None, :], found, mask=inside)
+        glyph_row = tl.load(first + row[:, None] * width + source[None, :], mask=inside, other=0)  # (32, columns)
+        tl.store(pictures + plane * (size * size) + row[:, None] * size + column[None, :], glyph_row, mask=inside)
         top += 32

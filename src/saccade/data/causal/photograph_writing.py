@@ -1,0 +1,290 @@
+"""Causal sets of photographs put on disk, one photograph after the other; a run that was stopped can be continued.
+
+Until it is whole, the folder has ``making.json``, the settings, in place of ``causal.json``; a line of ``truth.jsonl``
+is written once its pictures are. Pictures are JPEG of quality 95 without subsampling of colours: blocks of 8 × 8 in
+which nothing changed stay equal.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from PIL import Image
+
+from saccade.config import from_dict
+from saccade.data.causal import CARD, FACTS, ROWS, Pixels, Row, picture_name
+from saccade.data.causal.filling import Fill
+from saccade.data.causal.marking import Marked, Marker, UnusablePictureError, marked
+from saccade.data.causal.photograph_twins import Twins, box_of, filled_twins, ground_of
+from saccade.data.causal.photographs import CHANGES, PhotographFacts, photograph_digest
+from saccade.data.pictures.labelled import check_request
+from saccade.data.pictures.reading import read_picture
+from saccade.data.tables.doubts import first_few
+from saccade.errors import DataError, OutputError
+from saccade.files import locked, make_folder, read_json, write_json, write_text, writing
+
+_MAKING = "making.json"
+_RESULTS = ("count", "twins", "left_out", "labels", "digest")  # Facts that are known in the end
+_GROUNDS = 8  # Photographs of which one gives its ground
+_NAMED = 4
+
+
+class PhotographSource(Protocol):
+    """Where photographs and their twins come from."""
+
+    names: Sequence[str]  # in the order in which they are made
+
+    def make(self, name: str) -> tuple[Marked, Twins]:
+        """A photograph with its twins, the same for a name whatever was made before; or UnusablePictureError."""
+
+
+class MarkedPictures:
+    """Photographs of a folder in the order of a hash of their names and the seed, so the first ones are a sample."""
+
+    def __init__(
+        self,
+        folder: Path,
+        names: Sequence[str],
+        mark: Marker,
+        label_of: Callable[[str], str | None],
+        fill: Fill,
+        facts: PhotographFacts,
+    ) -> None:
+        def order(name: str) -> bytes:
+            return hashlib.sha256(f"{facts.seed}/{name}".encode(errors="surrogateescape")).digest()
+
+        self.names: Sequence[str] = sorted(names, key=order)
+        self._places = {name: at for at, name in enumerate(self.names)}
+        self._folder, self._mark, self._label_of, self._facts, self._fill = folder, mark, label_of, facts, fill
+        self._read = lru_cache(maxsize=2 * _GROUNDS)(self._marked)
+        self._ground = lru_cache(maxsize=2)(lambda name: ground_of(self._usable(name), self._fill))
+
+    def make(self, name: str) -> tuple[Marked, Twins]:
+        """The photograph ``name``; its new ground is that of the one before it of which least has to be filled in."""
+        photograph = self._usable(name)
+        place, shares = self._places[name], dict[str, float]()
+        for step in range(1, min(_GROUNDS + 1, len(self.names))):
+            other = self._read(self.names[place - step])
+            if isinstance(other, Marked) and (share := float((other.labels > 0).mean())) <= self._facts.max_share:
+                shares[other.name] = share
+        best = min(shares, key=lambda other: shares[other], default=None)
+        ground = None if best is None else (best, self._ground(best))
+        return photograph, filled_twins(photograph, self._fill, ground, self._facts.seed)
+
+    def _usable(self, name: str) -> Marked:
+        photograph = self._read(name)
+        if isinstance(photograph, str):
+            raise UnusablePictureError(photograph)
+        return photograph
+
+    def _marked(self, name: str) -> Marked | str:
+        """A photograph, or why it cannot be used."""
+        facts = self._facts
+        try:
+            picture = read_picture(self._folder / name)
+            return marked(name, picture, self._mark(name, picture), self._label_of(name), facts.size, facts.max_share)
+        except DataError:
+            return "picture that cannot be read"
+        except UnusablePictureError as error:
+            return str(error)
+
+
+def write_photographs(
+    source: PhotographSource,
+    facts: PhotographFacts,
+    out: Path,
+    count: int | None = None,
+    *,
+    resume: bool = False,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> PhotographFacts:
+    """Write photographs with their twins; returns the facts of the whole set.
+
+    Args:
+        source: where they come from.
+        facts: the settings; counts and digest are ignored.
+        out: a new or empty folder; with ``resume`` one in which a run with the same settings was stopped.
+        count: photographs at most; None: all that can be used.
+        resume: keep what is there.
+        progress: called with (photographs written, photographs in all, if every one can be used).
+    """
+    names = hashlib.sha256("\n".join(sorted(source.names)).encode(errors="surrogateescape")).hexdigest()[:16]
+    settings = {key: value for key, value in asdict(facts).items() if key not in _RESULTS} | {"names": names}
+    if resume and (out / FACTS).is_file():
+        whole = from_dict(PhotographFacts, read_json(out / FACTS), where=str(out / FACTS))
+        if count not in (None, whole.count):
+            raise OutputError(f"{out}: finished, with {whole.count:,} photographs; name another folder for another set")
+        return whole
+    if not resume or not (out / _MAKING).is_file():
+        check_request(1, 0, out)
+    elif differing := [key for key, value in read_json(out / _MAKING).items() if settings.get(key) != value]:
+        raise OutputError(f"{out}: begun with other settings ({', '.join(differing)}); name another folder")
+    total = min(count or len(source.names), len(source.names))
+    with locked(make_folder(out) / "saccade.lock", f"writes into {out}"), writing(out):
+        done, left_out = {row["name"] for row in _rows_of(out / ROWS)}, Counter[str]()
+        for name in source.names:
+            if len(done) >= total:
+                break
+            if name in done:
+                continue
+            try:
+                photograph, twins = source.make(name)
+            except UnusablePictureError as error:
+                left_out[f"picture: {error}"] += 1
+                continue
+            if not done:
+                write_json(out / _MAKING, settings)
+            row = _written(out, f"{len(done):08d}", photograph, twins)
+            with (out / ROWS).open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(row) + "\n")
+            done.add(name)
+            progress(len(done), total)
+        if done:
+            whole = _whole(facts, _rows_of(out / ROWS), left_out)
+            write_text(out / CARD, card(whole))
+            write_json(out / FACTS, asdict(whole))
+            (out / _MAKING).unlink()
+            return whole
+    (out / ROWS).unlink()
+    out.rmdir()
+    reasons = first_few([f"{reason} ({number:,})" for reason, number in left_out.most_common()], _NAMED)
+    raise DataError(f"none of {total:,} photographs could be used: {reasons}")
+
+
+def _rows_of(path: Path) -> Iterator[Row]:
+    """The lines that are there; one that was cut short is taken away."""
+    whole = 0
+    with path.open("ab+") as lines:
+        lines.seek(0)
+        for line in lines:
+            if line.endswith(b"\n"):
+                whole += len(line)
+                yield json.loads(line)
+        lines.truncate(whole)
+
+
+def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
+    """Write the pictures of a photograph; returns its line."""
+    labels, count = photograph.labels, len(photograph.names)
+    row: Row = {
+        "id": name,
+        "name": photograph.name,
+        "sources": photograph.sources,
+        "image": _jpeg(out, name, photograph.pixels),
+        "mask": _png(out, "masks", name, labels),
+        "size": list(labels.shape),
+        "label": photograph.label,
+        "objects": [
+            {"name": called, "box": box_of(mask), "share": round(float(mask.mean()), 6)}
+            for called, mask in ((photograph.names[at], labels == at + 1) for at in range(count))
+        ],
+        "target": photograph.target,
+        "rest": round(float((labels > count).mean()), 6),
+        "twins": {},
+        "left_out": [*photograph.left_out, *twins.left_out],
+    }
+    for key, twin in twins.by_name.items():
+        file = picture_name(name, key)
+        is_new = twin.change in ("removed", "moved")
+        others = {*photograph.names[: twin.object], *photograph.names[(twin.object or 0) + 1 :], *photograph.others}
+        is_gone = twin.change == "removed" and twin.object == photograph.target and photograph.label not in others
+        row["twins"][key] = {
+            "image": _jpeg(out, file, twin.pixels),
+            "mask": _png(out, "masks", file, twin.labels) if is_new else row["mask"],
+            "changed": _png(out, "changed", file, twin.changed.astype(np.uint8) * np.uint8(255)),
+            "change": twin.change,
+            "object": twin.object,
+            "label": None if is_gone else photograph.label,
+            "box": twin.box,
+            **({"ground": twin.ground} if twin.ground else {}),
+            **({"scale": twin.scale} if twin.scale else {}),
+        }
+    row = json.loads(json.dumps(row))  # tuples as lists, as they are read back
+    return {**row, "digest": photograph_digest(out, row)}
+
+
+def _jpeg(out: Path, name: str, pixels: Pixels) -> str:
+    make_folder(out / "images")
+    Image.fromarray(pixels).save(out / "images" / f"{name}.jpg", quality=95, subsampling=0)
+    return f"images/{name}.jpg"
+
+
+def _png(out: Path, folder: str, name: str, values: Pixels) -> str:
+    make_folder(out / folder)
+    Image.fromarray(values).save(out / folder / f"{name}.png")
+    return f"{folder}/{name}.png"
+
+
+def _whole(facts: PhotographFacts, rows: Iterable[Row], left_out: Counter[str]) -> PhotographFacts:
+    """The facts with what is known in the end."""
+    digest, twins, labels, count = hashlib.blake2b(digest_size=32), Counter[str](), set[str](), 0
+    for row in rows:
+        count += 1
+        digest.update(bytes.fromhex(row["digest"]))
+        left_out.update(row["left_out"])
+        twins.update(twin["change"] for twin in row["twins"].values())
+        labels.update([row["label"]] if row["label"] is not None else [])
+    return replace(
+        facts,
+        count=count,
+        twins={change: twins[change] for change in CHANGES},
+        left_out=dict(left_out.most_common()),
+        labels=tuple(sorted(labels)),
+        digest=digest.hexdigest(),
+    )
+
+
+_CHANGES = {
+    "removed": "an object is gone",
+    "moved": "the target lies elsewhere in the same picture",
+    "background": "all objects lie on the ground of another photograph",
+    "empty": "a patch of the target's shape was filled in where nothing lies: the control of the filling",
+}
+_FILLS = {
+    "migan": "by MI-GAN (Sargsyan et al., ICCV 2023)",
+    "smooth": "smoothly, by Laplace's equation: a blur stands where an object was",
+    "exact": "not at all: scenes are composed, and composed again without the object",
+}
+
+
+def card(facts: PhotographFacts) -> str:
+    """The text of the card ``README.md``."""
+    twins = "\n".join(f"| {name} | {_CHANGES[name]} | {count:,} |" for name, count in facts.twins.items())
+    left_out = "\n".join(f"| {reason} | {count:,} |" for reason, count in facts.left_out.items()) or "| nothing | 0 |"
+    return f"""# A causal set of {facts.count:,} photographs
+
+Each photograph comes with twins, in which one thing is changed. They show what the answer of a model rests on.
+
+| | |
+|---|---|
+| photographs | {facts.count:,}, of {facts.pictures}, longest side at most {facts.size} px |
+| labels | {len(facts.labels):,} |
+| objects | {facts.masks}, at most {facts.max_share:.0%} of a picture each |
+| holes are filled | {_FILLS[facts.fill]} |
+| seed | {facts.seed} |
+| digest (blake2b over files and rows) | `{facts.digest}` |
+| licence | that of the photographs, which belong to their owners |
+
+| twin | what is changed | how many |
+|---|---|---|
+{twins}
+
+| left out | how many |
+|---|---|
+{left_out}
+
+A filled hole is a guess. Look at the twins before you trust a score (`saccade data show causal:THIS FOLDER`), and
+compare removed with empty: that is what the filling alone does to a model.
+
+`truth.jsonl` has one JSON object a line, `images`, `masks` and `changed` the pictures it names. Masks are grey: 0 is
+ground, k + 1 is object k, 255 is a thing that no twin changes. In Python, `saccade.data.read_causal_set("THIS FOLDER")`
+yields the photographs; `.verify()` checks every digest.
+"""

@@ -1,0 +1,259 @@
+"""Causal sets of photographs: pictures with marked objects, each with twins in which one thing is changed.
+
+``saccade data make causal --pictures DIR --masks DIR --out SET`` writes such a set, :func:`read_causal_set` reads it:
+
+>>> from saccade.data import read_causal_set                   # doctest: +SKIP
+>>> for photograph in read_causal_set("SET"):                  # doctest: +SKIP
+...     photograph.image, photograph.label, photograph.target, photograph.twins["removed-0"].image
+
+The folder:
+
+=====================  =================================================================================================
+causal.json             facts of the set, the fields of :class:`PhotographFacts`; ``"kind": "photographs"``
+truth.jsonl             one photograph a line
+images/ID.jpg           the photograph; ``images/ID-TWIN.jpg`` its twins, of the same size
+masks/ID.png            grey values: 0 is ground, k + 1 is object k, 255 is a thing that no twin changes (too large, too
+                        small, or beyond the four largest); ``masks/ID-TWIN.png`` for twins in which an object was
+                        removed or moved. ``truth.jsonl`` names the mask of every picture
+changed/ID-TWIN.png     255 where the pixels of a twin were replaced, else 0
+README.md               the data card
+=====================  =================================================================================================
+
+The twins of a photograph, by name. Only ``removed-K`` is there for every photograph; others may be left out:
+
+================  ======================================================================================================
+``removed-K``     object K is gone: filled in from around it, or, in a composed set, not drawn
+``moved``         the target lies elsewhere on free ground of the same picture; where no other place is free, up to
+                  half of it lies where it was
+``background``    all objects, and the things of grey 255, lie at their places on the ground of another photograph
+``empty-J``       a patch of the target's shape, J = 0 or 1, was filled in where nothing lies: what the filling alone
+                  does to a model. Where there is no room, the patch is smaller. Composed sets have none
+================  ======================================================================================================
+
+One line of ``truth.jsonl``:
+
+==========  ============================================================================================================
+id           eight digits, the number of the photograph in the set; also the name of its picture
+name         path of the picture it was made from, from the folder of the pictures; a number where it was composed
+sources      files it was made from: the picture; or the background, then the cut-out of each object
+image, mask  paths from the folder of the set
+size         height and width in pixels
+label        what the photograph shows, null where that is not known
+objects      one to four, largest first: ``name`` (null where it is not known), ``box`` (x0 y0 x1 y1 in pixels, right
+             and lower edge excluded) and ``share`` of the picture
+target       which object the label is about
+rest         share of the picture that things of grey 255 have
+twins        by name: ``image``, ``mask``, ``changed``; ``change``: removed, moved, background or empty; ``object``, the
+             one that was changed, else null; ``label``, what is true of the twin: null where nothing that bears the
+             label is left; ``box`` of the object or patch, where it is now (null for removed and background);
+             ``ground``, the name of the photograph that gave the ground (of background alone); ``scale``, how long the
+             sides of a patch are, in those of the target (of empty alone)
+left_out     what could not be made or used of this photograph, in words
+digest       blake2b (16 bytes, in hex) over the files of the photograph and this line without its digest
+==========  ============================================================================================================
+
+The digest of a photograph takes in the bytes of the files that its line names (image and mask, then image, mask and
+changed of the twins in their order), then the line as JSON in ASCII with sorted keys and without spaces. That of a set
+is blake2b (32 bytes) over those of its photographs.
+
+Files are untrusted: every line is checked, pictures are opened only inside the folder, and a wrong digest is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from saccade.data.causal import FACTS, ROWS, Masks, Pixels, Row, decoded
+from saccade.errors import DataError
+from saccade.files import MAX_PIXELS, read_regular
+
+KIND = "photographs"
+FORMAT = 1  # Version of the folder's layout
+CHANGES = ("removed", "moved", "background", "empty")
+MOST_OBJECTS = 4
+REST = 255  # Grey of a thing that no twin changes
+
+
+@dataclass(frozen=True)
+class PhotographFacts:
+    """What is known of a set without reading its photographs."""
+
+    count: int
+    pictures: str  # name of the folder that they come from
+    masks: str  # how masks were read: binary, labels, trimaps, grey, coco or cut-outs
+    fill: str  # what filled removed objects in: migan, smooth, or exact where scenes are composed without them
+    seed: int
+    size: int  # longest side at most, in pixels
+    max_share: float  # share of the picture of an object at most
+    twins: Mapping[str, int]  # how many there are of each of CHANGES
+    left_out: Mapping[str, int]  # how many pictures, objects and twins, by reason
+    labels: tuple[str, ...]  # every label once, in alphabetical order
+    digest: str
+    kind: str = KIND
+    format: int = FORMAT
+
+
+class PhotographObject(NamedTuple):
+    """One object of a photograph."""
+
+    name: str | None
+    box: tuple[int, int, int, int]  # x0 y0 x1 y1
+    share: float
+
+
+class PhotographPicture:
+    """A photograph or a twin of it: ``row`` is what ``truth.jsonl`` says of it."""
+
+    def __init__(self, folder: Path, size: tuple[int, int], objects: int, row: Mapping[str, Any]) -> None:
+        self.folder, self.size, self.row = folder, size, row  # size: (height, width)
+        self.label: str | None = row["label"]
+        self.image_path: Path = folder / row["image"]
+        self.mask_path: Path = folder / row["mask"]
+        self._count = objects
+
+    @property
+    def image(self) -> Pixels:
+        """(H, W, 3) uint8, read now."""
+        return decoded(self.image_path, "RGB", self.size, "JPEG")
+
+    @property
+    def label_map(self) -> Pixels:
+        """(H, W) uint8, read now: 0 is ground, k + 1 is object k, 255 is a thing that no twin changes."""
+        return decoded(self.mask_path, "L", self.size)
+
+    @property
+    def masks(self) -> Masks:
+        """(N, H, W) bool: the pixels of each object; empty for one that was removed."""
+        masks: Masks = self.label_map == np.arange(1, self._count + 1, dtype=np.uint8)[:, None, None]
+        return masks
+
+
+class PhotographTwin(PhotographPicture):
+    """A photograph with one thing changed: ``change`` says what, ``object`` which object, None for none."""
+
+    def __init__(self, folder: Path, size: tuple[int, int], objects: int, row: Mapping[str, Any]) -> None:
+        super().__init__(folder, size, objects, row)
+        self.change: str = row["change"]
+        self.object: int | None = row["object"]
+        self.changed_path: Path = folder / row["changed"]
+
+    @property
+    def changed(self) -> Masks:
+        """(H, W) bool, read now: the pixels that were replaced. Of a JPEG, whole blocks of 8 × 8 around them differ."""
+        return decoded(self.changed_path, "L", self.size) > 0
+
+
+class Photograph(PhotographPicture):
+    """A photograph with its objects, and its twins by name."""
+
+    def __init__(self, folder: Path, row: Mapping[str, Any]) -> None:
+        height, width = row["size"]
+        super().__init__(folder, (height, width), len(row["objects"]), row)
+        self.id: str = row["id"]
+        self.name: str = row["name"]
+        self.target: int = row["target"]
+        self.objects = [PhotographObject(each["name"], tuple(each["box"]), each["share"]) for each in row["objects"]]
+        self.twins = {
+            name: PhotographTwin(folder, self.size, len(self.objects), twin) for name, twin in row["twins"].items()
+        }
+
+
+class PhotographSet:
+    """A folder that ``saccade data make causal --pictures`` or ``--cutouts`` wrote."""
+
+    def __init__(self, folder: Path, facts: PhotographFacts) -> None:
+        self.folder, self.facts = folder, facts
+
+    def __len__(self) -> int:
+        return self.facts.count
+
+    def __iter__(self) -> Iterator[Photograph]:
+        """The photographs in their order; of a long set only one is in memory.
+
+        Raises:
+            DataError: a line that is none, or the wrong number of them, or digests of another set.
+        """
+        path, digest, count = self.folder / ROWS, hashlib.blake2b(digest_size=32), 0
+        with path.open(encoding="utf-8", errors="replace") as lines:
+            for count, line in enumerate(lines, start=1):
+                try:
+                    row = json.loads(line)
+                    _check(row)
+                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+                    raise DataError(
+                        f"{path}: line {count} is not a photograph ({type(error).__name__}: {error}); make or copy the "
+                        "set again"
+                    ) from error
+                digest.update(bytes.fromhex(row["digest"]))
+                yield Photograph(self.folder, row)
+        if (count, digest.hexdigest()) != (self.facts.count, self.facts.digest):
+            raise DataError(
+                f"{path}: {count} photographs of digest {digest.hexdigest()}, but {FACTS} says {self.facts.count} of "
+                f"{self.facts.digest}; make or copy the set again"
+            )
+
+    def verify(self) -> None:
+        """Read every file and check every digest.
+
+        Raises:
+            DataError: names the first photograph that is not as it was written.
+        """
+        for photograph in self:
+            digest = photograph_digest(self.folder, photograph.row)
+            if digest != photograph.row["digest"]:
+                raise DataError(
+                    f"{self.folder}: photograph {photograph.id} is not as it was written (digest {digest}, its line "
+                    f"says {photograph.row['digest']}); make or copy the set again"
+                )
+
+
+def photograph_digest(folder: Path, row: Mapping[str, Any]) -> str:
+    """The digest of the photograph of a line."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in _paths(row):
+        try:
+            digest.update(read_regular(folder / path, 4 * MAX_PIXELS))
+        except OSError as error:
+            raise DataError(
+                f"{folder / path}: cannot be read ({error.strerror or error}); make or copy the set again"
+            ) from error
+    line = {key: value for key, value in row.items() if key != "digest"}
+    digest.update(json.dumps(line, sort_keys=True, separators=(",", ":")).encode())
+    return digest.hexdigest()
+
+
+def _paths(row: Mapping[str, Any]) -> list[str]:
+    """The files of a line, from the folder of the set."""
+    twins = [twin[key] for twin in row["twins"].values() for key in ("image", "mask", "changed")]
+    return [row["image"], row["mask"], *twins]
+
+
+def _check(row: Row) -> None:
+    """Refuse a line that lacks something, or that leads out of its folder."""
+    objects, sides = len(row["objects"]), row["size"]
+    whole = range(objects)
+    paths = [PurePosixPath(path) for path in _paths(row)]
+    right = {
+        "id or name": isinstance(row["id"], str) and isinstance(row["name"], str),
+        "digest": len(bytes.fromhex(row["digest"])) == 16,
+        "size": len(sides) == 2 and all(type(side) is int and 0 < side <= MAX_PIXELS for side in sides),
+        "objects": 1 <= objects <= MOST_OBJECTS and all(len(each["box"]) == 4 for each in row["objects"]),
+        "target": type(row["target"]) is int and row["target"] in whole,
+        "label": all(each["label"] is None or isinstance(each["label"], str) for each in (row, *row["twins"].values())),
+        "twins": all(
+            twin["change"] in CHANGES and (twin["object"] is None or twin["object"] in whole)
+            for twin in row["twins"].values()
+        ),
+        "path, which leads out of the folder": not any(
+            path.is_absolute() or ".." in path.parts or "\\" in str(path) for path in paths
+        ),
+    }
+    if wrong := [what for what, holds in right.items() if not holds]:
+        raise ValueError(wrong[0])

@@ -1,0 +1,81 @@
+"""Holes filled in: exact where the picture is a constant or a ramp, untouched outside, MI-GAN by its file."""
+
+import numpy as np
+import pytest
+from made_up_photographs import painted, square
+
+from saccade.data.causal import filling
+from saccade.data.causal.filling import filler, grown, smooth_fill
+from saccade.errors import DataError, MissingExtraError
+from saccade.files import RemoteFile, file_digest
+
+HOLE = square(size=(60, 80), top=14, left=20, side=31)
+
+
+def test_a_constant_and_a_ramp_are_continued_exactly():
+    rows, columns = np.mgrid[:60, :80]
+    for plane in (np.full((60, 80), 93), 3 * columns, 4 * rows, 2 * columns + rows):
+        pixels = np.repeat(plane.astype(np.uint8)[..., None], 3, 2)
+        spoilt = np.where(HOLE[..., None], np.uint8(255), pixels)
+        assert np.array_equal(smooth_fill(spoilt, HOLE), pixels)
+
+
+def test_each_pixel_of_the_hole_is_the_mean_of_its_neighbours_and_others_stay():
+    values = np.random.default_rng(0).integers(0, 256, (21, 26, 3)).astype(np.float64)
+    hole = square(size=(21, 26), top=0, left=3, side=12) | square(size=(21, 26), top=15, left=18, side=6)
+    solved = filling._harmonic(values, hole)
+    padded = np.pad(solved, ((1, 1), (1, 1), (0, 0)))
+    count = filling._neighbours(np.ones((21, 26, 1)))
+    mean = (padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]) / count
+    assert np.abs(solved - mean)[hole].max() < 1e-3
+    assert np.array_equal(solved[~hole], values[~hole])
+    assert count[0, 0] == 2
+
+
+def test_a_hole_is_grown_by_as_many_pixels_as_asked_for():
+    one = np.zeros((9, 12), bool)
+    one[4, 5] = True
+    assert np.array_equal(grown(one, 2), square(size=(9, 12), top=2, left=3, side=5))
+    assert grown(one, 0).sum() == 1
+
+
+def test_migan_is_used_where_its_file_is(tmp_path, monkeypatch):
+    helper = pytest.importorskip("onnx.helper")
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    assert filler("auto") == ("smooth", smooth_fill)
+    with pytest.raises(DataError, match="saccade data get migan"):
+        filler("migan")
+
+    # A stand-in with the same inputs and output: where the mask is 0 it answers 7, and it spoils every kept pixel.
+    byte = onnx.TensorProto.UINT8
+    graph = helper.make_graph(
+        [
+            helper.make_node("Cast", ["mask"], ["keep"], to=onnx.TensorProto.BOOL),
+            helper.make_node("Where", ["keep", "nine", "seven"], ["flat"]),
+            helper.make_node("Mul", ["image", "zero"], ["none"]),
+            helper.make_node("Add", ["none", "flat"], ["result"]),
+        ],
+        "stand-in",
+        [helper.make_tensor_value_info(name, byte, ["b", n, "h", "w"]) for name, n in (("image", 3), ("mask", 1))],
+        [helper.make_tensor_value_info("result", byte, ["b", 3, "h", "w"])],
+        [helper.make_tensor(name, byte, [1], [value]) for name, value in (("nine", 9), ("seven", 7), ("zero", 0))],
+    )
+    file = tmp_path / "migan" / "migan_pipeline_v2.onnx"
+    file.parent.mkdir()
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), file)
+    with pytest.raises(Exception, match="damaged"):
+        filler("migan")
+    monkeypatch.setitem(filling.FILES, "migan", (RemoteFile(file.name, file.stat().st_size, file_digest(file)),))
+    name, fill = filler("auto")
+    hole = square(size=(48, 64))
+    pixels = painted(1)
+    filled = fill(pixels, hole)
+    assert name == "migan"
+    assert (filled[hole] == 7).all()
+    assert np.array_equal(filled[~hole], pixels[~hole])
+
+    monkeypatch.setattr(filling.importlib, "import_module", lambda name: __import__("no_such_package"))
+    with pytest.raises(MissingExtraError, match="photo"):
+        filler("migan")
+    assert filler("auto")[0] == "smooth"

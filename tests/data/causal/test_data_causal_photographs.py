@@ -1,0 +1,372 @@
+"""Causal sets of photographs: twins change what they say and nothing else, the same bytes each time, nothing silent."""
+
+import json
+
+import numpy as np
+import pytest
+from made_up_photographs import coco, ground, label_map, painted, pets, save, square
+from PIL import Image, ImageOps
+from typer.testing import CliRunner
+
+from saccade.commands.door import app
+from saccade.data import read_causal_set
+from saccade.data.causal import read_drawn_set
+from saccade.data.causal.marking import UnusablePictureError, marker
+from saccade.data.causal.photograph_sources import cutout_set, picture_set
+from saccade.data.pictures.reading import read_picture
+from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
+from saccade.families.question.readers import CausalOptions, read_causal
+
+SMOOTH = {"fill": "smooth"}
+
+
+def make(folder, out="set", **options):
+    options = {"masks": str(folder / "masks"), **SMOOTH, **options}
+    picture_set(folder / "images", out=folder / out, **options)
+    return read_causal_set(folder / out)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Six pictures with one square each; for reading only."""
+    folder = pets(tmp_path_factory.mktemp("pets"))
+    return make(folder, labels=folder / "labels.csv")
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """One picture of two squares that touch; for reading only."""
+    folder = tmp_path_factory.mktemp("two")
+    left, right = square(top=14, left=8, side=14), square(top=16, left=22, side=10)
+    save(folder / "images" / "a.png", painted(3, left, right))
+    save(folder / "masks" / "a.png", label_map(left, right))
+    return next(iter(make(folder)))
+
+
+def blocks(changed):
+    """(H,W): all 8 × 8 blocks of a JPEG in which something changed."""
+    height, width = (-(-side // 8) * 8 for side in changed.shape)
+    padded = np.zeros((height, width), bool)
+    padded[: changed.shape[0], : changed.shape[1]] = changed
+    any_in = padded.reshape(height // 8, 8, width // 8, 8).any((1, 3))
+    return any_in.repeat(8, 0).repeat(8, 1)[: changed.shape[0], : changed.shape[1]]
+
+
+def files_of(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_every_photograph_has_its_twins_and_the_set_verifies(whole):
+    whole.verify()
+    assert len(whole) == len(list(whole)) == 6
+    assert whole.facts.twins == {"removed": 6, "moved": 6, "background": 6, "empty": 12}
+    assert (whole.facts.masks, whole.facts.fill, whole.facts.labels) == ("binary", "smooth", ("cat", "dog"))
+    assert whole.facts.left_out == {}
+    for photograph in whole:
+        assert list(photograph.twins) == ["removed-0", "moved", "background", "empty-0", "empty-1"]
+        assert photograph.label == ("cat" if int(photograph.name[3]) % 2 else "dog")
+        assert photograph.objects[0].share == pytest.approx(144 / (48 * 64), abs=1e-6)
+        assert [twin.label for twin in photograph.twins.values()] == [None, *[photograph.label] * 4]
+        assert photograph.twins["background"].row["ground"] != photograph.name
+
+
+def test_twins_change_what_they_say_and_nothing_else(whole):
+    for photograph in whole:
+        mask = photograph.masks[0]
+        for name, twin in photograph.twins.items():
+            differs = (photograph.image != twin.image).any(2)
+            assert differs.any(), name
+            assert not (differs & ~blocks(twin.changed)).any(), name
+        removed, moved, background = (photograph.twins[name] for name in ("removed-0", "moved", "background"))
+        assert not removed.masks.any()
+        assert (removed.changed & mask).sum() == mask.sum()
+        true = ground(int(photograph.name[3])).astype(int)  # of soft noise the fill is not far off
+        assert np.abs(removed.image.astype(int) - true)[mask].mean() < 25
+        assert moved.masks[0].sum() == mask.sum()
+        assert not (moved.masks[0] & mask).any()
+        x0, y0, x1, y1 = moved.row["box"]
+        assert moved.masks[0][y0:y1, x0:x1].all()
+        assert np.abs(moved.image[moved.masks[0]].astype(int).mean(0) - [250, 20, 20]).max() < 30
+        assert np.array_equal(background.masks, photograph.masks)
+        assert np.abs(background.image[mask].astype(int).mean(0) - [250, 20, 20]).max() < 30
+        for name in ("empty-0", "empty-1"):
+            twin = photograph.twins[name]
+            assert not (twin.changed & mask).any()
+            assert np.array_equal(twin.masks, photograph.masks)
+
+
+def test_removing_an_object_does_not_eat_into_one_that_touches_it(two):
+    first, second = two.masks
+    for number, (gone, kept) in enumerate(((first, second), (second, first))):
+        twin = two.twins[f"removed-{number}"]
+        assert (twin.changed & gone).sum() == gone.sum()
+        assert not (twin.changed & kept).any()
+        assert np.array_equal(twin.masks[1 - number], kept)
+        assert not twin.masks[number].any()
+    assert two.target == 0  # the larger
+    assert not (two.twins["moved"].masks[0] & second).any()
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_other_places(tmp_path, whole):
+    again = make(pets(tmp_path), labels=tmp_path / "labels.csv")
+    ours, theirs = files_of(again.folder), files_of(whole.folder)
+    assert ours == theirs
+    other = make(tmp_path, "other", seed=1)
+    places = [{row.name: row.twins["moved"].row["box"] for row in each} for each in (again, other)]
+    assert all(places[0][name] != places[1][name] for name in places[0])
+
+
+def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole):
+    pets(tmp_path)
+    options = {"labels": tmp_path / "labels.csv"}
+
+    def stop(done, total):
+        assert total == 6
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path, progress=stop, **options)
+    with pytest.raises(DataError, match="no causal set"):
+        read_causal_set(tmp_path / "set")
+    with (tmp_path / "set" / "truth.jsonl").open("a") as lines:
+        lines.write('{"id": "0000')  # a line that was cut short
+    with pytest.raises(OutputError, match="not an empty folder"):
+        make(tmp_path, **options)
+    with pytest.raises(OutputError, match="other settings \\(seed\\)"):
+        make(tmp_path, seed=3, resume=True, **options)
+    steps = []
+    again = make(tmp_path, resume=True, progress=lambda done, total: steps.append(done), **options)
+    assert steps == [5, 6]
+    assert files_of(again.folder) == files_of(whole.folder)
+    assert make(tmp_path, resume=True, **options).facts == whole.facts
+    with pytest.raises(OutputError, match="finished, with 6"):
+        make(tmp_path, resume=True, count=3, **options)
+
+
+def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
+    pets(tmp_path, 2)
+    images, masks = tmp_path / "images", tmp_path / "masks"
+    for name, mask in {
+        "empty": np.zeros((48, 64), np.uint8),
+        "all": np.full((48, 64), 255, np.uint8),
+        "other": np.zeros((30, 30), np.uint8),
+        "speck": square(side=2).astype(np.uint8) * 255,
+    }.items():
+        save(images / f"{name}.png", ground(9))
+        save(masks / f"{name}.png", mask)
+    save(images / "unmarked.png", ground(9))
+    (images / "broken.jpg").write_bytes(b"\xff\xd8\xff nothing")
+    save(masks / "broken.png", np.zeros((48, 64), np.uint8))
+    save(images / "torn.png", ground(9))
+    (masks / "torn.png").write_bytes(b"\x89PNG\r\n")
+    made = make(tmp_path)
+    assert len(made) == 2
+    assert made.facts.left_out == {
+        "picture: no object": 1,
+        "picture: object over 25% of the picture": 1,
+        "picture: mask of another size": 1,
+        "picture: object under 0.2% of the picture": 1,
+        "picture: no mask": 1,
+        "picture: picture that cannot be read": 1,
+        "picture: mask that cannot be read": 1,
+    }
+    assert "| picture: no mask | 1 |" in (made.folder / "README.md").read_text()
+    for path in (*images.glob("pet*"),):
+        path.unlink()
+    with pytest.raises(DataError, match="none of 7 photographs could be used: picture: "):
+        make(tmp_path, "none")
+    assert not (tmp_path / "none").exists()
+
+
+def test_objects_beyond_four_and_large_ones_are_things_that_no_twin_changes(tmp_path):
+    small = [square(top=2 + 11 * (at % 3), left=2 + 11 * (at // 3), side=9 - at) for at in range(5)]
+    large = square(top=0, left=34, side=30) | square(top=20, left=34, side=28)
+    save(tmp_path / "images" / "a.png", painted(1, *small))
+    values = label_map(*small)
+    values[large] = 40
+    values[47, :20] = 255  # belongs to nobody
+    save(tmp_path / "masks" / "a.png", values)
+    names = ["a.png"]
+    with pytest.raises(DataError, match="none of 1 photographs could be used: picture: object over 25%"):
+        make(tmp_path, max_share=0.25)
+    coco(
+        tmp_path / "a.json",
+        names,
+        [
+            *[(0, 1 + at % 2, runs(mask), 0) for at, mask in enumerate(small)],
+            (0, 1, runs(large), 0),
+            (0, 2, runs(square(top=40, left=2, side=7)), 1),
+        ],
+    )
+    photograph = next(iter(make(tmp_path, masks=f"coco:{tmp_path / 'a.json'}", max_share=0.25)))
+    assert [each.name for each in photograph.objects] == ["dog", "ball", "dog", "ball"]
+    assert photograph.label == "dog"
+    assert {"object over 25% of the picture", "object beyond the 4 largest"} == {
+        each for each in photograph.row["left_out"] if each.startswith("object")
+    }
+    rest = photograph.label_map == 255
+    assert (rest & large).sum() == large.sum()
+    assert photograph.row["rest"] == pytest.approx(rest.mean(), abs=1e-6)
+    assert photograph.twins["removed-0"].label == "dog"  # others are left
+    for twin in photograph.twins.values():
+        assert twin.change == "background" or not (twin.changed & rest).any()
+
+
+def runs(mask):
+    flat = mask.T.ravel()
+    edges = np.flatnonzero(np.diff(flat.astype(int))) + 1
+    ends = [0, *edges, flat.size]
+    counts = np.diff(ends).tolist()
+    return {"size": list(mask.shape), "counts": ([0] if flat[0] else []) + counts}
+
+
+@pytest.mark.parametrize("kind", ["binary", "trimaps", "labels", "grey", "palette", "colours", "two"])
+def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
+    one, other = square(top=10, left=10, side=20), square(top=8, left=40, side=8)
+    soft = np.zeros((48, 64), np.uint8)
+    soft[8:32, 8:32] = np.arange(576).reshape(24, 24) % 120 + 8
+    soft[10:30, 10:30] = 255
+    trimap = np.full((48, 64), 2, np.uint8)
+    trimap[8:32, 8:32] = 3
+    trimap[12:28, 12:28] = 1
+    values = {
+        "binary": one.astype(np.uint8) * 255,
+        "two": one.astype(np.uint8),
+        "trimaps": trimap,
+        "labels": label_map(one, other),
+        "grey": soft,
+        "palette": Image.fromarray(label_map(one, other)).convert("P"),
+        "colours": np.stack([one * 200, other * 90, one * 0], -1).astype(np.uint8),
+    }[kind]
+    save(tmp_path / "a.png", values)
+    reading, mark = marker(str(tmp_path), ["a.jpg"])
+    things = mark("a.jpg", read_picture(ground(0)))
+    assert reading == {"palette": "labels", "colours": "labels", "two": "binary"}.get(kind, kind)
+    assert np.array_equal(things.map == 1, one) or kind == "colours"
+    if reading == "labels":
+        assert {(things.map == at).sum() for at in (1, 2)} == {one.sum(), other.sum()}
+    assert marker(f"labels:{tmp_path}", ["a.jpg"])[0] == "labels"
+
+
+def test_pictures_of_all_kinds_come_upright_and_small(tmp_path):
+    mask = square(size=(40, 60), top=5, left=30, side=14)
+    values = painted(2, mask, size=(40, 60))
+    picture = Image.fromarray(values)
+    turned = ImageOps.exif_transpose(picture.rotate(90, expand=True))
+    exif = Image.Exif()
+    exif[0x0112] = 6  # shown turned right
+    save(tmp_path / "images" / "turned.jpg", turned, exif=exif, quality=95)
+    save(tmp_path / "images" / "grey.png", picture.convert("L"))
+    save(tmp_path / "images" / "cmyk.jpg", picture.convert("CMYK"))
+    save(tmp_path / "images" / "alpha.png", picture.convert("RGBA"))
+    for name in ("turned", "grey", "cmyk", "alpha"):
+        save(tmp_path / "masks" / f"{name}.png", mask)
+    save(tmp_path / "images" / "large.png", picture.resize((4000, 2667)))
+    save(tmp_path / "masks" / "large.png", Image.fromarray(mask).resize((4000, 2667)))
+    made = {row.name.partition(".")[0]: row for row in make(tmp_path, size=64)}
+    assert {name: row.image.shape for name, row in made.items()} == {
+        **dict.fromkeys(("turned", "grey", "cmyk", "alpha"), (40, 60, 3)),
+        "large": (43, 64, 3),
+    }
+    for name in ("turned", "alpha", "large"):
+        assert np.abs(made[name].image[made[name].masks[0]].astype(int).mean(0) - [250, 20, 20]).max() < 25, name
+
+
+def test_composed_scenes_without_an_object_are_exact(tmp_path):
+    for number, called in enumerate(("cup", "ball", "key")):
+        values = np.zeros((30, 30, 4), np.uint8)
+        values[5:25, 5 + number : 25] = [40 * number, 200, 90, 255]
+        save(tmp_path / "cut" / called / f"{number}.png", values)
+    for number in range(3):
+        save(tmp_path / "grounds" / f"{number}.png", ground(number))
+    save(tmp_path / "cut" / "key" / "opaque.png", ground(1))
+    how = {"backgrounds": tmp_path / "grounds", "count": 5}
+    cutout_set(tmp_path / "cut", out=tmp_path / "set", **how)
+    made = read_causal_set(tmp_path / "set")
+    made.verify()
+    assert made.facts.fill == "exact"
+    assert made.facts.twins["empty"] == 0
+    assert made.facts.left_out["picture: cut-out without a transparent ground"] >= 1
+    for scene in made:
+        behind = ground(int(scene.row["sources"][0][0])).astype(int)
+        names = [each.name for each in scene.objects]
+        assert 2 <= len(set(names)) == len(names)
+        assert scene.label == names[scene.target]
+        assert [source.split("/")[0] for source in scene.row["sources"][1:]] == names
+        for number in range(len(names)):
+            twin = scene.twins[f"removed-{number}"]
+            others = blocks(np.delete(scene.masks, number, 0).any(0))
+            assert np.abs(twin.image - behind)[~others].mean() < 2  # the ground itself, as a JPEG has it
+            assert not ((scene.image != twin.image).any(2) & ~blocks(twin.changed)).any()
+    cutout_set(tmp_path / "cut", out=tmp_path / "again", **how)
+    assert files_of(tmp_path / "again") == files_of(tmp_path / "set")
+
+
+def test_it_is_a_table_of_what_photographs_show(whole):
+    table = read_causal(whole.folder, CausalOptions(check=True))
+    assert (len(table.rows), set(table.answers)) == (6, {"cat", "dog"})
+    assert {row.mask_grey for row in table.rows} == {1}
+    assert len(read_causal(whole.folder, CausalOptions(twins=True)).rows) == 6 * 5
+    with pytest.raises(DataError, match="photographs, where one of drawn scenes"):
+        read_drawn_set(whole.folder)
+
+
+def test_damage_and_paths_that_lead_out_are_refused(tmp_path):
+    folder = make(pets(tmp_path, 3)).folder
+    truth = (folder / "truth.jsonl").read_text()
+    save(folder / "images" / "00000001.jpg", ground(5))
+    with pytest.raises(DataError, match="00000001 is not as it was written"):
+        read_causal_set(folder).verify()
+    (folder / "truth.jsonl").write_text(truth.replace("images/00000000.jpg", "../00000000.jpg"))
+    with pytest.raises(DataError, match=r"line 1 is not a photograph .*leads out"):
+        list(read_causal_set(folder))
+    (folder / "truth.jsonl").write_text("".join(truth.splitlines(keepends=True)[:2]))
+    with pytest.raises(DataError, match="2 photographs of digest"):
+        list(read_causal_set(folder))
+    facts = json.loads((folder / "causal.json").read_text())
+    (folder / "causal.json").write_text(json.dumps({**facts, "cuont": 3}))
+    with pytest.raises((ConfigError, CheckpointError), match="cuont"):
+        read_causal_set(folder)
+
+
+def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):
+    pets(tmp_path, 3)
+
+    def run(*args):
+        result = CliRunner().invoke(app, ["data", *map(str, args)])
+        return result.exit_code, " ".join(result.output.split())
+
+    out, images, masks = tmp_path / "set", tmp_path / "images", tmp_path / "masks"
+    begin = ("make", "causal", "--pictures", images, "--out", out)
+    for options, said in (
+        ((), "masks: needed with pictures"),
+        (("--masks", tmp_path / "nowhere"), "is not a folder"),
+        (("--masks", f"coco:{tmp_path / 'no.json'}"), "cannot be read"),
+        (("--masks", masks, "--scenes", "mref"), "scenes: does not go with pictures"),
+        (("--masks", masks, "--cutouts", masks), "cutouts: does not go with pictures"),
+        (("--masks", masks, "--labels", tmp_path / "no.csv"), "cannot be read"),
+        (("--masks", masks, "--max-share", "3"), "max_share: must be"),
+        (("--masks", masks, "--fill", "magic"), "magic"),
+    ):
+        code, output = run(*begin, *options)
+        assert (code, said in output, out.exists()) == (2, True, False), output
+    assert run("make", "causal", "--cutouts", images, "--out", out)[0] == 2
+    assert "goes with pictures or cutouts" in run("make", "causal", "--masks", masks, "--out", out)[1]
+    assert (
+        "lies in the folder"
+        in run("make", "causal", "--pictures", images, "--out", images / "set", "--masks", masks)[1]
+    )
+    code, output = run(*begin, "--masks", masks, "--fill", "smooth", "--count", "2")
+    assert (code, "photographs: 2" in output) == (0, True), output
+    sheet = tmp_path / "sheet.png"
+    code, output = run("show", f"causal:{out}", "--out", sheet)
+    assert (code, "2 photographs with twins, fill smooth" in output) == (0, True), output
+    assert Image.open(sheet).width > 6 * 128
+
+
+def test_masks_of_a_network_need_its_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    with pytest.raises(DataError, match="saccade data get u2netp"):
+        marker("auto", ["a.jpg"])
+    assert issubclass(UnusablePictureError, Exception)

@@ -1,0 +1,148 @@
+"""``saccade.Probe``: a classifier as scikit-learn has them, its verdict on planted pictures, and its saved model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import saccade
+from saccade.errors import ConfigError, DataError
+
+SMALL: dict[str, Any] = {
+    "backbone": "compact", "through": "layer2", "size": 32, "splits": 3, "seeds": 1, "steps": 60, "hidden": 8,
+    "rates": (3e-2,), "linear_rates": (1e-2, 1e-1), "decays": (1e-2,), "shares": (), "device": "cpu",
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+def made_up(kind: str, count: int = 90) -> tuple[list[Image.Image], np.ndarray]:
+    """Pictures of two classes.
+
+    ``colour``: the whole picture is a little red or green. ``nothing``: labels are drawn by lot.
+    """
+    generator, pictures = np.random.default_rng(0), []
+    labels = generator.permutation(np.arange(count) % 2)
+    for label in labels:
+        pixels = generator.integers(0, 90, (32, 32, 3))
+        if kind == "colour":
+            pixels[..., label] += 40
+        pictures.append(Image.fromarray(pixels.astype(np.uint8)))
+    return pictures, labels
+
+
+@pytest.fixture(scope="module")
+def colours(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Image.Image], np.ndarray]:
+    """A probe that learned from pictures in memory; the pictures and their labels."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SACCADE_HOME", str(tmp_path_factory.mktemp("home")))
+        pictures, labels = made_up("colour")
+        return saccade.Probe(**SMALL, heads=["cross"]).fit(pictures, labels), pictures, labels
+
+
+def test_attention_wins_where_a_patch_is_the_label(tmp_path: Path) -> None:
+    """Of each map, one cell is marked and has the sign of the class; another one has the opposite sign."""
+    pictures, labels = made_up("nothing", 120)
+    generator, files = np.random.default_rng(1), []
+    for number, (picture, label) in enumerate(zip(pictures, labels)):
+        files.append(tmp_path / f"{number}.png")
+        picture.save(files[-1])
+        cells = generator.normal(size=(6, 16))
+        here, there = generator.permutation(16)[:2]
+        cells[0, here] += 8
+        cells[1, [here, there]] += 6 * np.array([1, -1]) * (2 * label - 1)
+        np.save(tmp_path / f"{number}.npy", cells.reshape(6, 4, 4).astype(np.float32))
+    settings = {**SMALL, "backbone": f"features:{tmp_path}", "through": None, "splits": 5, "steps": 120}
+    probe = saccade.Probe(**settings, heads=["cross"]).fit(files, labels)
+    assert probe.result.trials["cross"].difference.low > 0
+    assert "better by" in probe.verdict
+    with pytest.raises(ConfigError, match="no network"):
+        probe.predict(files)
+
+
+def test_linear_ties_where_the_mean_colour_is_the_label(colours: Any) -> None:
+    probe, pictures, labels = colours
+    assert probe.result.trials["linear"].score.mean > 0.9
+    assert probe.result.trials["cross"].difference.low <= 0
+    assert probe.score(pictures, labels) > 0.9
+
+
+def test_nothing_is_learned_from_labels_drawn_by_lot() -> None:
+    probe = saccade.Probe(**SMALL, heads=["cross"]).fit(*made_up("nothing"))
+    assert "not detectably better" in probe.verdict
+
+
+def test_it_predicts_what_the_saved_model_answers(colours: Any, tmp_path: Path) -> None:
+    probe, pictures, _ = colours
+    shares, answers = probe.predict_proba(pictures[:6]), probe.predict(np.stack(pictures[:6]))
+    model = saccade.load(probe.save(tmp_path / "out").folder, "cpu")
+    seen = [model.look(picture) for picture in pictures[:6]]
+    assert [look.answer for look in seen] == [str(answer) for answer in answers]
+    assert [look.confidence for look in seen] == pytest.approx(shares.max(1), abs=1e-6)
+    assert shares.sum(1) == pytest.approx(np.ones(6))
+    for look, found in zip(seen, probe.evidence(pictures[:6])):
+        assert found.shape == (32, 32)
+        np.testing.assert_allclose(found, look.map(), atol=1e-5)
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_classes_keep_their_type_and_order(tmp_path: Path) -> None:
+    pictures, labels = made_up("colour", 36)
+    numbers = np.where(labels == 1, 10, 9)  # as words, 10 comes first
+    probe = saccade.Probe(**{**SMALL, "steps": 2}, heads=["cross"]).fit([np.array(one) for one in pictures], numbers)
+    assert probe.classes_.tolist() == [9, 10]
+    assert {*probe.predict(pictures)} <= {9, 10}
+    files = []
+    for number, picture in enumerate(pictures):
+        files.append(tmp_path / f"{number}.png")
+        picture.save(files[-1])
+    again = saccade.Probe(**{**SMALL, "steps": 2}, heads=["cross"]).fit(files, numbers)
+    np.testing.assert_allclose(again.predict_proba(files[:3]), probe.predict_proba(pictures[:3]), atol=1e-6)
+    assert again.predict(tmp_path).shape == (36,)  # a folder
+
+
+def test_what_it_cannot_do_is_said() -> None:
+    with pytest.raises(ConfigError, match="headz"):
+        saccade.Probe(headz=["cross"])
+    with pytest.raises(ConfigError, match="splits"):
+        saccade.Probe(splits=2).fit(*made_up("colour", 12))
+    with pytest.raises(ConfigError, match="fit first"):
+        saccade.Probe().predict([])
+    with pytest.raises(DataError, match="2 labels"):
+        saccade.Probe(**SMALL).fit(made_up("colour", 3)[0], [0, 1])
+
+
+def test_progress_goes_forward_and_says_what_it_does(tmp_path: Path) -> None:
+    said: list[tuple[str, float]] = []
+    saccade.Probe(**{**SMALL, "steps": 2}, heads=["cross"]).fit(
+        *made_up("colour", 36), on_progress=lambda what, done, total: said.append((what, done / total))
+    )
+    shares = [share for _, share in said]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+    assert "about" in said[0][0]
+    assert "cross attention, split 2 of 3" in dict(said)
+
+
+def test_scikit_learn_takes_it_as_its_own(colours: Any) -> None:
+    base = pytest.importorskip("sklearn.base")
+    pipeline, selection = pytest.importorskip("sklearn.pipeline"), pytest.importorskip("sklearn.model_selection")
+    _, pictures, labels = colours
+    quick = saccade.Probe(**{**SMALL, "steps": 20}, heads=["cross"])
+    copied = base.clone(quick)
+    assert copied.get_params() == quick.get_params()
+    assert base.is_classifier(copied)
+    assert copied.set_params(seeds=2).get_params()["seeds"] == 2
+    assert quick.get_params()["seeds"] == 1
+    assert base.clone(saccade.Probe()).get_params()["backbone"] == "mobilenetv2"
+    chained = pipeline.Pipeline([("probe", quick)]).fit(pictures, labels)
+    assert (chained.predict(pictures[:4]) == quick.predict(pictures[:4])).all()
+    scores = selection.cross_val_score(quick, np.stack(pictures), labels, cv=2)
+    assert scores.mean() > 0.7
