@@ -36,7 +36,7 @@ def class_folders(top: Path, each: int = 12, splits: tuple[str, ...] = ("",)) ->
 
 def small_cifar(monkeypatch: pytest.MonkeyPatch, each: int = 20) -> None:
     """Let a batch of CIFAR-10 hold few pictures."""
-    monkeypatch.setattr(cifar, "EACH", each)
+    monkeypatch.setattr(cifar, "PER_BATCH", each)
 
 
 def pixels(each: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

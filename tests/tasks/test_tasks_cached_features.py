@@ -1,4 +1,4 @@
-"""Kept features: what may be kept, that it is what the encoder answers, and that it is computed once."""
+"""Measurements features: what may be kept, that it is what the encoder answers, and that it is computed once."""
 
 from __future__ import annotations
 

@@ -17,7 +17,16 @@ from saccade.metrics.maps.faithfulness import deletion_and_insertion
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.tasks import evaluate as forward_passes
 from saccade.tasks import evaluate as module
-from saccade.tasks.evaluate import EncodedPictures, Job, Kept, Scoring, evaluate, in_parts, thread_count, thread_map
+from saccade.tasks.evaluate import (
+    EncodedPictures,
+    Job,
+    Measurements,
+    Scoring,
+    evaluate,
+    in_parts,
+    thread_count,
+    thread_map,
+)
 from tiny_models import example_batch, named, tiny_model
 
 N = 24
@@ -31,28 +40,28 @@ class Counting(Scoring):
         self.numbers = torch.arange(N)
         self.asked: list[tuple[list[int], int]] = []
 
-    def measure(self, numbers: Tensor, before: int) -> Kept:
-        kept = Kept()
+    def measure(self, numbers: Tensor, before: int) -> Measurements:
+        kept = Measurements()
         kept.answers.add_values({"accuracy": numbers % 3 == 0})
         kept.columns.append(picture=numbers)
         self.asked.append((numbers.tolist(), before))
         return kept
 
     def further(self) -> list[Job]:
-        def costly(numbers: Tensor) -> Kept:
-            kept = Kept()
+        def costly(numbers: Tensor) -> Measurements:
+            kept = Measurements()
             kept.causal.add_values({"hold": numbers.double() / N})
             return kept
 
         return [(costly, torch.arange(4)), (costly, torch.arange(4, 6))]
 
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, kept: Measurements) -> dict[str, Any]:
         picture = kept.columns["picture"]
         assert picture.tolist() == list(range(N))
         assert kept.causal["hold"].tolist() == [number / N for number in range(6)]
         return {"n": len(picture), "metrics": kept.answers.means(), "measured": [(kept.answers, picture)]}
 
-    def details(self, kept: Kept, found: Mapping[str, Any]) -> Mapping[str, Any]:
+    def details(self, kept: Measurements, found: Mapping[str, Any]) -> Mapping[str, Any]:
         return {"said": int(kept.columns["picture"].sum())}
 
 

@@ -272,12 +272,12 @@ def families() -> dict[str, Family]:
     """Every family by name; one of another package whose names are taken is left out, with a warning."""
     from saccade.families import caption, classify, multiset, question, story
 
-    own: tuple[Family, ...] = tuple(package.FAMILY for package in (question, multiset, caption, story, classify))
-    found = {each.name: each for each in own}
+    built_in: tuple[Family, ...] = tuple(package.FAMILY for package in (question, multiset, caption, story, classify))
+    by_name = {family.name: family for family in built_in}
     for point in entry_points(group=GROUP):
         if (other := _loaded(point)) is not None:
-            found.setdefault(other.name, other)
-    return found
+            by_name.setdefault(other.name, other)
+    return by_name
 
 
 def broken_families() -> dict[str, str]:
@@ -295,7 +295,7 @@ def family(name: str) -> Family:
 
 def models() -> dict[str, ModelSpec]:
     """Every model by name."""
-    return {name: spec for each in families().values() for name, spec in each.models.items()}
+    return {name: spec for family in families().values() for name, spec in family.models.items()}
 
 
 def model_spec(name: str) -> ModelSpec:
@@ -308,21 +308,21 @@ def model_spec(name: str) -> ModelSpec:
 def family_of_model(name: str) -> Family:
     """The family of the model called ``name``."""
     model_spec(name)  # or an error
-    return next(each for each in families().values() if name in each.models)
+    return next(family for family in families().values() if name in family.models)
 
 
 def recipes() -> dict[str, Path]:
     """Every packaged recipe by name."""
-    return {name: file for each in families().values() for name, file in each.recipes().items()}
+    return {name: file for family in families().values() for name, file in family.recipes().items()}
 
 
 def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
     """Every generator and reader by name, with the families that know it."""
-    found: dict[str, list[tuple[Family, DataEntry]]] = {}
-    for each in families().values():
-        for name, entry in each.data.items():
-            found.setdefault(name, []).append((each, entry))
-    return found
+    entries: dict[str, list[tuple[Family, DataEntry]]] = {}
+    for family in families().values():
+        for name, entry in family.data.items():
+            entries.setdefault(name, []).append((family, entry))
+    return entries
 
 
 def family_of_data(reference: str) -> Family:
@@ -334,20 +334,24 @@ def family_of_data(reference: str) -> Family:
     name, _, path = reference.partition(":")
     is_read = bool(path) and len(name) > 1
     name, kinds = (name, ("reader", "collection")) if is_read else (reference, ("generator", "collection"))
-    known = {key: [family for family, entry in pairs if entry.kind in kinds] for key, pairs in data_entries().items()}
-    if not (candidates := known.get(name, [])):
-        names = [key for key, candidates in known.items() if candidates]
+    by_name = {key: [family for family, entry in pairs if entry.kind in kinds] for key, pairs in data_entries().items()}
+    if not (candidates := by_name.get(name, [])):
+        names = [key for key, candidates in by_name.items() if candidates]
         raise DataError(f"no {'reader' if is_read else 'generated data'} '{name}': {nearest(name, names)}")
     if len(candidates) == 1 or name not in {**own_tables(""), **class_folders(), **picture_tables()}:
         return candidates[0]
     from saccade.data.tables.readers import columns_of
 
     columns = columns_of(name, Path(path).expanduser())
-    fits = [max((len(each) for each in family.columns if each <= columns), default=0) for family in candidates]
+    fits = [max((len(needed) for needed in family.columns if needed <= columns), default=0) for family in candidates]
     if not max(fits):
-        wanted = "; ".join(f"{each.name}: {', '.join(sorted(each.columns[0]))}" for each in candidates if each.columns)
-        found = ", ".join(sorted(columns)) or "(none)"
-        raise DataError(f"{path}: its columns {found} fit no family; needed are {wanted}")
+        wanted = "; ".join(
+            f"{candidate.name}: {', '.join(sorted(candidate.columns[0]))}"
+            for candidate in candidates
+            if candidate.columns
+        )
+        present = ", ".join(sorted(columns)) or "(none)"
+        raise DataError(f"{path}: its columns {present} fit no family; needed are {wanted}")
     return candidates[fits.index(max(fits))]
 
 
@@ -378,7 +382,7 @@ def read_table(reference: str, family_name: str = "classify", **options: object)
 
 def headline(family_name: str, metrics: Mapping[str, object]) -> tuple[str, float] | None:
     """The metric that a model of a family is known by, and its value; None where it was not measured."""
-    known = families().get(family_name)
-    names = known.headline if known is not None else tuple(metrics)  # of a family that is not installed: any number
-    found = ((name, metrics.get(name)) for name in names)
-    return next(((name, float(value)) for name, value in found if isinstance(value, (int, float))), None)
+    owner = families().get(family_name)
+    names = owner.headline if owner is not None else tuple(metrics)  # of a family that is not installed: any number
+    values = ((name, metrics.get(name)) for name in names)
+    return next(((name, float(value)) for name, value in values if isinstance(value, (int, float))), None)

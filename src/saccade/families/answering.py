@@ -227,15 +227,15 @@ class Responder:
             if ask is not None:
                 raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
             return None
-        known = ", ".join(self.facts.queries)
+        words = ", ".join(self.facts.queries)
         if ask is None and len(self.facts.queries) == 1:
             return 0  # there is nothing else to ask
         if ask is None:
-            raise DataError(f"'{self.name}' needs a question; ask one of: {known}")
+            raise DataError(f"'{self.name}' needs a question; ask one of: {words}")
         try:
             word = ask.strip() if isinstance(ask, str) else str(operator.index(ask))
         except TypeError as error:
-            raise DataError(f"a question is a word or a whole number, found {ask!r}; ask one of: {known}") from error
+            raise DataError(f"a question is a word or a whole number, found {ask!r}; ask one of: {words}") from error
         if word.casefold() not in self._ids or isinstance(ask, bool):
             raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
         return self._ids[word.casefold()]
@@ -248,9 +248,9 @@ class Responder:
         """Every question that the model knows; none for one that takes no question, or any."""
         return list(range(len(self.facts.queries)))
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Options of a look that this family understands, checked; what is not given is left out."""
-        options = {name: value for name, value in given.items() if value is not None}
+        options = {name: value for name, value in values.items() if value is not None}
         if unknown := [name for name in options if name not in self.family.options]:
             raise DataError(
                 f"'{self.name}' has no {', '.join(unknown)}: its family '{self.family.name}' takes "

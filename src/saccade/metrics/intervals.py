@@ -54,19 +54,19 @@ class Interval(NamedTuple):
     """A score with its confidence interval."""
 
     mean: float
-    """NaN when no value is defined."""
+    """NaN if no value is defined."""
     low: float
-    """NaN, as ``high``, when fewer than two images have a defined value: one image says nothing about spread."""
+    """NaN, like ``high``, with fewer than two images."""
     high: float
     n: int
     """Defined values."""
     images: int
-    """Inputs, pictures or stories, with at least one defined value: the number of independent pieces of evidence."""
+    """Inputs (pictures or stories) with at least one defined value."""
     undefined: int
     """Values that were NaN and do not count."""
 
     def __str__(self) -> str:
-        """To be read: mean, interval, and what they rest on.
+        """Mean, interval, and counts.
 
         >>> print(Interval(0.634007, 0.580894, 0.688787, n=300, images=100, undefined=2))
         0.634 (0.581–0.689), n 300 from 100 inputs, 2 undefined
@@ -78,7 +78,7 @@ class Interval(NamedTuple):
 
 
 def mean_defined(values: Tensor) -> float:
-    """The mean of the values (N,) that are not NaN; NaN where none is."""
+    """The mean of the values (N,) that are not NaN; NaN if there is none."""
     values = _wide(values)
     return float(values[~values.isnan()].mean())
 
@@ -143,26 +143,25 @@ def jackknife_interval(score: Tensor, without: Tensor, *, ends: Ends = SHARE) ->
 
 
 def paired_difference(first: Tensor, second: Tensor, images: Tensor | None = None) -> Interval:
-    """The mean of ``first − second`` of shares on the same examples; an interval beyond 0 is a difference.
+    """The mean of ``first − second`` of shares on the same examples; a difference if the interval excludes 0.
 
-    Pairs of which either value is NaN are undefined.
+    Pairs with a NaN are undefined.
     """
     check_alike("second", second, first)
     return mean_interval(_wide(first) - _wide(second), images, ends=(-1.0, 1.0))
 
 
 def _wide(values: Tensor) -> Tensor:
-    """Values (N,) in float64 in main memory."""
     return values.detach().cpu().double()
 
 
 _SUMMED = 200
-"""Degrees of freedom up to which the distribution is summed; beyond, the expansion is right to six digits."""
+"""Most degrees of freedom for the sum; beyond, the expansion is right to six digits."""
 
 
 @lru_cache(maxsize=256)
 def t_quantile(freedom: int) -> float:
-    """The t with P(|T| ≤ t) = 0.95 of Student's distribution with ``freedom`` ≥ 1 degrees of freedom.
+    """Student's t with P(|T| ≤ t) = 0.95, for ``freedom`` ≥ 1 degrees of freedom.
 
     Abramowitz and Stegun (1964), eq. 26.7.3 and 26.7.4, solved by bisection; for many degrees eq. 26.7.5.
 
@@ -202,12 +201,12 @@ class Resplit(NamedTuple):
 
     @property
     def low(self) -> float:
-        """The lower end."""
+        """Lower end."""
         return self.mean - self.half
 
     @property
     def high(self) -> float:
-        """The upper end."""
+        """Upper end."""
         return self.mean + self.half
 
     def percent(self, *, signed: bool = False) -> str:
@@ -224,7 +223,7 @@ class Resplit(NamedTuple):
 
     @property
     def is_beyond_zero(self) -> bool:
-        """Whether the interval of a difference leaves 0 outside: a difference was detected."""
+        """Whether the interval excludes 0."""
         return self.low > 0 or self.high < 0
 
 
@@ -250,7 +249,7 @@ def resplit_interval(scores: Tensor, *, trained: float, tested: float) -> Respli
 
 
 _NO_SHARES = ("distance", "nss", "map_follow", "map_turn")
-"""Scores without ends, as are those in units of their own, whose names end in ``_raw``."""
+"""Scores without ends, like those whose names end in ``_raw``."""
 
 
 class ColumnBuffer:
@@ -260,19 +259,19 @@ class ColumnBuffer:
         self._parts: dict[str, list[Tensor]] = {}
 
     def append(self, **columns: Tensor) -> None:
-        """Keep tensors of a batch; a view is copied, as it would keep all that it is a view of."""
+        """Add tensors of a batch; views are copied, as they keep their base in memory."""
         for name, part in columns.items():
             is_view = part.untyped_storage().nbytes() > part.numel() * part.element_size()
             self._parts.setdefault(name, []).append(part.detach().clone() if is_view else part.detach())
 
     def join(self, later: ColumnBuffer) -> None:
-        """Keep what other columns hold, after what these do."""
+        """Append other columns."""
         for name, parts in later._parts.items():
             self._parts.setdefault(name, []).extend(parts)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of all columns, in the order in which they came."""
+        """All column names, in order."""
         return tuple(self._parts)
 
     def __contains__(self, name: str) -> bool:
@@ -284,7 +283,7 @@ class ColumnBuffer:
 
 
 class Grouped:
-    """What is measured of examples, with the picture of each."""
+    """Measurements of examples, with the picture of each."""
 
     def __init__(self) -> None:
         self._columns = ColumnBuffer()
@@ -294,30 +293,30 @@ class Grouped:
 
     @property
     def groups(self) -> Tensor:
-        """The picture of each example, (N,), in the order in which they came."""
+        """The picture of each example (N,)."""
         return self._columns["group"] if "group" in self._columns else torch.zeros(0, dtype=torch.int64)
 
 
 class Values(ColumnBuffer):
-    """Columns of scores (N,) in float64, NaN where a score is undefined."""
+    """Columns of scores (N,) in float64, NaN where undefined."""
 
     def add_values(self, values: Mapping[str, Tensor]) -> None:
-        """Keep values (B,) of a batch under their names."""
+        """Add values (B,) of a batch by name."""
         self.append(**{name: part.detach().double() for name, part in values.items()})
 
     def values(self) -> dict[str, Tensor]:
-        """All values (N,), by name."""
+        """All values (N,) by name."""
         return {name: self[name] for name in self.names}
 
     def means(self) -> dict[str, float]:
-        """The mean of each over the examples where it is defined; NaN where it is nowhere."""
+        """The means of the defined values; NaN if there are none."""
         return {name: mean_defined(values) for name, values in self.values().items()}
 
     def intervals(self, groups: Tensor) -> dict[str, Interval]:
-        """Each mean with its interval, with the group as the unit.
+        """Each mean with its interval; the unit is the group.
 
         Args:
-            groups: id of each example's picture (N,). Values of which there are fewer belong to the first examples.
+            groups: id of each example's picture (N,). Columns with fewer values are about the first examples.
         """
         return {
             name: mean_interval(
@@ -328,17 +327,17 @@ class Values(ColumnBuffer):
 
 
 class ByName(dict[str, Values]):
-    """Values by the name of what they are of: a look, a rival."""
+    """Values by the name of a look or rival."""
 
     def add_values(self, name: str, values: Mapping[str, Tensor]) -> None:
-        """Keep values (B,) of a batch."""
+        """Add values (B,) of a batch."""
         self.setdefault(name, Values()).add_values(values)
 
     def join(self, later: ByName) -> None:
-        """Add what was measured of later examples."""
+        """Append later values."""
         for name, values in later.items():
             self.setdefault(name, Values()).join(values)
 
     def means(self) -> dict[str, dict[str, float]]:
-        """The means of each, NaN where nothing is defined."""
+        """The means by name; NaN if none is defined."""
         return {name: values.means() for name, values in self.items()}

@@ -43,7 +43,7 @@ class ScaleBin(NamedTuple):
 
 
 def correct(answers: Tensor, truth: Tensor) -> Tensor:
-    """1.0 where the answer id is the true one, else 0.0: (B,) from two (B,)."""
+    """1.0 where two ids (B,) agree, else 0.0: (B,)."""
     return (answers == truth.to(answers.device)).float()
 
 
@@ -74,8 +74,7 @@ BINS = 15
 def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     """1.0 where the true id is among the ``count`` likeliest: (B,) from logits (B,K) and truth (B,).
 
-    Of equal logits the ones before the true class come first, so that a constant answer gains nothing. Logits that are
-    not numbers answer nothing: 0.
+    Among equal logits the true class comes last, so that a constant answer gains nothing. NaN logits give 0.
     """
     truth = truth.to(logits.device)
     true_logit = logits.gather(1, truth[:, None])  # (B,1)
@@ -85,7 +84,7 @@ def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
 
 
 def calibration_error(confidence: Tensor, right: Tensor) -> float:
-    """The expected calibration error of answers (N,) with this confidence in 0..1; NaN for none.
+    """The expected calibration error of answers (N,) with confidences in 0..1; NaN without answers.
 
     >>> round(calibration_error(torch.tensor([0.9, 0.9, 0.9, 0.9]), torch.tensor([1.0, 1.0, 1.0, 0.0])), 4)
     0.15
@@ -99,11 +98,11 @@ def calibration_error(confidence: Tensor, right: Tensor) -> float:
 
 
 WORST = 20
-"""Mistakes that are shown."""
+"""Most mistakes listed."""
 CONFUSIONS = 30
-"""Pairs of classes that are told, the most confused first."""
+"""Most pairs of classes listed, the most confused first."""
 MATRIX = 50
-"""Classes of a confusion matrix that is written down at most."""
+"""Most classes of a confusion matrix."""
 
 
 def details_of(
@@ -158,11 +157,11 @@ _RANGE = (0.05, 20.0)
 _STEPS = 60  # golden-section steps; each leaves 62 % of the range
 _ABOVE = 1.01  # nearer to the low end of the range, the loss has no minimum
 FOLDS = 5
-"""In which :func:`helpful_temperature` cuts the answers."""
+"""Parts of the answers in :func:`helpful_temperature`."""
 
 
 def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
-    """T for logits (N,K) and labels (N,), or (N,K) where several answers may hold.
+    """T for logits (N,K) and labels (N,), or (N,K) if several answers may hold.
 
     >>> import torch
     >>> logits = torch.tensor([[4.0, 0.0]] * 3 + [[4.0, 0.0]])
@@ -183,7 +182,7 @@ def fitted_temperature(logits: Tensor, labels: Tensor) -> float:
 
 
 def helpful_temperature(logits: Tensor, labels: Tensor) -> float:
-    """The fitted T where it helps answers that it was not fitted on, else 1.0; arguments as above."""
+    """The fitted T if it helps on answers that it was not fitted on, else 1.0; arguments as above."""
     logits, labels = logits.detach().double().cpu(), labels.cpu()
     fold = torch.randperm(len(labels), generator=torch.Generator().manual_seed(0)) % FOLDS  # (N,)
     scaled = logits.clone()  # (N,K): each by the T of the other folds
@@ -199,7 +198,7 @@ def helpful_temperature(logits: Tensor, labels: Tensor) -> float:
 
 
 def _losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """−log p of each label, (N,); where several answers may hold the mean over them."""
+    """−log p of each label (N,); with several answers the mean over them."""
     if labels.dim() == 2:
         return F.binary_cross_entropy_with_logits(logits, labels.double(), reduction="none").mean(1)
     return F.cross_entropy(logits, labels.long(), reduction="none")
@@ -216,6 +215,6 @@ def error_of(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> float:
 
 
 def right_answers(logits: Tensor, label: Tensor) -> Tensor:
-    """Whether the likeliest answer is the right one (B,), or one of those (B,K) that hold: (B,) bool."""
+    """Whether the likeliest answer is the label (B,), or one of the labels (B,K): (B,) bool."""
     answer = logits.argmax(-1)  # (B,)
     return answer == label if label.dim() == 1 else torch.take_along_dim(label, answer[:, None], 1)[:, 0] > 0

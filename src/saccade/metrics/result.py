@@ -25,10 +25,10 @@ from saccade.metrics.intervals import Interval, Values
 from saccade.metrics.maps.scorer import MapScorer
 
 ScoreValue: TypeAlias = "float | Mapping[str, ScoreValue] | None"
-"""A score, None where it is undefined; or several by name."""
+"""A score, None if undefined; or several by name."""
 Scores: TypeAlias = dict[str, ScoreValue]
 CountValue: TypeAlias = "int | dict[str, int] | dict[str, list[str]]"
-"""A number; several by name; or names of what lacks a score."""
+"""A number, several by name, or names of what lacks a score."""
 Part: TypeAlias = dict[str, Any]
 """Plain values by name."""
 Summary: TypeAlias = dict[str, Any]
@@ -39,7 +39,7 @@ Evaluation: TypeAlias = dict[str, Any]
 
 
 def evaluation(summary: Summary, *, data: str, split: str, **described: object) -> Evaluation:
-    """The scores with what they are of, which comes first."""
+    """The scores, after what they are of."""
     return {"data": data, "split": split, **described, **summary}
 
 
@@ -102,7 +102,7 @@ def summarise(
 
 
 def only_defined(means: Mapping[str, float]) -> dict[str, float]:
-    """The means that are numbers: a score that no example has is left out."""
+    """The means that are not NaN."""
     return {name: mean for name, mean in means.items() if mean == mean}
 
 
@@ -110,7 +110,7 @@ T = TypeVar("T")
 
 
 def without_nan(value: T) -> T:
-    """The same plain values with None for NaN: it means undefined, and JSON says null."""
+    """The same plain values with None for NaN."""
     plain: Any = value
     if isinstance(value, dict):
         plain = {key: without_nan(item) for key, item in value.items()}

@@ -91,11 +91,11 @@ def _interpolated(scores: Tensor, truth: Tensor, interpolation: Interpolation) -
 
 
 AUTHORS_BATCH = 64
-"""Pictures in a batch of the author's later code, over which its F1 is averaged."""
+"""Batch size of the author's later code, over which its F1 is averaged."""
 
 
 def before_stop(predicted: Tensor, stop: int) -> Tensor:
-    """Which steps (B,T) came before the first ``stop``."""
+    """The steps (B,T) before the first ``stop``."""
     return (predicted == stop).cumsum(-1) == 0
 
 
@@ -103,7 +103,7 @@ def multiset_counts(labels: Tensor, classes: int) -> Tensor:
     """How often each class is among the labels (B,M): (B,K) whole numbers.
 
     Args:
-        labels: class ids, in any order; what is said after a stop (id ``classes``) and padding (−1) do not count.
+        labels: class ids in any order; labels after a stop (id ``classes``) and padding (−1) do not count.
         classes: K.
     """
     counted = torch.where(before_stop(labels, classes) & (labels >= 0), labels, classes)  # (B,M)
@@ -111,13 +111,13 @@ def multiset_counts(labels: Tensor, classes: int) -> Tensor:
 
 
 def exact_match(predicted: Tensor, truth: Tensor) -> Tensor:
-    """1.0 where the counts (B,K) that were said are the true ones, else 0.0: (B,)."""
+    """1.0 where the predicted counts (B,K) are the true ones, else 0.0: (B,)."""
     check_alike("true counts", truth, predicted)
     return (predicted == truth).all(-1).float()
 
 
 def macro_f1(predicted: Tensor, truth: Tensor) -> float:
-    """Macro-F1 of pooled counts (B,K); NaN when no class occurs, said or true.
+    """Macro-F1 of pooled counts (B,K); NaN if no class occurs.
 
     >>> macro_f1(torch.tensor([[1, 0], [0, 1]]), torch.tensor([[1, 1], [0, 0]]))  # the right label, the wrong picture
     0.5
@@ -126,7 +126,7 @@ def macro_f1(predicted: Tensor, truth: Tensor) -> float:
 
 
 def overall_precision(predicted: Tensor, truth: Tensor) -> float:
-    """The share of all said labels (B,K) that are right; NaN when none was said. Recall: the other way round.
+    """The share of all predicted labels (B,K) that are right; NaN without any. Recall: swap the arguments.
 
     >>> overall_precision(torch.tensor([[2, 1]]), torch.tensor([[1, 1]]))  # one of three too many
     0.6666666666666666
@@ -136,7 +136,7 @@ def overall_precision(predicted: Tensor, truth: Tensor) -> float:
 
 
 def macro_f1_interval(predicted: Tensor, truth: Tensor) -> Interval:
-    """Macro-F1 with its interval, from leaving out one picture at a time, see :mod:`saccade.metrics.intervals`."""
+    """Macro-F1 with its interval by leaving out one picture at a time (:mod:`saccade.metrics.intervals`)."""
     tallies, pictures = _tallies(predicted, truth), len(predicted)  # (B,2,K)
     pooled = tallies.sum(0, keepdim=True)  # (1,2,K)
     score = _f1_of(pooled)[0]
@@ -147,7 +147,7 @@ def macro_f1_interval(predicted: Tensor, truth: Tensor) -> Interval:
 def macro_f1_by_presence(predicted: Tensor, truth: Tensor) -> float:
     """The macro-F1 of the author's later code, from counts (B,K); NaN without pictures.
 
-    Give counts with a column for "stop" (one true stop a picture) to score what that code does.
+    That code has a column for "stop" too, with one true stop per picture.
     """
     scores = []
     for one, other in zip(torch.split(predicted.double(), AUTHORS_BATCH), torch.split(truth.double(), AUTHORS_BATCH)):
@@ -162,12 +162,12 @@ def macro_f1_by_presence(predicted: Tensor, truth: Tensor) -> float:
 
 
 def _tallies(predicted: Tensor, truth: Tensor) -> Tensor:
-    """For each picture and class what was said rightly, and what was said or true in all: (B,2,K)."""
+    """Right labels, and predicted plus true labels, for each picture and class: (B,2,K)."""
     check_alike("true counts", truth, predicted)
     return torch.stack([torch.minimum(predicted, truth), predicted + truth], dim=1).cpu().double()
 
 
 def _f1_of(tallies: Tensor) -> Tensor:
-    """Macro-F1 (N,) of N pooled tallies (N,2,K); a class that does not occur (0/0) is left out."""
+    """Macro-F1 (N,) of N pooled tallies (N,2,K); absent classes (0/0) are left out."""
     right, in_all = tallies.unbind(1)  # (N,K)
     return (2 * right / in_all).nanmean(-1)  # (N,)

@@ -40,9 +40,9 @@ def shares(weights: Tensor, present: Tensor) -> Tensor:
 
 
 def support_hit(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
-    """Whether the heaviest sentence is a supporting fact (B,); of several heaviest, the share that are.
+    """Whether the heaviest sentence is a supporting fact (B,); of several heaviest, the share.
 
-    ``supporting`` (B,S) bool are the slots of supporting facts, ``present`` those that hold a sentence.
+    ``supporting`` (B,S) bool are the slots of supporting facts, ``present`` those with a sentence.
     """
     weights, supporting = _wide(weights), supporting & present
     heaviest = _heaviest(weights, present)  # (B,S)
@@ -65,17 +65,17 @@ def support_rank(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
 
 
 def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
-    """The share of the weight on sentences that lies on supporting facts (B,); NaN where there is no weight."""
+    """The share of the weight on sentences that lies on supporting facts (B,); NaN without weight."""
     weights, supporting = _wide(weights), supporting & present
     on = shares(weights, present).masked_fill(~supporting, 0.0).sum(1)
     return where_defined(on, _is_defined(weights, supporting, present))
 
 
 def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
-    """The share of the supporting facts that are the heaviest sentence of at least one of the looks (B,).
+    """The share of the supporting facts that are the heaviest sentence of at least one look (B,).
 
-    A look without weight on sentences finds nothing; one with several heaviest sentences finds one of them, drawn at
-    random: a fact counts as much as it is likely to be found.
+    A look without weight on sentences finds nothing. One with several heaviest sentences finds a random one of them:
+    each counts by its probability.
     """
     missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
     for look in looks:
@@ -87,7 +87,7 @@ def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) 
 
 
 def mass_elsewhere(weights: Tensor, present: Tensor) -> Tensor:
-    """The share of all weight that lies on slots without a sentence (B,); NaN where there is no weight."""
+    """The share of all weight on slots without a sentence (B,); NaN without weight."""
     weights = _wide(weights)
     total = weights.sum(1)
     return where_defined((weights * ~present).sum(1) / total.clamp(min=1e-300), total > 0)
@@ -105,9 +105,9 @@ def _heaviest(weights: Tensor, present: Tensor) -> Tensor:
 
 
 def weights_hold(before: Tensor, after: Tensor, source: Tensor) -> Tensor:
-    """1 − total variation between weights (B,S) over the sentences that both stories have (B,): 1 is no change.
+    """1 − total variation between weights (B,S) over the sentences of both stories (B,): 1 is no change.
 
-    Both are taken as shares of their weight on these sentences; NaN where one has none there.
+    Weights are shares over these sentences; NaN if a story has none there.
     """
     before, after, both = _aligned(before, after, source)
     first, second = shares(before, both), shares(after, both)
@@ -115,11 +115,11 @@ def weights_hold(before: Tensor, after: Tensor, source: Tensor) -> Tensor:
 
 
 def moved_to(before: Tensor, after: Tensor, source: Tensor, where: Tensor) -> Tensor:
-    """The share of the weight that was gained which lies on the sentences ``where`` (B,).
+    """The share of the gained weight that lies on the sentences ``where`` (B,).
 
-    Weight was gained on slots of the second story that have more of it than their sentence had in the first; what is
-    new there had none. Where nothing was gained it is 0: weights that stay do not follow. Weights are not turned into
-    shares; ``where`` (B,S) bool are slots of the second story.
+    A slot of the second story gains what it has more than its sentence had in the first; a new sentence had none.
+    Without any gain the result is 0. Weights are not turned into shares; ``where`` (B,S) bool are slots of the second
+    story.
     """
     had, after, _ = _aligned(before, after, source)
     gained = (after - had).clamp(min=0)  # (B,S)
@@ -129,7 +129,7 @@ def moved_to(before: Tensor, after: Tensor, source: Tensor, where: Tensor) -> Te
 
 
 def _aligned(before: Tensor, after: Tensor, source: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The weights that the sentences of the second story had and have (B,S), and which of them were in the first."""
+    """The weights before and after of the second story's sentences (B,S), and which of these the first story had."""
     before, after = _wide(before), _wide(after)
     both = source >= 0
     had = before.gather(1, source.clamp(min=0)) * both
@@ -137,7 +137,7 @@ def _aligned(before: Tensor, after: Tensor, source: Tensor) -> tuple[Tensor, Ten
 
 
 def uniform(present: Tensor) -> Tensor:
-    """The same weight on every sentence; ``present`` (B,S) bool says which slots hold one."""
+    """The same weight on every sentence; ``present`` (B,S) bool are the slots with one."""
     return _even(present.double(), present)
 
 
@@ -148,9 +148,9 @@ def recency(present: Tensor) -> Tensor:
 
 
 def word_overlap(story: Tensor, query: Tensor) -> Tensor:
-    """Weight by the number of different words that a sentence (B,S,J) shares with the question (B,Q); ids, 0: none.
+    """Weight by the number of distinct words that a sentence (B,S,J) shares with the question (B,Q); ids, 0: none.
 
-    Every word counts, also "the". Where no sentence shares a word, all are alike.
+    Every word counts, also "the". If no sentence shares a word, all weigh the same.
     """
     present = (story != 0).any(-1)  # (B,S)
     is_there = (story.unsqueeze(2) == query[:, None, :, None]).any(-1)  # (B,S,Q): word q of the question is in s
@@ -160,5 +160,5 @@ def word_overlap(story: Tensor, query: Tensor) -> Tensor:
 
 
 def _even(weights: Tensor, present: Tensor) -> Tensor:
-    """Shares of the weights; without any weight, the same on every sentence."""
+    """Shares of the weights, uniform if all are 0."""
     return torch.where((weights.sum(1, keepdim=True) > 0), shares(weights, present), shares(present.double(), present))

@@ -164,7 +164,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass
-class Kept:
+class Measurements:
     """The values of every example; a family may add fields."""
 
     answers: Values = field(default_factory=Values)
@@ -180,17 +180,17 @@ class Kept:
     """Answers after attention was edited, of fewer examples."""
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
     """Inputs of scores of the whole set, and the ``picture`` of each example."""
-    rests_on: EvidenceReliance = field(default_factory=EvidenceReliance)
+    reliance: EvidenceReliance = field(default_factory=EvidenceReliance)
     """Answers without the evidence, and without the rest."""
 
-    def join(self, later: Kept) -> None:
+    def join(self, later: Measurements) -> None:
         """Add what was measured of later examples."""
         for part in fields(self):
-            if part.name != "rests_on":
+            if part.name != "reliance":
                 getattr(self, part.name).join(getattr(later, part.name))
 
 
-Job = tuple[Callable[[Tensor], Kept], Tensor]
+Job = tuple[Callable[[Tensor], Measurements], Tensor]
 """A measurement, and the numbers of its examples."""
 
 
@@ -203,30 +203,30 @@ class Scoring(ABC):
     """Batches measured in parallel."""
     numbers: Tensor
     """(N,) of the examples to score."""
-    kept: type[Kept] = Kept
+    measurements: type[Measurements] = Measurements
     """Makes an empty result."""
 
     @abstractmethod
-    def measure(self, numbers: Tensor, before: int) -> Kept:
+    def measure(self, numbers: Tensor, before: int) -> Measurements:
         """The answers and maps of the examples ``numbers`` (B,), after ``before`` others."""
 
     def further(self) -> Iterable[Job]:
         """Measurements of fewer examples, as they cost many passes; none by default."""
         return ()
 
-    def guesses(self, kept: Kept) -> dict[str, Tensor]:
+    def guesses(self, measured: Measurements) -> dict[str, Tensor]:
         """Baselines of answers by name: 1 where right, (N,). Without any, the default, there is no verdict."""
         return {}
 
-    def altered(self, numbers: Tensor, kept: Kept) -> Altered | None:
+    def altered(self, numbers: Tensor, measured: Measurements) -> Altered | None:
         """The examples ``numbers`` (B,), to be asked about without their evidence; None if it is unknown."""
         return None
 
     @abstractmethod
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, measured: Measurements) -> dict[str, Any]:
         """Arguments of :func:`~saccade.metrics.result.summarise`."""
 
-    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
+    def details(self, measured: Measurements, summary: Summary) -> Mapping[str, Any]:
         """Further entries, such as confusions; it may change ``summary``."""
         return {}
 
@@ -246,14 +246,14 @@ def evaluate(
 
     Of ``rivals`` by name, each is 1 where it is right, (N,).
     """
-    kept, total, done = scoring.kept(), len(scoring.numbers), 0
+    measured, total, done = scoring.measurements(), len(scoring.numbers), 0
 
-    def measured(job: tuple[Callable[[Tensor], Kept], Tensor, int]) -> tuple[Kept, int]:
+    def run_job(job: tuple[Callable[[Tensor], Measurements], Tensor, int]) -> tuple[Measurements, int]:
         measure, numbers, count = job
         with nullcontext() if scoring.threads == 1 else torch.inference_mode():
             return measure(numbers), count
 
-    def jobs() -> Iterator[tuple[Callable[[Tensor], Kept], Tensor, int]]:
+    def jobs() -> Iterator[tuple[Callable[[Tensor], Measurements], Tensor, int]]:
         """All examples, batch by batch, and how many; then further jobs, which do not count as progress."""
         before = 0
         for places in numbers_in_batches(total, scoring.together):
@@ -261,38 +261,38 @@ def evaluate(
             before += len(places)
         yield from ((measure, numbers, 0) for measure, numbers in scoring.further())
 
-    for part, count in thread_map(measured, jobs(), scoring.threads):
-        kept.join(part)
+    for part, count in thread_map(run_job, jobs(), scoring.threads):
+        measured.join(part)
         if count:
             done += count
             progress(done, total)
     for places in numbers_in_batches(len(chosen := scoring.numbers[sampled(total)]), scoring.together):
-        if (altered := scoring.altered(chosen[places], kept)) is not None and bool(altered.evidence.any()):
-            kept.rests_on.add(altered)
-    return _summary(scoring, kept, rivals)
+        if (altered := scoring.altered(chosen[places], measured)) is not None and bool(altered.evidence.any()):
+            measured.reliance.add(altered)
+    return _summary(scoring, measured, rivals)
 
 
-def _summary(scoring: Scoring, kept: Kept, trained: Mapping[str, Tensor]) -> Summary:
+def _summary(scoring: Scoring, measured: Measurements, trained: Mapping[str, Tensor]) -> Summary:
     """The scores, with those of single acts and of rivals, the verdict, and the details."""
-    parts = scoring.scores(kept)
-    if kept.acts.names:
-        parts["measured"] = [*parts.get("measured", ()), (kept.acts, kept.columns["act_picture"])]
-        parts["attention"] = {**parts.get("attention", {}), **only_defined(kept.acts.means())}
-    rivals = {name: only_defined(means) for name, means in kept.rivals.means().items()}
+    parts = scoring.scores(measured)
+    if measured.acts.names:
+        parts["measured"] = [*parts.get("measured", ()), (measured.acts, measured.columns["act_picture"])]
+        parts["attention"] = {**parts.get("attention", {}), **only_defined(measured.acts.means())}
+    rivals = {name: only_defined(means) for name, means in measured.rivals.means().items()}
     baselines = {name: {scoring.right: float(right.mean())} for name, right in trained.items()}
     baselines |= parts.get("baselines", {})
     parts["baselines"] = baselines | {
         name: {**baselines.get(name, {}), **means} for name, means in rivals.items() if means
     }
     summary = summarise(**parts)
-    if guesses := {**trained, **scoring.guesses(kept)}:
-        columns = kept.columns
-        answered = Answered(kept.answers[scoring.right], guesses, columns["picture"])
+    if guesses := {**trained, **scoring.guesses(measured)}:
+        columns = measured.columns
+        answered = Answered(measured.answers[scoring.right], guesses, columns["picture"])
         if scoring.questions:
             answered = answered._replace(query=columns["query"], questions=scoring.questions)
         if "same_answer" in columns:
             answered = answered._replace(same=columns["same_answer"])
-        summary.update(verdict(answered, maps=kept.maps, rests_on=kept.rests_on))
-    if len(kept.edits):
-        summary["interventions"] = without_nan(kept.edits.interventions())
-    return cast(Summary, {**summary, **scoring.details(kept, summary)})
+        summary.update(verdict(answered, maps=measured.maps, rests_on=measured.reliance))
+    if len(measured.edits):
+        summary["interventions"] = without_nan(measured.edits.interventions())
+    return cast(Summary, {**summary, **scoring.details(measured, summary)})

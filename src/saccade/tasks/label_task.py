@@ -28,7 +28,7 @@ from saccade.metrics.maps.scorer import Baseline, at_places
 from saccade.metrics.result import Part, Summary
 from saccade.metrics.verdict import Altered
 from saccade.models.base import LAST, ImageOnlyModel, LabelModel
-from saccade.tasks.evaluate import Kept, Scoring, answers_of, in_parts, thread_count
+from saccade.tasks.evaluate import Measurements, Scoring, answers_of, in_parts, thread_count
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
 from saccade.trace import LabelOutput
@@ -48,41 +48,43 @@ class LabelScoring(Scoring):
         height, width = data.take(self.numbers[:1]).images.shape[-2:]
         self.size: Size = (height, width)
 
-    def seen(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
+    def run_model(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
         """The model's outputs for pictures (B,3,H,W), a few at a time."""
         return cast(LabelOutput, in_parts(self.model, images, threads=thread_count(images.device)))
 
-    def measure(self, numbers: Tensor, before: int) -> Kept:
+    def measure(self, numbers: Tensor, before: int) -> Measurements:
         """Whether the pictures ``numbers`` (B,) are answered right, how surely, and where the model looked."""
-        kept, batch = self.kept(), self.data.take(numbers).in_float()
-        raw = self.seen(batch.images, batch.evidence)
+        measured, batch = self.measurements(), self.data.take(numbers).in_float()
+        raw = self.run_model(batch.images, batch.evidence)
         output = self.model.wrap(raw, self.size)
         shares = self.model.probabilities(output.logits.float())  # (B,K)
         answer, label = answers_of(output.trace), batch.label  # (B,) each
-        kept.answers.add_values({"accuracy": answer == label})
+        measured.answers.add_values({"accuracy": answer == label})
         if len(self.data.answers) > FIRST:
-            kept.answers.add_values({"top5": top_k_correct(output.logits, label, FIRST)})
+            measured.answers.add_values({"top5": top_k_correct(output.logits, label, FIRST)})
         confidence, of_true = (shares.gather(1, ids[:, None])[:, 0] for ids in (answer, label))  # (B,) each
-        kept.columns.append(answer=answer, label=label, picture=numbers, confidence=confidence, of_true=of_true)
+        measured.columns.append(answer=answer, label=label, picture=numbers, confidence=confidence, of_true=of_true)
         if batch.evidence is not None and output.trace.looks_of_total:
             beside = rival_maps(self.model, batch.images, answer)
             if isinstance(self.data, ImageSplit):
                 box = self.data.boxes_of_objects(numbers)  # (B,4) round each mask
                 places = {"box_centre": (box[:, :2] + box[:, 2:]) / 2}
                 beside |= at_places(places, grids_of(output.trace, self.size), self.size)
-            kept.maps.add_trace(output.trace, batch.evidence, groups=numbers, beside=beside)
-        self.measure_further(kept, raw, batch, numbers, before)
-        return kept
+            measured.maps.add_trace(output.trace, batch.evidence, groups=numbers, beside=beside)
+        self.measure_further(measured, raw, batch, numbers, before)
+        return measured
 
-    def measure_further(self, kept: Kept, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
+    def measure_further(
+        self, measured: Measurements, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int
+    ) -> None:
         """Measurements that a family adds."""
 
-    def guesses(self, kept: Kept) -> dict[str, Tensor]:
+    def guesses(self, measured: Measurements) -> dict[str, Tensor]:
         """Always answering the commonest label of the scored pictures."""
-        label = kept.columns["label"]
+        label = measured.columns["label"]
         return {"commonest_label": (label == commonest(label)).double()}
 
-    def altered(self, numbers: Tensor, kept: Kept) -> Altered | None:
+    def altered(self, numbers: Tensor, measured: Measurements) -> Altered | None:
         """The pictures ``numbers`` (B,) with their evidence, if that is known."""
         batch = self.data.take(numbers).in_float()
         evidence, label = batch.evidence, batch.label
@@ -90,38 +92,39 @@ class LabelScoring(Scoring):
             return None
 
         def right(images: Tensor, rows: Tensor) -> Tensor:
-            answer = self.model.logits_and_answer(self.seen(images, evidence[rows]))[1]
+            answer = self.model.logits_and_answer(self.run_model(images, evidence[rows]))[1]
             return cast(Tensor, answer == label[rows])
 
-        guessed = label == commonest(kept.columns["label"])
+        guessed = label == commonest(measured.columns["label"])
         return Altered(batch.images, evidence, right, label, numbers.to(label.device), guessed)
 
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, measured: Measurements) -> dict[str, Any]:
         """Accuracy, calibration, and the maps."""
-        right, picture = kept.columns["answer"] == kept.columns["label"], kept.columns["picture"]  # (N,) each
-        guessed = self.guesses(kept)["commonest_label"]
+        columns = measured.columns
+        right, picture = columns["answer"] == columns["label"], columns["picture"]  # (N,) each
+        guessed = self.guesses(measured)["commonest_label"]
         return {
             "n": len(picture),
             "metrics": {
-                **kept.answers.means(),
-                "calibration_error": calibration_error(kept.columns["confidence"], right),
-                **kept.causal.means(),
+                **measured.answers.means(),
+                "calibration_error": calibration_error(columns["confidence"], right),
+                **measured.causal.means(),
             },
-            "maps": kept.maps,
-            "measured": [(kept.answers, picture), (kept.causal, picture)],
+            "maps": measured.maps,
+            "measured": [(measured.answers, picture), (measured.causal, picture)],
             "baselines": {"commonest_label": {"accuracy": float(guessed.mean())}},
             "counts": {"skipped_pictures": len(self.data.skipped)} if isinstance(self.data, ImageSplit) else {},
         }
 
-    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
+    def details(self, measured: Measurements, summary: Summary) -> Mapping[str, Any]:
         """Confusions, scores by class, and the worst mistakes."""
         answer, label, confidence, of_true = (
-            kept.columns[name] for name in ("answer", "label", "confidence", "of_true")
+            measured.columns[name] for name in ("answer", "label", "confidence", "of_true")
         )
         rows = self.data.rows if isinstance(self.data, ImageSplit) else ()
 
         def place(number: int) -> Part:
-            return {"picture": str(rows[int(kept.columns["picture"][number])].image)}
+            return {"picture": str(rows[int(measured.columns["picture"][number])].image)}
 
         return details_of(answer, label, confidence, of_true, self.data.answers, place if rows else None)
 

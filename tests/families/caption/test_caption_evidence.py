@@ -23,7 +23,7 @@ from saccade.families.caption.vocabulary import Vocabulary
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given
 from saccade.models.sat import SatConfig, SatModel
-from saccade.tasks.evaluate import Kept, evaluate
+from saccade.tasks.evaluate import Measurements, evaluate
 from saccade.trace import Act, CaptionOutput
 
 WORDS = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "on"))
@@ -76,13 +76,13 @@ def columns_map(first: int, last: int) -> Tensor:
 ORACLE = {word: columns_map(*columns) for word, columns in COLUMNS.items()}
 
 
-def scored(maps: dict[int, Tensor]) -> Kept:
+def scored(maps: dict[int, Tensor]) -> Measurements:
     """ "a dog runs on" of a bright picture, "a cat sleeps on" of a dark one."""
     images = torch.stack([torch.full((3, SIDE, SIDE), shade) for shade in (0.9, 0.1)])
     said = torch.tensor(
         [[WORDS.number(word) for word in text.split()] + [0] for text in ("a dog runs on", "a cat sleeps on")]
     )
-    scores = Kept()
+    scores = Measurements()
     add_words(scores, ReadsColumns(maps).eval(), images, said, torch.tensor([0, 1]), WORDS)
     return scores
 
@@ -116,7 +116,7 @@ def test_words_are_content_function_or_neither() -> None:
 
 def test_a_picture_without_a_lender_has_no_patch() -> None:
     said = torch.tensor([[DOG, RUNS, 0], [DOG, SLEEPS, 0]])  # both have a dog
-    scores = Kept()
+    scores = Measurements()
     add_words(scores, ReadsColumns(ORACLE).eval(), torch.rand(2, 3, SIDE, SIDE), said, torch.tensor([0]), WORDS)
     means = scores.acts.means()
     assert math.isnan(means["word_evidence_patch_raw"])

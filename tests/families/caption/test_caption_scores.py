@@ -11,7 +11,7 @@ from torch import Tensor
 from caption_stubs import Reciter, short_splits
 from saccade import geometry
 from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
-from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionKept, CaptionScoring
+from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionMeasurements, CaptionScoring
 from saccade.models.sat import SatConfig, SatModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import CaptionOutput, Look
@@ -46,7 +46,7 @@ def scored(said: Tensor, data: CaptionScenes) -> dict:
     return evaluate(CaptionScoring(Reciter(said).eval(), data, beam=1))
 
 
-def measured(model: SatModel, data: CaptionScenes) -> CaptionKept:
+def measured(model: SatModel, data: CaptionScenes) -> CaptionMeasurements:
     scoring = CaptionScoring(model.eval(), data, beam=1)
     with torch.no_grad():
         return scoring.measure(scoring.numbers, 0)

@@ -17,7 +17,7 @@ from saccade.data.scenes.layout import SceneLayout
 from saccade.families.question.scenes import SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
 from saccade.families.question.task import QuestionTask
-from saccade.families.question.twins import WAYS, SceneTwins, coarsest_cell, twin_scores
+from saccade.families.question.twins import OTHER_COLOURS, SceneTwins, coarsest_cell, twin_scores
 from saccade.metrics.maps.baselines import Grid, Grids, seen_by_cells
 from saccade.metrics.maps.twins import ALIKE
 from saccade.models.base import QueryModel
@@ -40,7 +40,7 @@ class Knowing(QueryModel):
         twins = SceneTwins(batch, LEAST)
         scene, obj = twins.layout.present.nonzero().unbind(1)
         each = twins.layout[scene]
-        often = torch.arange(len(obj)).repeat_interleave(WAYS)
+        often = torch.arange(len(obj)).repeat_interleave(OTHER_COLOURS)
         steps = torch.arange(1, COLOURS).repeat(len(obj))
         old = each.colour.gather(1, obj[:, None]).squeeze(1)
         self.known: dict[bytes, tuple[Tensor, Tensor, Tensor]] = {}
@@ -163,7 +163,7 @@ def test_every_digit_is_removed_and_gets_every_other_colour(twins: SceneTwins):
     scene, obj = twins.layout.present.nonzero().unbind(1)
     mask = twins.masks[scene, obj]
     assert (twins.removed.amax(1)[mask] == 0).all()  # black
-    ways = twins.recoloured.unflatten(0, (-1, WAYS))  # (P,K,3,H,W)
+    ways = twins.recoloured.unflatten(0, (-1, OTHER_COLOURS))  # (P,K,3,H,W)
     where_changed = (ways != twins.images[scene][:, None]).any(2)  # (P,K,H,W)
     assert where_changed.flatten(2).any(2).all()
     assert not (where_changed & ~mask[:, None]).any()

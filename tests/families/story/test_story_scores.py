@@ -309,10 +309,10 @@ STORY = StoryExample(
 
 def test_without_a_sentence_the_rules_say_what_the_answer_is_then():
     edit = removed(STORY, 2)
-    assert (edit.kept, edit.truth, edit.facts) == ((0, 1), "garden", (0,))
-    assert edit.asked.supporting == (), "the fact is gone"
-    assert removed(removed(STORY, 2).asked, 0).truth is None, "nothing is told of Mary"
-    assert removed(STORY, 0).asked.supporting == (1,), "it moved up"
+    assert (edit.sources, edit.truth, edit.facts) == ((0, 1), "garden", (0,))
+    assert edit.example.supporting == (), "the fact is gone"
+    assert removed(removed(STORY, 2).example, 0).truth is None, "nothing is told of Mary"
+    assert removed(STORY, 0).example.supporting == (1,), "it moved up"
     assert rules_know(STORY)
     assert not rules_know(StoryExample(STORY.sentences, "Where is Mary?", "garden"))
 
@@ -331,8 +331,8 @@ def test_names_are_what_opens_sentences_and_is_never_small():
 def test_names_are_exchanged_everywhere():
     asked = StoryExample(("Jeff gave the milk to Fred.", "Bill got it."), "Who gave the milk to fred?", "Jeff", (0,))
     edit = exchanged(asked, "jeff", "fred")
-    assert edit.asked.sentences == ("Fred gave the milk to Jeff.", "Bill got it.")
-    assert (edit.asked.question, edit.asked.answer, edit.names) == (
+    assert edit.example.sentences == ("Fred gave the milk to Jeff.", "Bill got it.")
+    assert (edit.example.question, edit.example.answer, edit.names) == (
         "Who gave the milk to jeff?",
         "Fred",
         ("jeff", "fred"),

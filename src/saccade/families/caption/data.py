@@ -177,8 +177,8 @@ def examples(data: Any, count: int) -> list[Example]:
     numbers = torch.arange(count if size is None else min(count, size))
     batch = data.of_pictures(numbers)
     truths = [data.references(number)[0] for number in numbers.tolist()]
-    masks = [()] * len(truths) if batch.layout is None else [seen_masks(each) for each in batch.layout.masks()]
-    return [Example(*each) for each in zip(batch.images, truths, masks)]
+    masks = [()] * len(truths) if batch.layout is None else list(map(seen_masks, batch.layout.masks()))
+    return [Example(*fields) for fields in zip(batch.images, truths, masks)]
 
 
 class CaptionScenes(SplitStream[SceneLayout]):
@@ -269,7 +269,7 @@ class CaptionFiles(ImageSplit):
         self.leave_out(strange, len(ids), "caption")
         self._words = torch.cat(ids)  # one behind the other: a single long caption must not widen all
         self._picture_of_caption = torch.tensor(pictures, dtype=torch.long)  # (N,)
-        self.lengths = torch.tensor([len(each) for each in ids])  # (N,) steps of each caption: its words and the end
+        self.lengths = torch.tensor(list(map(len, ids)))  # (N,) steps of each caption: its words and the end
         self._end = self.lengths.cumsum(0)  # (N,)
 
     @property

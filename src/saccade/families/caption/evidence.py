@@ -40,7 +40,7 @@ from saccade.metrics.maps.words import map_distances, marked, own_and_other, wor
 from saccade.metrics.text.tokens import FUNCTION_WORDS
 from saccade.metrics.verdict import BLUR, donors
 from saccade.models.sat import WORD, SatModel
-from saccade.tasks.evaluate import Kept, encoded
+from saccade.tasks.evaluate import Measurements, encoded
 from saccade.trace import AttentionTrace
 
 PICTURES = 120  # photographs whose words are scored: a word of them costs four forward passes, a caption has about ten
@@ -51,58 +51,65 @@ CONTENT, FUNCTION = "word", "function"
 
 @torch.no_grad()
 def add_words(
-    kept: Kept, model: SatModel, images: Tensor, words: Tensor, rows: Tensor, vocabulary: Vocabulary, *, first: int = 0
+    measured: Measurements,
+    model: SatModel,
+    images: Tensor,
+    words: Tensor,
+    rows: Tensor,
+    vocabulary: Vocabulary,
+    *,
+    first: int = 0,
 ) -> None:
-    """Score the captions ``rows`` (A,) of those (B,T) that ``model`` said of the pictures (B,3,H,W).
+    """Score the captions ``rows`` (A,) among those (B,T) of ``model`` for the pictures (B,3,H,W).
 
-    ``kept`` gets every score word by word as ``acts``, NaN where it is one of the other kind of words, those of maps of
-    noise as a rival, and each picture once in the column ``altered``. Any picture may lend a patch to another.
-    ``first`` is how many pictures were scored before.
+    ``measured`` gets every score word by word as ``acts`` (NaN for words of the other kind), noise maps as a rival, and
+    each picture once in the column ``altered``. Any picture may lend a patch to another. ``first`` is how many pictures
+    were scored before.
     """
     lender = donors(torch.arange(len(words)), _content_words(words, vocabulary))  # (B,): -1 where all share a word
     size = (images.shape[-2], images.shape[-1])
     for number, row in enumerate(rows.tolist(), first):
-        image, said = images[row : row + 1], words[row : row + 1]  # (1,3,H,W), (1,T)
+        image, caption = images[row : row + 1], words[row : row + 1]  # (1,3,H,W), (1,T)
         fills = {BLUR_FILL: blurred(image, BLUR * min(size))[0]}
         if int(lender[row]) >= 0:
             fills[PATCH_FILL] = images[int(lender[row])]
-        output = model.teacher_force(encoded(model.encode, image), said)
-        before, trace = word_log_probabilities(output.logits, said)[0], model.wrap(output, size).trace  # (T,)
+        output = model.teacher_force(encoded(model.encode, image), caption)
+        before, trace = word_log_probabilities(output.logits, caption)[0], model.wrap(output, size).trace  # (T,)
         maps, noise = trace.image_map(WORD, size)[0], _noise_maps(trace, number, size)  # (T,H,W) each
         for kind in (CONTENT, FUNCTION):
-            chosen = [place for place, word in enumerate(said[0].tolist()) if kind_of(word, vocabulary) == kind]
+            chosen = [place for place, word in enumerate(caption[0].tolist()) if kind_of(word, vocabulary) == kind]
             if not chosen:
                 continue
-            places = torch.tensor(chosen, device=said.device)  # (N,)
-            ids, is_word = said[0, places], kind == CONTENT
+            places = torch.tensor(chosen, device=caption.device)  # (N,)
+            ids, is_word = caption[0, places], kind == CONTENT
             unknown = torch.full((len(places),), torch.nan, device=places.device)  # (N,)
             scores, rival = dict.fromkeys(SCORES, unknown), dict.fromkeys(SCORES[:2], unknown)
             for name, fill in fills.items():
-                own, other = own_and_other(_drops(model, image, said, before, maps, fill, places), ids)  # (N,) each
+                own, other = own_and_other(_drops(model, image, caption, before, maps, fill, places), ids)  # (N,) each
                 scores[f"{kind}_evidence_{name}_raw"] = own - other
                 if is_word:
                     scores[f"word_drop_{name}_raw"] = own
-                    own, other = own_and_other(_drops(model, image, said, before, noise, fill, places), ids)
+                    own, other = own_and_other(_drops(model, image, caption, before, noise, fill, places), ids)
                     rival[f"word_evidence_{name}_raw"] = own - other
             if is_word:
                 scores["word_map_distance"] = map_distances(torch.as_tensor(trace.look(WORD).weights)[0, places], ids)
-            kept.acts.add_values(scores)
-            kept.rivals.add_values("noise", rival)
-            kept.columns.append(act_picture=torch.full_like(places, number))
-        kept.columns.append(altered=torch.tensor([number]))
+            measured.acts.add_values(scores)
+            measured.rivals.add_values("noise", rival)
+            measured.columns.append(act_picture=torch.full_like(places, number))
+        measured.columns.append(altered=torch.tensor([number]))
 
 
 def _drops(
-    model: SatModel, image: Tensor, said: Tensor, before: Tensor, maps: Tensor, fill: Tensor, places: Tensor
+    model: SatModel, image: Tensor, caption: Tensor, before: Tensor, maps: Tensor, fill: Tensor, places: Tensor
 ) -> Tensor:
     """D[u,t] (N,N) between the words at ``places`` (N,), whose maps (T,H,W) say what is replaced by ``fill``.
 
-    ``before`` (T,) has log p of each word ``said`` (1,T) of the ``image`` (1,3,H,W) as it is.
+    ``before`` (T,) has log p of each word of the ``caption`` (1,T) for the unchanged ``image`` (1,3,H,W).
     """
     after = []
     for part in torch.split(marked(maps[places]), AT_ONCE):
         copies = torch.where(part[:, None], fill, image)  # (R,3,H,W)
-        same = said.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
+        same = caption.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
         logits = model.teacher_force(encoded(model.encode, copies), same).logits
         after.append(word_log_probabilities(logits, same))
     return (before - torch.cat(after))[:, places]  # (N,N), Eq. (1)
@@ -125,10 +132,10 @@ def kind_of(number: int, vocabulary: Vocabulary) -> str | None:
 
 def _content_words(words: Tensor, vocabulary: Vocabulary) -> Tensor:
     """Which content words each caption (B,T) has, (B,V) of 0 and 1."""
-    found = torch.zeros(len(words), len(vocabulary))
+    counts = torch.zeros(len(words), len(vocabulary))
     for row, caption in enumerate(words.tolist()):
-        found[row, [word for word in caption if kind_of(word, vocabulary) == CONTENT]] = 1
-    return found
+        counts[row, [word for word in caption if kind_of(word, vocabulary) == CONTENT]] = 1
+    return counts
 
 
 _MEASURED = ("word_evidence", "word_drop", "function_evidence")
@@ -157,9 +164,9 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
     cells = cells_about(layout.masks()[rows, slot], weights[rows, place], trace.frame_on(look, size))
     answers: dict[str, Tensor] = {}
     for name, changed in edited_weights(one, cells).items():
-        given = weights.clone()
-        given[rows, place] = changed
-        logits = model.teacher_force(features, batch.words, attention={WORD: given}).logits
+        edited = weights.clone()
+        edited[rows, place] = changed
+        logits = model.teacher_force(features, batch.words, attention={WORD: edited}).logits
         answers[name] = logits.argmax(-1)[rows, place]  # (B,)
     for name, scenes in ((REMOVED, layout.remove(slot)), (ALONE, layout.alone(slot))):
         images = as_float(render(scenes))

@@ -71,7 +71,7 @@ class CaptionOptions(TableOptions):
     """Captions of a picture at most; the first ones stay."""
 
 
-class Said(NamedTuple):
+class RawCaption(NamedTuple):
     """One caption as it stands in a file."""
 
     where: str
@@ -82,19 +82,19 @@ class Said(NamedTuple):
 
 
 def captions_table(
-    name: str, captions: Iterable[Said], options: CaptionOptions, skipped: list[str], doubts: Sequence[str] = ()
+    name: str, captions: Iterable[RawCaption], options: CaptionOptions, skipped: list[str], doubts: Sequence[str] = ()
 ) -> Table:
     """A table of all captions, pictures in the order in which they were first seen.
 
     Captions beyond ``options.captions`` are dropped, as in the paper; what cannot be used is added to ``skipped``.
     """
     rows: dict[Path, Row] = {}
-    seen: set[tuple[object, ...]] = set()
+    keys: set[tuple[object, ...]] = set()
     for where, image, caption, split, key in captions:
         try:
-            if key in seen:
+            if key in keys:
                 raise UnusableRowError("duplicate", f"{key[-1]}"[:40])
-            seen.add(key)
+            keys.add(key)
             if image is None:
                 raise UnusableRowError("no such picture", f"{key[0]}")
             text = _clean(caption)
@@ -105,9 +105,9 @@ def captions_table(
                 rows[image] = replace(row, labels=(*row.labels, text))
         except UnusableRowError as error:
             skipped.append(error.at(where))
-    found = [(row.image.name, row) for row in rows.values()]
-    check_usable(name, found, skipped, strict=options.strict, thing="caption")
-    return Table.of(name, found, COLUMNS, skipped=skipped, several=True, doubts=doubts)
+    named_rows = [(row.image.name, row) for row in rows.values()]
+    check_usable(name, named_rows, skipped, strict=options.strict, thing="caption")
+    return Table.of(name, named_rows, COLUMNS, skipped=skipped, several=True, doubts=doubts)
 
 
 def read_own(reader: str, path: Path, options: CaptionOptions) -> Table:
@@ -115,7 +115,7 @@ def read_own(reader: str, path: Path, options: CaptionOptions) -> Table:
     name, cells = f"{reader}:{path}", OWN[reader](path, COLUMNS)
     rows, doubts = read_rows(name, cells, COLUMNS)
     captions = (
-        Said(where, row.image, caption, row.split, (row.image, caption))
+        RawCaption(where, row.image, caption, row.split, (row.image, caption))
         for where, row in rows
         for caption in row.labels
     )
@@ -131,7 +131,9 @@ def _finder(*folders: Path) -> Callable[[Path], Path | None]:
     return lru_cache(maxsize=None)(lambda picture: _first_file(*(folder / picture for folder in folders)))
 
 
-def karpathy_captions(path: Path, find: Callable[[Path], Path | None], splits: Mapping[str, str]) -> Iterator[Said]:
+def karpathy_captions(
+    path: Path, find: Callable[[Path], Path | None], splits: Mapping[str, str]
+) -> Iterator[RawCaption]:
     """The captions of Karpathy's file ``path``; pictures of no split among ``splits`` are passed over."""
     try:
         for entry in json_in(path)["images"]:
@@ -139,7 +141,7 @@ def karpathy_captions(path: Path, find: Callable[[Path], Path | None], splits: M
                 picture = Path(entry.get("filepath", ""), entry["filename"])
                 image, captions = find(picture), [sentence["raw"] for sentence in entry["sentences"]]
                 for number, caption in enumerate(captions if captions and image else [None]):
-                    yield Said(picture.name, image, caption, splits[entry["split"]], (picture, number))
+                    yield RawCaption(picture.name, image, caption, splits[entry["split"]], (picture, number))
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError(
             f"{path}: an entry of 'images' lacks filename, split or sentences ({type(error).__name__}: {error}); "
@@ -173,7 +175,9 @@ def read_coco(path: Path, options: CocoOptions) -> Table:
     return captions_table(f"coco:{path}", captions, options, [])
 
 
-def _annotated_captions(folder: Path, find: Callable[[Path], Path | None], splits: Mapping[str, str]) -> Iterator[Said]:
+def _annotated_captions(
+    folder: Path, find: Callable[[Path], Path | None], splits: Mapping[str, str]
+) -> Iterator[RawCaption]:
     """The captions of the official annotations; pictures of val are cut into val, test and the rest."""
 
     def annotations(part: str) -> Path | None:
@@ -192,21 +196,21 @@ def _annotated_captions(folder: Path, find: Callable[[Path], Path | None], split
         try:
             names = {int(image["id"]): str(image.get("file_name")) for image in content["images"]}
             captions = [
-                (int(each["image_id"]), int(each["id"]), each.get("caption")) for each in content["annotations"]
+                (int(entry["image_id"]), int(entry["id"]), entry.get("caption")) for entry in content["annotations"]
             ]
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             why = f"{type(error).__name__}: {error}"
             raise DataError(f"{file}: not COCO's caption annotations ({why}); download it again") from error
         order = sorted(set(names.values()), key=lambda name: (hashed_share(name), name))
-        each = min(COCO_HELD_OUT, len(order) // 2)
-        split_of = dict.fromkeys(order[each : 2 * each], "test") | dict.fromkeys(order[:each], "val")
+        size = min(COCO_HELD_OUT, len(order) // 2)
+        split_of = dict.fromkeys(order[size : 2 * size], "test") | dict.fromkeys(order[:size], "val")
         for image, number, caption in captions:
             name = names.get(image)
             split = splits.get("train" if part.startswith("train") else split_of.get(name or "", "restval"))
             if split is not None:
                 picture = None if name is None else find(Path(part, name))
                 key = (f"image {image}" if name is None else f"{part}/{name}", number)
-                yield Said(f"{file.name} annotation {number}", picture, caption, split, key)
+                yield RawCaption(f"{file.name} annotation {number}", picture, caption, split, key)
 
 
 FLICKR_HELD_OUT = 500  # training pictures that choose a model where the dev pictures are kept to report on
@@ -254,7 +258,7 @@ def read_flickr(reader: str, path: Path, options: FlickrOptions) -> Table:
 
 def _token_captions(
     tokens: Path, split_of: Mapping[str, str], find: Callable[[Path], Path | None], skipped: list[str]
-) -> Iterator[Said]:
+) -> Iterator[RawCaption]:
     """The captions of a token file, lines of PICTURE#NUMBER, tab and caption; then what no line is about."""
     silent = dict(split_of)
     for line, text in enumerate(tokens.read_bytes().decode("utf-8-sig", "surrogateescape").split("\n"), start=1):
@@ -266,7 +270,7 @@ def _token_captions(
             skipped.append(error.at(f"{tokens.name} line {line}"))
         elif key and split is not None:
             silent.pop(Path(name).stem, None)
-            yield Said(f"{tokens.name} line {line}", find(Path(name)), caption, split, (key,))
+            yield RawCaption(f"{tokens.name} line {line}", find(Path(name)), caption, split, (key,))
     skipped += [f"no caption: {stem}, listed for {split}" for stem, split in silent.items()]
 
 

@@ -43,7 +43,7 @@ from saccade.metrics.text.meteor import meteor_jar, meteor_lite, meteor_missing
 from saccade.metrics.text.ngrams import bleu_intervals, cider_scores, rouge_l_scores
 from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
-from saccade.tasks.evaluate import Job, Kept, Scoring, encoded, numbers_in_batches
+from saccade.tasks.evaluate import Job, Measurements, Scoring, encoded, numbers_in_batches
 
 KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}  # content words of scenes
 CIDER_ENDS = (0.0, 10.0)
@@ -60,7 +60,7 @@ class Sentences(list[tuple[str, tuple[str, ...]]]):
 
 
 @dataclass
-class CaptionKept(Kept):
+class CaptionMeasurements(Measurements):
     """What was measured of captions.
 
     ``answers`` are exact matches, ``maps`` those of content words of scenes, ``causal`` has a value for every digit
@@ -89,7 +89,7 @@ class CaptionScoring(Scoring):
     """
 
     together = 100  # a batch of maps is eleven words of each
-    kept = CaptionKept
+    measurements = CaptionMeasurements
 
     def __init__(
         self,
@@ -109,37 +109,37 @@ class CaptionScoring(Scoring):
         elif sweeps:
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
 
-    def measure(self, numbers: Tensor, before: int) -> CaptionKept:
+    def measure(self, numbers: Tensor, before: int) -> CaptionMeasurements:
         """What is said of the pictures ``numbers`` (B,), and what its words rest on."""
-        kept, batch = CaptionKept(), self.data.of_pictures(numbers)
+        measured, batch = CaptionMeasurements(), self.data.of_pictures(numbers)
         features = encoded(self.model.encode, batch.images)  # (B,L,D)
         words = captions_of(self.model, features, self.beam, self.length_penalty)  # (B,T)
         references = map(self.data.references, numbers.tolist())
-        kept.sentences += zip(sentences(words, self.data.vocabulary), references)
+        measured.sentences += zip(sentences(words, self.data.vocabulary), references)
         if batch.layout is None:
             here = self._altered[before : before + len(batch)].nonzero().squeeze(1)  # (A,)
             first = int(self._altered[:before].sum())
-            add_words(kept, self.model, batch.images, words, here, self.data.vocabulary, first=first)
-            return kept
+            add_words(measured, self.model, batch.images, words, here, self.data.vocabulary, first=first)
+            return measured
         is_right, is_empty = same_caption(words, batch.words), batch.layout.count == 0  # (B,)
-        kept.answers.add_values({"exact_match": is_right})
+        measured.answers.add_values({"exact_match": is_right})
         if bool(is_empty.any()):
-            kept.answers.add_values({EMPTY: is_right[is_empty]})
-        add_maps(kept, self.model, features, batch, self.data.vocabulary)
-        self._add_causal(kept, words, batch)
-        return kept
+            measured.answers.add_values({EMPTY: is_right[is_empty]})
+        add_maps(measured, self.model, features, batch, self.data.vocabulary)
+        self._add_causal(measured, words, batch)
+        return measured
 
     def further(self) -> list[Job]:
         """Edits of one word of each of the first scenes."""
         few = self.numbers[: 0 if self.is_files else EDITED]
         return [(self._edited, few[places]) for places in numbers_in_batches(len(few), self.together)]
 
-    def _edited(self, numbers: Tensor) -> CaptionKept:
-        kept, batch = CaptionKept(), self.data.of_pictures(numbers)
-        kept.edits = word_edits(self.model, encoded(self.model.encode, batch.images), batch)
-        return kept
+    def _edited(self, numbers: Tensor) -> CaptionMeasurements:
+        measured, batch = CaptionMeasurements(), self.data.of_pictures(numbers)
+        measured.edits = word_edits(self.model, encoded(self.model.encode, batch.images), batch)
+        return measured
 
-    def _add_causal(self, kept: CaptionKept, words: Tensor, batch: CaptionBatch) -> None:
+    def _add_causal(self, measured: CaptionMeasurements, words: Tensor, batch: CaptionBatch) -> None:
         """Render each scene again with one of its digits in another colour, and have it put into words again."""
         present = cast(SceneLayout, batch.layout).present  # (B,2)
         for which in range(present.shape[1]):
@@ -152,48 +152,48 @@ class CaptionScoring(Scoring):
             new = changed.words.gather(1, place[:, None]).squeeze(1)  # (N,)
             features = encoded(self.model.encode, changed.images)  # (N,L,D)
             after = captions_of(self.model, features, self.beam, self.length_penalty)  # (N,T)
-            found = word_follow(words[there], after, place=place, new_word=new)
-            kept.causal.add_values({"causal_follow": found.causal_follow, "causal_hold": found.rest_stays})
-            kept.columns.append(recoloured=before.picture)
+            follow = word_follow(words[there], after, place=place, new_word=new)
+            measured.causal.add_values({"causal_follow": follow.causal_follow, "causal_hold": follow.rest_stays})
+            measured.columns.append(recoloured=before.picture)
 
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, measured: Measurements) -> dict[str, Any]:
         """The sentences; of scenes their words and what became of them, of photographs what words rest on."""
-        said, references = (list(each) for each in zip(*cast(CaptionKept, kept).sentences))
-        intervals = bleu_intervals(said, references)
-        intervals["rouge_l"] = mean_interval(rouge_l_scores(said, references))
-        intervals["cider"] = mean_interval(cider_scores(said, references), ends=CIDER_ENDS)
-        intervals |= {name: mean_interval(values) for name, values in kept.answers.values().items()}
+        captions, references = (list(column) for column in zip(*cast(CaptionMeasurements, measured).sentences))
+        intervals = bleu_intervals(captions, references)
+        intervals["rouge_l"] = mean_interval(rouge_l_scores(captions, references))
+        intervals["cider"] = mean_interval(cider_scores(captions, references), ends=CIDER_ENDS)
+        intervals |= {name: mean_interval(values) for name, values in measured.answers.values().items()}
         metrics = {name: interval.mean for name, interval in intervals.items()}
-        metrics["meteor_lite"] = meteor_lite(said, references)
-        counts, attention, measured = {"references": sum(map(len, references))}, {}, []
+        metrics["meteor_lite"] = meteor_lite(captions, references)
+        counts, attention, recoloured = {"references": sum(map(len, references))}, {}, []
         if isinstance(self.data, CaptionFiles):
             if meteor_missing() is None:
-                metrics["meteor"] = meteor_jar(said, references)
+                metrics["meteor"] = meteor_jar(captions, references)
             counts["skipped"] = len(self.data.skipped)
         else:
             by_kind: dict[str, dict[str, float]] = {kind: {} for kind in KINDS}
-            for name, values in kept.maps.total.values().items():
+            for name, values in measured.maps.total.values().items():
                 for kind, means in by_kind.items():
-                    means[name] = mean_defined(values[kept.columns[kind]])
-            attention = {**kept.causal.means(), "by_kind": by_kind}
-        if "altered" in kept.columns:
-            counts["altered_pictures"] = len(kept.columns["altered"])
+                    means[name] = mean_defined(values[measured.columns[kind]])
+            attention = {**measured.causal.means(), "by_kind": by_kind}
+        if "altered" in measured.columns:
+            counts["altered_pictures"] = len(measured.columns["altered"])
         if EMPTY in intervals:
             counts[EMPTY] = intervals[EMPTY].n
-        if "recoloured" in kept.columns:
-            measured = [(kept.causal, kept.columns["recoloured"])]
+        if "recoloured" in measured.columns:
+            recoloured = [(measured.causal, measured.columns["recoloured"])]
         return {
-            "n": len(said),
+            "n": len(captions),
             "metrics": metrics,
-            "maps": kept.maps,
-            "measured": measured,
+            "maps": measured.maps,
+            "measured": recoloured,
             "attention": attention,
             "intervals": intervals,
             "counts": counts,
             "keep_undefined": True,
         }
 
-    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
+    def details(self, measured: Measurements, summary: Summary) -> Mapping[str, Any]:
         """How captions were searched for; and why METEOR 1.5 is not among the scores of files."""
         why = meteor_missing() if self.is_files else None
         note = {} if why is None else {"note": f"no METEOR 1.5: {why}"}
@@ -207,15 +207,17 @@ def captions_of(model: SatModel, features: Tensor, beam: int = 1, length_penalty
 
 def sentences(words: Tensor, vocabulary: Vocabulary) -> list[str]:
     """Captions (B,T) as text."""
-    return [vocabulary.decode(each) for each in words.tolist()]
+    return [vocabulary.decode(ids) for ids in words.tolist()]
 
 
-def add_maps(kept: Kept, model: SatModel, features: Tensor, batch: CaptionBatch, vocabulary: Vocabulary) -> None:
+def add_maps(
+    measured: Measurements, model: SatModel, features: Tensor, batch: CaptionBatch, vocabulary: Vocabulary
+) -> None:
     """Where the model looked for each content word of the true sentences of scenes."""
     masks = cast(Tensor, batch.word_masks())  # (B,T,H,W)
     size = (masks.shape[-2], masks.shape[-1])
     trace = model.wrap(model.teacher_force(features, batch.words), size).trace
-    kept.maps.add(
+    measured.maps.add(
         trace.image_map("word", size),
         masks,
         groups=batch.picture,
@@ -224,4 +226,4 @@ def add_maps(kept: Kept, model: SatModel, features: Tensor, batch: CaptionBatch,
         steps=batch.has_mask,
     )
     kinds = {kind: [vocabulary.number(word) for word in words] for kind, words in KINDS.items()}
-    kept.columns.append(**words_among(batch.words[batch.has_mask], kinds))
+    measured.columns.append(**words_among(batch.words[batch.has_mask], kinds))

@@ -140,20 +140,20 @@ class JudgedPictures:
 
     def references(self, pictures: Tensor) -> Tensor:
         """What people said of ``pictures`` (B,), as numbers of words: (B,R,T), no larger than they need."""
-        found = self._references[pictures]  # (B,R,T)
-        there = found != NO_WORD
-        return found[:, : int(there.any(2).sum(1).max()), : int(there.sum(2).max())]
+        words = self._references[pictures]  # (B,R,T)
+        there = words != NO_WORD
+        return words[:, : int(there.any(2).sum(1).max()), : int(there.sum(2).max())]
 
-    def rewards(self, said: Tensor, references: Tensor, loss: SelfCritical) -> Tensor:
+    def rewards(self, captions: Tensor, references: Tensor, loss: SelfCritical) -> Tensor:
         """What captions (B,K,T) of pictures with these ``references`` (B,R,T) earn, their ends counted as words.
 
         CIDEr-D as a fraction in 0..1, the smoothed BLEU-4 of each, and its METEOR, for which an end is no word.
         """
-        earned = cider_of_words(said, references, self.rarity)  # (B,K)
+        earned = cider_of_words(captions, references, self.rarity)  # (B,K)
         if loss.bleu:
-            earned = earned + loss.bleu * bleu_of_words(said, references, self.rarity.vocabulary)
+            earned = earned + loss.bleu * bleu_of_words(captions, references, self.rarity.vocabulary)
         if loss.meteor:
-            earned = earned + loss.meteor * meteor_of_words(said, references, self.words)
+            earned = earned + loss.meteor * meteor_of_words(captions, references, self.words)
         return earned
 
 
@@ -162,13 +162,14 @@ def _in_words(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Tens
 
     −1 where a picture has fewer captions than another, or a caption fewer words.
     """
-    ids = [[[*map(vocabulary.number, words), END] for words in map(ptb_tokens, said) if words] for said in captions]
-    most, longest = max(map(len, ids)), max((len(each) for said in ids for each in said), default=0)
-    found = torch.full((len(ids), most, longest), NO_WORD)  # (P,R,T)
-    for picture, said in enumerate(ids):
-        for turn, each in enumerate(said):
-            found[picture, turn, : len(each)] = torch.tensor(each)
-    return found
+    ids = [[[*map(vocabulary.number, words), END] for words in map(ptb_tokens, texts) if words] for texts in captions]
+    most = max(map(len, ids))
+    longest = max((len(word_ids) for picture_ids in ids for word_ids in picture_ids), default=0)
+    table = torch.full((len(ids), most, longest), NO_WORD)  # (P,R,T)
+    for picture, picture_ids in enumerate(ids):
+        for turn, word_ids in enumerate(picture_ids):
+            table[picture, turn, : len(word_ids)] = torch.tensor(word_ids)
+    return table
 
 
 OWN_WORDS = "own_words"  # the material of a phase that learns from what the model says
@@ -197,8 +198,8 @@ class CaptionTask(PictureTask):
         scenes = scene_vocabulary(empty=self.data_config.empty > 0)
         self.vocabulary = scenes if self.table is None else vocabulary_of(self.table, self.data_config)
         self.answers = self.vocabulary.entries
-        given = {"input_size": self.data_config.size, **model_config}
-        return filled_in(given, {"vocabulary": len(self.vocabulary)}, "the data")
+        settings = {"input_size": self.data_config.size, **model_config}
+        return filled_in(settings, {"vocabulary": len(self.vocabulary)}, "the data")
 
     def summary(self) -> str:
         """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
@@ -255,8 +256,8 @@ class CaptionTask(PictureTask):
         if data.features is not None:
             words, pictures = data.captions(indices.long().cpu())
             return {"features": data.features.take(pictures), "words": words.to(data.device)}
-        made = data.take(indices, vary=varied)
-        return {"images": made.images, "words": made.words}
+        captions = data.take(indices, vary=varied)
+        return {"images": captions.images, "words": captions.words}
 
     def distinct_numbers(self, data: CaptionSplit, count: int) -> Tensor:
         """Numbers of pictures, not of captions."""
@@ -268,8 +269,8 @@ class CaptionTask(PictureTask):
 
     def inputs(self, batch: Batch) -> dict[str, object]:
         """Keyword arguments of ``forward_raw``."""
-        given = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
-        return {**given, "draws": DRAWS} if "references" in batch else given
+        inputs = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
+        return {**inputs, "draws": DRAWS} if "references" in batch else inputs
 
     def checked_loss(self, loss: Loss | Default, data: str) -> Loss:
         """The loss that ``default`` stands for; refuses what the material, the model or the data is not made for."""
@@ -293,13 +294,13 @@ class CaptionTask(PictureTask):
         if isinstance(loss, Soft):
             likelihood = caption_losses.caption_cross_entropy(output.logits, words)
             penalty = caption_losses.doubly_stochastic(output.acts["word"].weights, words)
-            found = {"loss": likelihood + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
-            found["log_likelihood"] = -likelihood * len(words) / _steps(words)
+            scalars = {"loss": likelihood + loss.penalty * penalty, "cross_entropy": likelihood, "penalty": penalty}
+            scalars["log_likelihood"] = -likelihood * len(words) / _steps(words)
         else:
-            found = caption_losses.hard_attention_loss(
+            scalars = caption_losses.hard_attention_loss(
                 output, words, output.baseline, entropy_weight=loss.entropy, **loss.judged
             )
-        return {**found, "gate": _mean_gate(output, words)}
+        return {**scalars, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
         """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
@@ -329,7 +330,7 @@ class CaptionTask(PictureTask):
         Of the first pictures of the validation split; the likelihood is that of the first caption of each.
         """
         captioner, data = cast(SatModel, model), self.split("val")
-        said, references, exact = list[str](), list[tuple[str, ...]](), list[Tensor]()
+        captions, references, exact = list[str](), list[tuple[str, ...]](), list[Tensor]()
         likelihood, steps = 0.0, 0
         for numbers in numbers_in_batches(min(data.picture_count, VALIDATION_PICTURES), VALIDATION_BATCH):
             batch: CaptionBatch = data.of_pictures(numbers)
@@ -338,11 +339,11 @@ class CaptionTask(PictureTask):
             likelihood += float(caption_losses.word_log_likelihood(logits, batch.words).sum())
             steps += int(_steps(batch.words))
             words = captions_of(captioner, features)  # (B,T)
-            said += sentences(words, self.vocabulary)
+            captions += sentences(words, self.vocabulary)
             references += [data.references(number) for number in numbers.tolist()]
             exact += [same_caption(words, batch.words).cpu()] if batch.layout is not None else []
-        found = bleu(said, references)
-        scores = {name: found[name] for name in ("bleu_1", "bleu_4", "length_ratio")}
+        bleu_scores = bleu(captions, references)
+        scores = {name: bleu_scores[name] for name in ("bleu_1", "bleu_4", "length_ratio")}
         scores |= {"exact_match": float(torch.cat(exact).mean())} if exact else {}
         return {**scores, "log_likelihood": likelihood / steps}
 

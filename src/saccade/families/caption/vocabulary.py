@@ -94,8 +94,10 @@ class Vocabulary:
         frequent = [word for word, count in counts.items() if count >= at_least]
         if not frequent:
             word, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
-            found = f"the most frequent, '{word}', is there {count}" if word else "there is no word at all"
-            raise DataError(f"no word is in the captions {at_least} times: {found}; lower at_least, or add captions")
+            most_frequent = f"the most frequent, '{word}', is there {count}" if word else "there is no word at all"
+            raise DataError(
+                f"no word is in the captions {at_least} times: {most_frequent}; lower at_least, or add captions"
+            )
         return cls(tuple(sorted(frequent, key=lambda word: (-counts[word], word))[:most]))
 
     def __len__(self) -> int:
@@ -122,12 +124,12 @@ class Vocabulary:
         >>> Vocabulary(("a", "dog")).decode([2, 3, 1, 0, -1])
         'a dog <unknown>'
         """
-        said = []
+        words = []
         for number in map(int, ids):
             if number in (END, NO_WORD):
                 break
-            said.append(self[number])
-        return " ".join(said)
+            words.append(self[number])
+        return " ".join(words)
 
     @property
     def entries(self) -> tuple[str, ...]:
@@ -159,12 +161,12 @@ BEAM = 5  # captions that are followed side by side while the best one is looked
 def decode(model: SatModel, output: Output, facts: ModelFacts) -> list[Answer]:
     """The sentence of each example, from logits (B,T,V) and the likeliest words (B,T)."""
     words = cast(Tensor, output.trace.answer)
-    each = _log_probabilities(output.logits, words)  # (B,T)
+    log_shares = _log_probabilities(output.logits, words)  # (B,T)
     ends = (words == 0).int().argmax(1).where((words == 0).any(1), (words >= 0).sum(1))  # (B,): words before the end
-    wholes = (each * (words >= 0).cpu()).sum(1)  # (B,)
+    wholes = (log_shares * (words >= 0).cpu()).sum(1)  # (B,)
     return [
-        _sentence(said, shares, int(end), float(whole), facts.answers)
-        for said, shares, end, whole in zip(words.tolist(), each, ends, wholes)
+        _sentence(ids, shares, int(end), float(whole), facts.answers)
+        for ids, shares, end, whole in zip(words.tolist(), log_shares, ends, wholes)
     ]
 
 
@@ -173,9 +175,9 @@ class CaptionResponder(Responder):
 
     model: SatModel
 
-    def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
+    def options(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """How captions are searched for, in the words of ``SatModel.caption``."""
-        options = super().options(given)
+        options = super().options(values)
         several = options.get("captions", 1)
         width = options.get("beam", max(BEAM, several))
         if not 1 <= several <= width:
@@ -186,18 +188,18 @@ class CaptionResponder(Responder):
         self, encoding: Tensor, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
     ) -> list[Response]:
         """The captions that the search found, the best first."""
-        given = {} if attention is None else {"attention": attention}
-        decoded = self.model.caption(encoding, **options, **given)
+        extra = {} if attention is None else {"attention": attention}
+        decoded = self.model.caption(encoding, **options, **extra)
         return [self._response(encoding, decoded, which, attention) for which in range(decoded.words.shape[1])]
 
     def _response(self, encoding: Tensor, decoded: Decoded, which: int, attention: Given | None) -> Response:
         """Caption number ``which`` of each picture."""
         words = decoded.words[:, which]  # (B,T)
-        each = _log_probabilities(self.model.respond(encoding, words, attention=attention).logits, words)  # (B,T)
+        log_shares = _log_probabilities(self.model.respond(encoding, words, attention=attention).logits, words)  # (B,T)
         lengths, wholes = decoded.lengths[:, which].tolist(), decoded.log_prob[:, which].tolist()
         answers = [
-            _sentence(said, shares, length, whole, self.facts.answers)
-            for said, shares, length, whole in zip(words.tolist(), each, lengths, wholes)
+            _sentence(ids, shares, length, whole, self.facts.answers)
+            for ids, shares, length, whole in zip(words.tolist(), log_shares, lengths, wholes)
         ]
         trace = self.model.trace_of(decoded, which)
         return Response(answers, trace if attention is None else trace.mark_given(attention))
@@ -208,10 +210,10 @@ def _log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
     return logits.double().log_softmax(-1).gather(-1, words.clamp(min=0)[..., None])[..., 0].cpu()
 
 
-def _sentence(said: Sequence[int], log_shares: Tensor, length: int, whole: float, words: Sequence[str]) -> Answer:
+def _sentence(ids: Sequence[int], log_shares: Tensor, length: int, whole: float, words: Sequence[str]) -> Answer:
     """One caption from its ids (T,), the log-probability of each (T,), how many are words, and that of the whole."""
-    parts = tuple((words[said[step]], float(log_shares[step].exp())) for step in range(length))
-    steps = sum(word >= 0 for word in said)  # the end among them, if it was said
+    parts = tuple((words[ids[step]], float(log_shares[step].exp())) for step in range(length))
+    steps = sum(word >= 0 for word in ids)  # the end among them, if it was said
     return Answer(
         " ".join(word for word, _ in parts),
         math.exp(whole / steps) if steps else 0.0,

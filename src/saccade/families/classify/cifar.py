@@ -35,7 +35,7 @@ NAME = "cifar10"
 """Name of the data, of its download and of its folder in the cache."""
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
-EACH = 10_000
+PER_BATCH = 10_000
 """Pictures in a batch of the official order."""
 HELD_OUT = 10
 """Every so many training pictures, one is val."""
@@ -61,8 +61,8 @@ class CifarPictures:
         self.split, self.device = split, device
         self._note = LEARNS_VAL if split == "val" and not hold_out else ""
         images, labels = read_part(name, "test" if split == "test" else "train")
-        kept = _members(len(labels), split, hold_out=hold_out)
-        self._images, self._labels = images[kept].to(device), labels[kept].to(device)
+        members = _members(len(labels), split, hold_out=hold_out)
+        self._images, self._labels = images[members].to(device), labels[members].to(device)
 
     @property
     def size(self) -> int:
@@ -108,9 +108,9 @@ def read_part(name: str, part: str) -> tuple[Tensor, Tensor]:
     Raises:
         DataError: they are not there, not whole, or not what they should be.
     """
-    given = name.partition(":")[2]
-    folder = Path(given).expanduser() if given else cache_home() / NAME
-    files = tuple(_files(folder, part, is_cached=not given))
+    path = name.partition(":")[2]
+    folder = Path(path).expanduser() if path else cache_home() / NAME
+    files = tuple(_files(folder, part, is_cached=not path))
     changed = tuple((file.stat().st_size, file.stat().st_mtime_ns) for file in files)
     return _read(files, changed)
 
@@ -155,20 +155,20 @@ def _read(files: tuple[Path, ...], changed: tuple[tuple[int, int], ...]) -> tupl
 
 def _records(file: Path) -> Tensor:
     """A binary file, a label and the colours of a picture in each row: (N,3073)."""
-    content = read_regular(file, 2 * EACH * _RECORD)
-    if len(content) != EACH * _RECORD:
+    content = read_regular(file, 2 * PER_BATCH * _RECORD)
+    if len(content) != PER_BATCH * _RECORD:
         raise DataError(
-            f"{file}: {len(content):,} bytes, and a batch has {EACH * _RECORD:,}; it is cut off or no batch of "
+            f"{file}: {len(content):,} bytes, and a batch has {PER_BATCH * _RECORD:,}; it is cut off or no batch of "
             "CIFAR-10: get it again"
         )
-    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(EACH, _RECORD).copy())
+    return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(PER_BATCH, _RECORD).copy())
 
 
 def _rows_of_pixels(file: Path) -> Tensor:
     """A PNG with a picture in each row of 1,024 pixels: (N,3,32,32)."""
     image = read_picture(file).image
-    if image.size != (_PIXELS, EACH):
-        found = f"{image.size[0]:,} × {image.size[1]:,}"
-        raise DataError(f"{file}: {found} pixels, expected {_PIXELS:,} × {EACH:,}, one row a picture; get it again")
-    rows = torch.from_numpy(np.array(image)).reshape(EACH, SIDE, SIDE, 3)  # (N,32,32,3)
+    if image.size != (_PIXELS, PER_BATCH):
+        size = f"{image.size[0]:,} × {image.size[1]:,}"
+        raise DataError(f"{file}: {size} pixels, expected {_PIXELS:,} × {PER_BATCH:,}, one row a picture; get it again")
+    rows = torch.from_numpy(np.array(image)).reshape(PER_BATCH, SIDE, SIDE, 3)  # (N,32,32,3)
     return rows.permute(0, 3, 1, 2).contiguous()

@@ -43,7 +43,7 @@ def read_cub_species(path: Path, options: TableOptions) -> Table:
     Train is the official training list less a tenth of its pictures for val. Boxes are evidence and never learned from.
     """
     files = CubFiles(path)
-    found: list[Found] = []
+    rows: list[Found] = []
     skipped: list[str] = []
     # Not in the order of the species, so that the first pictures of a split are a fair sample of it.
     for number, name in sorted(files.images.items(), key=lambda item: hashed_share(item[1])):
@@ -52,8 +52,8 @@ def read_cub_species(path: Path, options: TableOptions) -> Table:
             skipped.append(f"no such picture: {image.name}")
             continue
         species = _in_words(files.species[files.species_of[number]])
-        found.append((image.name, Row(image, (species,), files.splits[number], box=files.boxes[number])))
-    return Table.of(f"cub:{path}", found, COLUMNS, skipped=skipped, strict=options.strict)
+        rows.append((image.name, Row(image, (species,), files.splits[number], box=files.boxes[number])))
+    return Table.of(f"cub:{path}", rows, COLUMNS, skipped=skipped, strict=options.strict)
 
 
 def _in_words(folder: str) -> str:

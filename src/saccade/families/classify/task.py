@@ -30,8 +30,8 @@ from saccade.families.classify.zoom_scores import (
     crops_of,
     crops_round,
     needs_evidence,
+    run_model,
     scale_values,
-    seen,
     sides_of,
 )
 from saccade.losses.maps import MARGIN, proposal_loss, rank_loss, scale_losses, true_class_probability
@@ -135,11 +135,11 @@ def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Ans
         return answers
     best = model.probabilities(scales.float()).cpu().max(-1)  # (B,S) shares and numbers
     rows = zip(best.values.tolist(), best.indices.tolist())
-    ways = [
+    by_scale = [
         tuple((name, facts.answers[number], share) for name, share, number in zip(SCALES, shares, numbers))
         for shares, numbers in rows
     ]
-    return [replace(answer, on_the_way=way) for answer, way in zip(answers, ways)]
+    return [replace(answer, on_the_way=scales_of_one) for answer, scales_of_one in zip(answers, by_scale)]
 
 
 class ClassifyTask(LabelTask):
@@ -279,7 +279,7 @@ class ClassifyTask(LabelTask):
 
     def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
         """Of a model that zooms also what each scale says."""
-        raw = seen(model, batch.images, batch.evidence)
+        raw = run_model(model, batch.images, batch.evidence)
         values = self.values_of(raw.logits, batch.label)
         return values | self.zoom_values(model, raw, batch) if isinstance(model, RacnnModel) else values
 

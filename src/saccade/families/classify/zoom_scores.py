@@ -52,7 +52,7 @@ from saccade.metrics.maps import baselines, edits
 from saccade.metrics.verdict import changed
 from saccade.models.base import ImageOnlyModel
 from saccade.models.racnn import CROPS, SCALES, RacnnModel, region_round
-from saccade.tasks.evaluate import Kept, at_once, in_parts, thread_count
+from saccade.tasks.evaluate import Measurements, at_once, in_parts, thread_count
 from saccade.tasks.label_task import LabelScoring
 from saccade.trace import LabelOutput, joined
 
@@ -73,7 +73,7 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
     return region_round(torch.where(boxes.isnan(), whole, boxes), config.input_size, config.side, config.crop)
 
 
-def seen(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> LabelOutput:
+def run_model(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> LabelOutput:
     """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
     if needs_evidence(model):
         return cropped(model, images, crops_round(model, evidence), at_once(images))
@@ -107,28 +107,30 @@ def sides_of(raw: LabelOutput, name: str) -> Tensor:
 class ClassifyScoring(LabelScoring):
     """Measures a classifier; of a model that zooms also what its scales and crops do."""
 
-    def seen(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
+    def run_model(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
         """As of every model; crops that the data gives lie round the evidence."""
-        return seen(self.model, images, evidence)
+        return run_model(self.model, images, evidence)
 
-    def measure_further(self, kept: Kept, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int) -> None:
+    def measure_further(
+        self, measured: Measurements, raw: LabelOutput, batch: LabelledBatch, numbers: Tensor, before: int
+    ) -> None:
         """Scales and crops, pictures drawn again, and of the first pictures moved crops."""
         model = self.model
         if not isinstance(model, RacnnModel):
             return
-        kept.answers.add_values(scale_values(raw, batch.label))
-        kept.columns.append(act_picture=numbers)
+        measured.answers.add_values(scale_values(raw, batch.label))
+        measured.columns.append(act_picture=numbers)
         for name, crops in crops_of(model, raw).items():
-            kept.acts.add_values({f"{name}_side": sides_of(raw, name)})
+            measured.acts.add_values({f"{name}_side": sides_of(raw, name)})
             if batch.evidence is not None:
                 centre = edits.centred(crops, model.config.input_size)
-                kept.acts.add_values(_named(name, edits.crop_scores(crops, batch.evidence)))
-                kept.rivals.add_values("centred_crop", _named(name, edits.crop_scores(centre, batch.evidence)))
-                kept.rivals.add_values("crop_anywhere", _named(name, edits.anywhere_scores(crops, batch.evidence)))
+                measured.acts.add_values(_named(name, edits.crop_scores(crops, batch.evidence)))
+                measured.rivals.add_values("centred_crop", _named(name, edits.crop_scores(centre, batch.evidence)))
+                measured.rivals.add_values("crop_anywhere", _named(name, edits.anywhere_scores(crops, batch.evidence)))
         if (again := drawn_again(self.data, numbers)) is not None:
-            kept.causal.add_values(causal_values(model, raw, batch, again))
+            measured.causal.add_values(causal_values(model, raw, batch, again))
         if before < EDITED:
-            kept.edits.join(zoom_edits(model, raw, batch, numbers))
+            measured.edits.join(zoom_edits(model, raw, batch, numbers))
 
 
 def _named(name: str, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -153,13 +155,13 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
     images, evidence, label = batch.images[rows], batch.evidence[rows], batch.label[rows]
     size = (images.shape[-2], images.shape[-1])
     looks = {look.name: look for look in model.wrap(raw[rows], size).trace.looks}
-    own = {name: box[rows].double() for name, box in crops_of(model, raw).items()}  # (n,4) each
+    crops = {name: box[rows].double() for name, box in crops_of(model, raw).items()}  # (n,4) each
     target = edits.mask_boxes(evidence)  # (n,4)
     first, second = CROPS
-    away, apart = edits.beside(own[first], target, size)
-    again, apart_again = edits.beside(own[first], target, size, seed=1)
-    moved, covers = edits.over(own[first], target, size)
-    inner, covers_too = edits.over(own[second], target, size, within=moved)
+    away, apart = edits.beside(crops[first], target, size)
+    again, apart_again = edits.beside(crops[first], target, size, seed=1)
+    moved, covers = edits.over(crops[first], target, size)
+    inner, covers_too = edits.over(crops[second], target, size, within=moved)
     pictures = pictures.to(rows.device)[rows]  # (n,)
     shift = baselines.derangement(pictures).to(images.device)  # (n,)
     always = torch.ones_like(apart)
@@ -169,25 +171,25 @@ def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictur
         return edits.round_about(outer, inner[:, 2:] - inner[:, :2], size)
 
     places: dict[str, tuple[dict[str, Tensor], Tensor]] = {
-        "zero_target": ({first: away, second: inside(away, own[second])}, apart),
+        "zero_target": ({first: away, second: inside(away, crops[second])}, apart),
         "zero_random": ({first: moved, second: inner}, covers & covers_too),
-        "keep_target": ({name: inside(target, own[name]) for name in CROPS}, always),
-        "keep_random": ({first: again, second: inside(again, own[second])}, apart_again),
-        "exchanged": ({name: own[name][shift] for name in CROPS}, always),
+        "keep_target": ({name: inside(target, crops[name]) for name in CROPS}, always),
+        "keep_random": ({first: again, second: inside(again, crops[second])}, apart_again),
+        "exchanged": ({name: crops[name][shift] for name in CROPS}, always),
     }
 
     def answered(boxes: dict[str, Tensor]) -> Tensor:
         frames = {name: looks[name].aim(box).as_given()[name] for name, box in boxes.items()}
         return cropped(model, images, frames, 50).logits.argmax(-1)  # (n,)
 
-    found = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in places.items()}}
-    for way, look, kept in edits.one_by_one(own):
+    answers = {"all": {name: torch.where(ok, answered(boxes), -1) for name, (boxes, ok) in places.items()}}
+    for title, look, fixed in edits.one_by_one(crops):
         for name in ONE_LOOK:
             boxes, ok = places[name]
-            found.setdefault(way, {})[name] = torch.where(ok, answered({**kept, look: boxes[look]}), -1)
+            answers.setdefault(title, {})[name] = torch.where(ok, answered({**fixed, look: boxes[look]}), -1)
     without = changed(images, images, evidence)["evidence_blurred"]
-    found["all"][edits.REMOVED] = seen(model, without).logits.argmax(-1)
-    scores.add(raw.logits[rows].argmax(-1), label, pictures, found)
+    answers["all"][edits.REMOVED] = run_model(model, without).logits.argmax(-1)
+    scores.add(raw.logits[rows].argmax(-1), label, pictures, answers)
     return scores
 
 
@@ -214,16 +216,16 @@ def causal_values(
     counts = (answer == batch.label) & (edits.covers_evidence(before, batch.evidence) >= HALF)  # (B,)
     scores: dict[str, Tensor] = {}
     for name, other in again.items():
-        then = seen(model, as_float(other.images), other.evidence)
-        crop, said = crops_of(model, then)[CROPS[-1]], then.logits.argmax(-1)
+        then = run_model(model, as_float(other.images), other.evidence)
+        crop, new_answer = crops_of(model, then)[CROPS[-1]], then.logits.argmax(-1)
         stayed = edits.on_boxes(before, crop)["overlap"] >= HALF
         if name == "moved" and other.evidence is not None:
             scores["moved_follow"] = edits.covers_evidence(crop, other.evidence) >= HALF
-            scores["moved_hold"] = said == answer
+            scores["moved_hold"] = new_answer == answer
         elif name == "rewoven":
-            scores["rewoven_follow"] = said == other.label
+            scores["rewoven_follow"] = new_answer == other.label
             scores["rewoven_hold"] = stayed
         else:
-            scores["surrounded_hold"] = said == answer
+            scores["surrounded_hold"] = new_answer == answer
             scores["surrounded_crop_hold"] = stayed
     return {name: torch.where(counts, value.double(), torch.nan) for name, value in scores.items()}

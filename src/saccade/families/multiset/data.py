@@ -202,8 +202,8 @@ def examples(data: Any, count: int) -> list[Example]:
     """The first ``count`` pictures with their labels."""
     batch = data.take(torch.arange(count if data.size is None else min(count, data.size)))
     words = [[data.answers[label] for label in row if label >= 0] for row in batch.labels.tolist()]
-    truths = [", ".join(said) if data.is_list else f"{{{', '.join(sorted(said))}}}" for said in words]
-    return [Example(*each) for each in zip(batch.images, truths, map(seen_masks, batch.masks()))]
+    truths = [", ".join(labels) if data.is_list else f"{{{', '.join(sorted(labels))}}}" for labels in words]
+    return [Example(*fields) for fields in zip(batch.images, truths, map(seen_masks, batch.masks()))]
 
 
 class MultisetScenes(SplitStream[GlyphLayout]):

@@ -97,12 +97,12 @@ def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] 
     It may be empty. Ties go to the first in the table. None if no training picture has only labels of ``answers``.
     """
     number_of = {label: number for number, label in enumerate(answers)}
-    held: Counter[tuple[int, ...]] = Counter()
+    counts: Counter[tuple[int, ...]] = Counter()
     for row in table.rows:
         if row.split == "train" and all(label in number_of for label in row.labels):
             numbers = [number_of[label] for label in row.labels]
-            held[tuple(numbers if table.kind == "list" else sorted(numbers))] += 1
-    return held.most_common(1)[0][0] if held else None
+            counts[tuple(numbers if table.kind == "list" else sorted(numbers))] += 1
+    return counts.most_common(1)[0][0] if counts else None
 
 
 class HouseNumber(NamedTuple):
@@ -148,7 +148,7 @@ def _follow(path: Path) -> list[tuple[str, list[str], list[rows.Box]]]:
         with h5py.File(path, "r") as file:
             names, groups = (file[f"digitStruct/{part}"][:].ravel() for part in ("name", "bbox"))
             for name, group in zip(names, groups, strict=True):
-                columns = (numbers_of(file, file[group][each]) for each in ("label", "left", "top", "width", "height"))
+                columns = (numbers_of(file, file[group][key]) for key in ("label", "left", "top", "width", "height"))
                 digits, left, top, width, height = columns
                 named = ["0" if digit == 10 else f"{digit:g}" for digit in digits]
                 boxes = [(x, y, x + w, y + h) for x, y, w, h in zip(left, top, width, height, strict=True)]
@@ -188,7 +188,7 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
             f"{path}: neither train/digitStruct.mat nor train.csv is here, nor either of test; name the folder that "
             "train.tar.gz or test.tar.gz of SVHN's format 1 was unpacked in"
         )
-    found: list[Found] = []
+    usable: list[Found] = []
     skipped: list[str] = []
     for part, file in annotations.items():
         official = file.suffix == ".mat"
@@ -204,8 +204,10 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
             held_out = options.hold_out_test and "test" not in annotations and share < _TEST
             split = "test" if part == "test" else "val" if share < _VAL else "test" if held_out else "train"
             crop = _enlarged(number.boxes) if official else None
-            found.append((where, Row(image, number.digits, split, boxes=number.boxes, crop=crop)))
-    return Table.of(f"svhn:{path}", found, COLUMNS, skipped=skipped, several=True, kind=options.kind, most=options.most)
+            usable.append((where, Row(image, number.digits, split, boxes=number.boxes, crop=crop)))
+    return Table.of(
+        f"svhn:{path}", usable, COLUMNS, skipped=skipped, several=True, kind=options.kind, most=options.most
+    )
 
 
 def _check(number: HouseNumber) -> None:

@@ -101,9 +101,9 @@ def sample_multisets(spec: MultisetSpec, glyphs: GlyphSet, seed: int, indices: T
     )
     if not spec.alone:
         return layout
-    kept = uniform_below(hash_more(scene, _ALONE), count)  # (B, 1): the slot
+    chosen = uniform_below(hash_more(scene, _ALONE), count)  # (B, 1): the slot
     by_slot = {name: values for name, values in layout.tensors().items() if name != "index"}
-    return replace(layout, **{name: values.gather(1, kept) for name, values in by_slot.items()})
+    return replace(layout, **{name: values.gather(1, chosen) for name, values in by_slot.items()})
 
 
 def paint(layout: GlyphLayout) -> Tensor:

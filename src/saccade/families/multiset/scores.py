@@ -38,7 +38,7 @@ from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetModel
-from saccade.tasks.evaluate import Kept, Scoring, answers_of, at_once, in_parts
+from saccade.tasks.evaluate import Measurements, Scoring, answers_of, at_once, in_parts
 from saccade.tasks.task import in_batches
 from saccade.trace import AttentionTrace, MultisetOutput, joined
 
@@ -59,27 +59,28 @@ class MultisetScoring(Scoring):
         """The labels that most training pictures have, scored as an answer to every picture."""
         self.numbers = data.sampled(limit)
 
-    def measure(self, numbers: Tensor, before: int) -> Kept:
+    def measure(self, numbers: Tensor, before: int) -> Measurements:
         """What the model says of the pictures ``numbers`` (B,), where it looks, and of the first ones its edits."""
-        kept, batch, is_list = Kept(), self.data.take(numbers), self.data.is_list
+        measured, batch, is_list = Measurements(), self.data.take(numbers), self.data.is_list
         stop = len(self.data.answers)
         output, trace = read_all(self.model, batch.images, self.size)
-        add_answers(kept, answers_of(trace), batch, stop, is_list)
+        add_answers(measured, answers_of(trace), batch, stop, is_list)
         if self.habit is not None:
             always = torch.tensor([*self.habit, stop], device=batch.labels.device).expand(len(batch), -1)  # (B,T)
-            kept.rivals.add_values("training_prior", {"exact_match": is_right(always, batch, stop, is_list)})
-        add_glimpses(kept, output, trace, batch, stop)
+            measured.rivals.add_values("training_prior", {"exact_match": is_right(always, batch, stop, is_list)})
+        add_glimpses(measured, output, trace, batch, stop)
         if isinstance(self.model, HsalModel) and batch.layout is not None and before < EDITED:
-            kept.edits.join(glimpse_edits(self.model, output, trace, batch, self.size))
+            measured.edits.join(glimpse_edits(self.model, output, trace, batch, self.size))
         evidence = batch.masks().any(1)  # (B,H,W): the pixels of all objects
         shown = (evidence.shape[-2], evidence.shape[-1])
         total_map = trace.image_map("total", shown)  # (B,H,W)
-        kept.maps.add(total_map, evidence, groups=batch.picture, grids=grids_of(trace, shown))
-        return kept
+        measured.maps.add(total_map, evidence, groups=batch.picture, grids=grids_of(trace, shown))
+        return measured
 
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, measured: Measurements) -> dict[str, Any]:
         """The answers, also by the number of objects; the glimpses; and what always saying the same would score."""
-        said, truth, right = kept.columns["said"], kept.columns["truth"], kept.answers["exact_match"]  # (N,K+1), (N,)
+        predicted, truth = measured.columns["predicted"], measured.columns["truth"]  # (N,K+1) each
+        right = measured.answers["exact_match"]  # (N,)
         objects = truth[:, :-1].sum(1)  # (N,)
         by_count = {str(number): right[objects == number] for number in torch.unique(objects).tolist()}
         baselines = {}
@@ -87,27 +88,30 @@ class MultisetScoring(Scoring):
             always = torch.tensor([[*self.habit, len(self.data.answers)]])  # (1,T): the labels, then stop
             habit = sets.multiset_counts(always, len(self.data.answers) + 1)
             baselines["training_prior"] = answer_scores(habit.expand(len(truth), -1), truth)
-        counts = {"macro_f1": len(said), "exact_match_by_count": {name: len(each) for name, each in by_count.items()}}
+        counts = {
+            "macro_f1": len(predicted),
+            "exact_match_by_count": {name: len(values) for name, values in by_count.items()},
+        }
         if isinstance(self.data, MultisetFiles):
             counts |= {"skipped_rows": len(self.data.skipped), "beyond_most": self.data.beyond}
         return {
-            "n": len(said),
+            "n": len(predicted),
             "metrics": {
-                **answer_scores(said, truth),
-                **kept.answers.means(),
-                "exact_match_by_count": {name: float(each.mean()) for name, each in by_count.items()},
+                **answer_scores(predicted, truth),
+                **measured.answers.means(),
+                "exact_match_by_count": {name: float(values.mean()) for name, values in by_count.items()},
             },
-            "maps": kept.maps,
-            "measured": [(kept.answers, kept.maps.groups)],
+            "maps": measured.maps,
+            "measured": [(measured.answers, measured.maps.groups)],
             "baselines": baselines,
-            "intervals": {"macro_f1": sets.macro_f1_interval(said[:, :-1], truth[:, :-1])},
+            "intervals": {"macro_f1": sets.macro_f1_interval(predicted[:, :-1], truth[:, :-1])},
             "counts": counts,
         }
 
 
-def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
-    """Scores of what was said and true, counts (N,K+1) with the last column for stop."""
-    both = said[:, :-1], truth[:, :-1]  # (N,K)
+def answer_scores(predicted: Tensor, truth: Tensor) -> dict[str, float]:
+    """Scores of predicted and true counts (N,K+1), whose last column is for stop."""
+    both = predicted[:, :-1], truth[:, :-1]  # (N,K)
     overall = {
         "overall_precision": sets.overall_precision(*both),
         "overall_recall": sets.overall_precision(*reversed(both)),
@@ -115,7 +119,7 @@ def answer_scores(said: Tensor, truth: Tensor) -> dict[str, float]:
     return {
         "macro_f1": sets.macro_f1(*both),
         **only_defined(overall),
-        "macro_f1_by_presence": sets.macro_f1_by_presence(said, truth),
+        "macro_f1_by_presence": sets.macro_f1_by_presence(predicted, truth),
     }
 
 
@@ -129,41 +133,43 @@ def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[Multise
     return output, trace.placed(canvas.to(images.device).expand(len(images), 2, 3), shape)
 
 
-def add_answers(kept: Kept, said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
-    """What was said (B,T), as counts, and whether it is right."""
-    stopped = (said == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
-    kept.columns.append(
-        said=torch.cat([sets.multiset_counts(said, stop), stopped[:, None]], dim=1),
+def add_answers(measured: Measurements, predicted: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> None:
+    """Add the counts of ``predicted`` (B,T) classes, and whether they are right."""
+    stopped = (predicted == stop).any(1).long()  # (B,): who goes on to the last step has never stopped
+    measured.columns.append(
+        predicted=torch.cat([sets.multiset_counts(predicted, stop), stopped[:, None]], dim=1),
         truth=torch.cat([batch.counts(stop), torch.ones_like(stopped)[:, None]], dim=1),
     )
-    kept.answers.add_values({"exact_match": is_right(said, batch, stop, is_list)})
+    measured.answers.add_values({"exact_match": is_right(predicted, batch, stop, is_list)})
 
 
-def is_right(said: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> Tensor:
-    """1.0 where the labels were said (B,T), each as often as it is there: (B,); of a list also in their order."""
-    right = sets.exact_match(sets.multiset_counts(said, stop), batch.counts(stop))  # (B,)
+def is_right(predicted: Tensor, batch: MultisetBatch, stop: int, is_list: bool) -> Tensor:
+    """1.0 where the labels are ``predicted`` (B,T), each as often as it occurs: (B,); of a list also in order."""
+    right = sets.exact_match(sets.multiset_counts(predicted, stop), batch.counts(stop))  # (B,)
     if not is_list:
         return right
-    length = min(said.shape[1], batch.labels.shape[1])
-    spoken = torch.where(sets.before_stop(said, stop), said, -1)  # (B,T)
+    length = min(predicted.shape[1], batch.labels.shape[1])
+    spoken = torch.where(sets.before_stop(predicted, stop), predicted, -1)  # (B,T)
     return right * (spoken[:, :length] == batch.labels[:, :length]).all(1).float()
 
 
-def add_glimpses(kept: Kept, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, stop: int) -> None:
+def add_glimpses(
+    measured: Measurements, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, stop: int
+) -> None:
     """What lay under the model's glimpses, under random ones, and under those of who follows saliency alone."""
     if output.location is None:
         return
-    saliency, said = output.acts["saliency"].weights, answers_of(trace)
-    active = sets.before_stop(said, stop)  # (B,T): a label is said
+    saliency, predicted = output.acts["saliency"].weights, answers_of(trace)
+    active = sets.before_stop(predicted, stop)  # (B,T): a label is said
     salient = most_salient(saliency)
     low, high = output.energy.flatten(1).aminmax(dim=1)  # (B,): of the energy (B,h,w), which saliency was scaled from
     raw = low[:, None, None, None] + saliency * (high - low)[:, None, None, None]  # (B,T,h,w)
     maps = {"attn_saliency": saliency, "attn_saliency_raw": raw}
-    for score, each in (maps | _evidence_under_cells(trace, said, batch)).items():
-        kept.acts.add_values({score: at_glimpses(each, output.location, active).flatten()})  # (B·T,)
-        kept.rivals.add_values("most_salient_glimpse", {score: at_glimpses(each, salient, active).flatten()})
-        kept.rivals.add_values("random_glimpse", {score: at_random(each, active).flatten()})
-    kept.columns.append(act_picture=batch.picture.repeat_interleave(said.shape[1]))
+    for score, values in (maps | _evidence_under_cells(trace, predicted, batch)).items():
+        measured.acts.add_values({score: at_glimpses(values, output.location, active).flatten()})  # (B·T,)
+        measured.rivals.add_values("most_salient_glimpse", {score: at_glimpses(values, salient, active).flatten()})
+        measured.rivals.add_values("random_glimpse", {score: at_random(values, active).flatten()})
+    measured.columns.append(act_picture=batch.picture.repeat_interleave(predicted.shape[1]))
 
 
 def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
@@ -179,25 +185,26 @@ def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict
     for batch in in_batches(data, VALIDATION_BATCH):
         images, boxes = at_size(batch.images, size), boxes_at_size(batch.boxes, batch.images, size)
         parts = zip(torch.split(images, at_once(images)), torch.split(boxes, at_once(images)))
-        output = cast(MultisetOutput, joined(model.forward_raw(some, single=True, boxes=own) for some, own in parts))
+        outputs = (model.forward_raw(some, single=True, boxes=part_boxes) for some, part_boxes in parts)
+        output = cast(MultisetOutput, joined(outputs))
         single.append(names_one(output.single_logits, batch.labels)[batch.present.any(1)])  # (B',)
-        right, known = label_matches(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
-        objects.append(right[known])  # (N,)
+        right, has_box = label_matches(output.object_logits, batch.labels, batch.boxes)  # (B,M) each
+        objects.append(right[has_box])  # (N,)
     answers = {"single_accuracy": torch.cat(single), "object_accuracy": torch.cat(objects)}
     return {name: float(right.float().mean()) for name, right in answers.items() if len(right)}
 
 
-def _evidence_under_cells(trace: AttentionTrace, said: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
+def _evidence_under_cells(trace: AttentionTrace, predicted: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
     """Which cells (B,T,h,w) have an object under their centre, and which one with the label said; NaN without boxes."""
     grids = cast(Grids, grids_of(trace, (batch.images.shape[-2], batch.images.shape[-1])))
     frame, cells = grids.grids[-1]  # all looks of a reader share one grid
     inside = geometry.cells_in_boxes(batch.boxes, frame.double(), cells)  # (B,M,h,w)
-    meant = said[:, :, None] == batch.labels[:, None]  # (B,T,M)
+    meant = predicted[:, :, None] == batch.labels[:, None]  # (B,T,M)
     on_label = (meant[..., None, None] & inside[:, None]).any(2)  # (B,T,h,w)
-    known = ~(batch.boxes.isnan().any(-1) & batch.present).any(1) & batch.present.any(1)  # (B,)
+    is_known = ~(batch.boxes.isnan().any(-1) & batch.present).any(1) & batch.present.any(1)  # (B,)
     return {
-        "glimpse_in_evidence": torch.where(known[:, None, None], inside.any(1).double(), torch.nan),  # (B,h,w)
-        "glimpse_on_label": torch.where(known[:, None, None, None], on_label.double(), torch.nan),  # (B,T,h,w)
+        "glimpse_in_evidence": torch.where(is_known[:, None, None], inside.any(1).double(), torch.nan),  # (B,h,w)
+        "glimpse_on_label": torch.where(is_known[:, None, None, None], on_label.double(), torch.nan),  # (B,T,h,w)
     }
 
 
@@ -206,22 +213,22 @@ def glimpse_edits(
     model: HsalModel, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, size: Size
 ) -> EditScores:
     """What becomes of one label of each generated scene; ``output`` and ``trace`` are those of the unedited pass."""
-    scores, layout, said = EditScores(), cast(GlyphLayout, batch.layout), output.said  # said: (B,T)
-    rows, step, obj = _chosen_labels(said, batch, model.stop)  # (n,) each
+    scores, layout, predicted = EditScores(), cast(GlyphLayout, batch.layout), output.said  # predicted: (B,T)
+    rows, step, obj = _chosen_labels(predicted, batch, model.stop)  # (n,) each
     if not len(rows):
         return scores
-    number, label, many = torch.arange(len(rows)), said[rows, step], model.config.glimpses
+    number, label, many = torch.arange(len(rows)), predicted[rows, step], model.config.glimpses
     encoding = model.encode(at_size(batch.images[rows], size))
     covert, glimpse = (output.acts[name].weights[rows] for name in (COVERT, GLIMPSE))  # (n,T,h,w), (n,T·k,h,w)
-    grid, own_cells = (covert.shape[-2], covert.shape[-1]), output.location[rows]  # own_cells: (n,T,k)
+    grid, glimpsed = (covert.shape[-2], covert.shape[-1]), output.location[rows]  # glimpsed: (n,T,k)
     look = trace.look(COVERT)
     frame = trace.frame_on(look, (batch.images.shape[-2], batch.images.shape[-1]))
     cells = cells_about(batch.masks()[rows, obj], covert[number, step], frame)
-    on, off, there = (_cells(cells.chance, each, many) for each in (cells.target, ~cells.target, cells.random))  # (n,k)
+    on, off, there = (_cells(cells.chance, mask, many) for mask in (cells.target, ~cells.target, cells.random))  # (n,k)
     aimed = {
         "zero_target": off,
         "zero_random": on,
-        "zero_heaviest": own_cells[number, step],
+        "zero_heaviest": glimpsed[number, step],
         "keep_target": on,
         "keep_random": there,
     }
@@ -232,30 +239,30 @@ def glimpse_edits(
     def lost(words: Tensor) -> Tensor:
         return when_enough(~((words == label[:, None]) & sets.before_stop(words, model.stop)).any(1))  # (n,)
 
-    found: dict[str, dict[str, Tensor]] = {"all": {}, "label at its step": {}}
+    changes: dict[str, dict[str, Tensor]] = {"all": {}, "label at its step": {}}
     edited = edited_weights(at_steps(look, rows, step), cells)
     for name, places in aimed.items():
-        masks, one_hot = covert.clone(), _one_hot(own_cells, grid).to(glimpse)  # (n,T,h,w), (n,T,k,h,w)
+        masks, one_hot = covert.clone(), _one_hot(glimpsed, grid).to(glimpse)  # (n,T,h,w), (n,T,k,h,w)
         masks[number, step], one_hot[number, step] = edited[name], _one_hot(places, grid).to(glimpse)
-        words = said.new_full((len(rows), said.shape[1]), model.stop)  # what is read: (n,T)
+        words = predicted.new_full((len(rows), predicted.shape[1]), model.stop)  # what is read: (n,T)
         for at in sorted(set(step.tolist())):  # the earlier steps given as they were
             some = (step == at).nonzero().squeeze(1)
-            given = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
-            words[some] = model.read(encoding[some], attention=given).said
-        found["all"][name] = lost(words)
-        found["label at its step"][name] = when_enough(words[number, step] != label)
+            attention = {COVERT: masks[some, : at + 1], GLIMPSE: one_hot[some, : at + 1].flatten(1, 2)}
+            words[some] = model.read(encoding[some], attention=attention).said
+        changes["all"][name] = lost(words)
+        changes["label at its step"][name] = when_enough(words[number, step] != label)
     layout, slot = layout[rows], cast(Tensor, batch.slot)[rows, obj]
     for name, scenes in ((REMOVED, layout.remove(slot)), (ALONE, layout.alone(slot))):
         images = at_size(as_float(paint(scenes)), size)
-        found["all"][name] = lost(model.read(model.encode(images)).said)
-    scores.add_changes(batch.picture[rows].cpu(), found)
+        changes["all"][name] = lost(model.read(model.encode(images)).said)
+    scores.add_changes(batch.picture[rows].cpu(), changes)
     return scores
 
 
-def _chosen_labels(said: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tensor, Tensor, Tensor]:
+def _chosen_labels(predicted: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tensor, Tensor, Tensor]:
     """Rows, steps and objects (n,) of one label of each scene that is there once and was read once."""
-    active = sets.before_stop(said, stop)  # (B,T)
-    same = (said[:, :, None] == batch.labels[:, None]) & active[:, :, None] & batch.present[:, None]  # (B,T,M)
+    active = sets.before_stop(predicted, stop)  # (B,T)
+    same = (predicted[:, :, None] == batch.labels[:, None]) & active[:, :, None] & batch.present[:, None]  # (B,T,M)
     once = same & (same.sum(1, keepdim=True) == 1) & (same.sum(2, keepdim=True) == 1)  # (B,T,M)
     chance = torch.rand(once.shape, generator=torch.Generator().manual_seed(0)).to(once.device)
     best, place = torch.where(once, chance, -1.0).flatten(1).max(1)  # (B,), (B,)
@@ -265,8 +272,8 @@ def _chosen_labels(said: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tenso
 
 def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
     """``many`` cells (n,k), numbered row by row, of the highest ``rank`` (n,h,w) among those ``allowed`` (n,h,w)."""
-    held = torch.where(allowed, rank, -1.0).flatten(1)  # (n,hw)
-    order = held.argsort(1, descending=True)[:, :many]  # (n,k)
+    ranked = torch.where(allowed, rank, -1.0).flatten(1)  # (n,hw)
+    order = ranked.argsort(1, descending=True)[:, :many]  # (n,k)
     few = allowed.flatten(1).sum(1, keepdim=True).clamp(min=1)  # (n,1): a small digit has one cell for all glimpses
     turn = torch.arange(many, device=order.device) % few  # (n,k)
     return order.gather(1, turn)

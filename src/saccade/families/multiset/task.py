@@ -45,7 +45,7 @@ from saccade.metrics.result import only_defined
 from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
-from saccade.tasks.evaluate import Kept, answers_of
+from saccade.tasks.evaluate import Measurements, answers_of
 from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
 from saccade.trace import MultisetOutput, Output
@@ -180,8 +180,8 @@ class MultisetTask(PictureTask):
         table = cls.read(config) if how.table is None else how.table
         if table is None:
             return with_labels_of(MultisetScenes(config, split, device, allow_pack=how.allow_pack), how.facts)
-        known = {} if how.facts is None else {"answers": how.facts.answers, "most": how.facts.model.get("most")}
-        return MultisetFiles(config, table, split, device=device, progress=how.progress, **known)
+        limits = {} if how.facts is None else {"answers": how.facts.answers, "most": how.facts.model.get("most")}
+        return MultisetFiles(config, table, split, device=device, progress=how.progress, **limits)
 
     def make_split(self, name: str, /, **changes: Any) -> MultisetSplit:
         """A split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
@@ -192,9 +192,9 @@ class MultisetTask(PictureTask):
         """The pictures themselves; for ``objects`` what teaches objects, perhaps other scenes."""
         teaches = self.data_config.teaches_objects
         other = data == OBJECTS and teaches != self.data_config.name
-        found: MultisetSplit = copy(self.split(f"train/{teaches}" if other else "train"))
-        found.asks_objects = data == OBJECTS
-        return found
+        examples: MultisetSplit = copy(self.split(f"train/{teaches}" if other else "train"))
+        examples.asks_objects = data == OBJECTS
+        return examples
 
     def batch(self, data: MultisetSplit, indices: Tensor, number: int) -> Batch:
         """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order.
@@ -202,10 +202,10 @@ class MultisetTask(PictureTask):
         ``single`` says that only single objects are asked about.
         """
         drawn = derive_seed(self.seed, number)
-        made = data.take(indices, vary=drawn)
-        mixed = made if data.is_list else made.shuffled(drawn)
-        labels = {"labels": made.labels, "shuffled": mixed.labels, "boxes": made.boxes}
-        return {"images": made.images, **labels, "single": data.asks_objects}
+        batch = data.take(indices, vary=drawn)
+        mixed = batch if data.is_list else batch.shuffled(drawn)
+        labels = {"labels": batch.labels, "shuffled": mixed.labels, "boxes": batch.boxes}
+        return {"images": batch.images, **labels, "single": data.asks_objects}
 
     def held_out_batch(self, data: MultisetSplit, numbers: Tensor) -> HeldOut:
         """The pictures ``numbers`` (B,), as the network sees them."""
@@ -247,14 +247,14 @@ class MultisetTask(PictureTask):
 
     def loss(self, output: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
         """The value of ``loss``, its parts, and what tells how training goes."""
-        labels, mixed, said = batch["labels"], batch["shuffled"], output.said  # (B,M), (B,M), (B,T)
+        labels, mixed, predicted = batch["labels"], batch["shuffled"], output.said  # (B,M), (B,M), (B,T)
         match loss:
             case SingleObject():
                 return multiset_losses.single_object_loss(output.single_logits, mixed)
             case EachObject():
                 alone = multiset_losses.single_object_loss(output.single_logits, mixed)
-                own = multiset_losses.object_loss(output.object_logits, labels, batch["boxes"])
-                return {**alone, **own, "loss": alone["loss"] + own["object_loss"]}
+                objects = multiset_losses.object_loss(output.object_logits, labels, batch["boxes"])
+                return {**alone, **objects, "loss": alone["loss"] + objects["object_loss"]}
             case Counts():
                 return {"loss": multiset_losses.count_loss(output.count_logits, labels)}
             case Reinforce():
@@ -268,16 +268,16 @@ class MultisetTask(PictureTask):
                         output.said, output.location, labels, inside, **reach
                     )
                 if isinstance(loss, ReinforceExpected):
-                    found = multiset_losses.hsal_expected_loss(output, labels, log_glimpses=loss.log_glimpses, **how)
+                    scalars = multiset_losses.hsal_expected_loss(output, labels, log_glimpses=loss.log_glimpses, **how)
                 else:
-                    found = multiset_losses.hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **how)
+                    scalars = multiset_losses.hsal_loss(output, labels, to_go=isinstance(loss, ReinforceToGo), **how)
             case MultisetLoss():
-                found = {"loss": multiset_losses.multiset_loss(output.logits, said, labels)}
+                scalars = {"loss": multiset_losses.multiset_loss(output.logits, predicted, labels)}
             case CrossEntropy():
-                found = {"loss": multiset_losses.sequence_cross_entropy(output.logits, mixed)}
+                scalars = {"loss": multiset_losses.sequence_cross_entropy(output.logits, mixed)}
             case CrossEntropyOrdered():
-                found = {"loss": multiset_losses.sequence_cross_entropy(output.logits, labels)}
-        return found | {"attn_saliency": multiset_scores.saliency_at_glimpses(output, labels)}
+                scalars = {"loss": multiset_losses.sequence_cross_entropy(output.logits, labels)}
+        return scalars | {"attn_saliency": multiset_scores.saliency_at_glimpses(output, labels)}
 
     def metric_names(self) -> tuple[str, ...]:
         """What :meth:`validate` tells; of glimpses only where some were made for a label."""
@@ -293,15 +293,17 @@ class MultisetTask(PictureTask):
         Of the classifier of single objects ``single_accuracy`` and, where boxes are known, ``object_accuracy``.
         """
         reader = cast(MultisetModel, model)
-        kept, stop = Kept(), len(self.answers)
+        measured, stop = Measurements(), len(self.answers)
         for batch in in_batches(self.split("val"), multiset_scores.VALIDATION_BATCH):
             output, trace = multiset_scores.read_all(reader, batch.images, self.size)
-            multiset_scores.add_answers(kept, answers_of(trace), batch, stop, self.is_list)
-            multiset_scores.add_glimpses(kept, output, trace, batch, stop)
-        measured = multiset_scores.answer_scores(kept.columns["said"], kept.columns["truth"]) | kept.answers.means()
-        scores = {name: measured[name] for name in ANSWERS if name in measured}
+            multiset_scores.add_answers(measured, answers_of(trace), batch, stop, self.is_list)
+            multiset_scores.add_glimpses(measured, output, trace, batch, stop)
+        columns = measured.columns
+        answers = multiset_scores.answer_scores(columns["predicted"], columns["truth"]) | measured.answers.means()
+        scores = {name: answers[name] for name in ANSWERS if name in answers}
         alone = self.split(f"val/{ALONE}" if self.data_config.is_generated else "val")
-        return {**scores, **only_defined(kept.acts.means()), **multiset_scores.objects_named(reader, alone, self.size)}
+        named = multiset_scores.objects_named(reader, alone, self.size)
+        return {**scores, **only_defined(measured.acts.means()), **named}
 
 
 def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
@@ -309,12 +311,13 @@ def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Ans
 
     The confidence is the product of the probabilities of every label and of the stop after them.
     """
-    said, words = cast(Tensor, output.trace.answer), facts.answers
-    shares = torch.take_along_dim(output.logits.float().softmax(-1), said[..., None], dim=-1)[..., 0].cpu()  # (B,T)
+    predicted, words = cast(Tensor, output.trace.answer), facts.answers
+    every_share = output.logits.float().softmax(-1)  # (B,T,K+1)
+    shares = torch.take_along_dim(every_share, predicted[..., None], dim=-1)[..., 0].cpu()  # (B,T)
     answers = []
-    for ids, share in zip(said.tolist(), shares):
+    for ids, share in zip(predicted.tolist(), shares):
         end = ids.index(len(words)) if len(words) in ids else len(ids)
-        labels = tuple((words[label], float(each)) for label, each in zip(ids[:end], share))
+        labels = tuple((words[label], float(probability)) for label, probability in zip(ids[:end], share))
         listed = ", ".join(words[label] for label in sorted(ids[:end]))
         confidence = float(share[: end + 1].double().prod())
         answers.append(Answer(f"{{{listed}}}", confidence, kind="labels", parts=labels))

@@ -104,15 +104,15 @@ def read_cub(path: Path, options: CubOptions) -> Table:
         species, image = files.species_of[number], files.folder / "images" / name
         for part in options.parts:
             clicks = [files.clicks.get((number, click)) for click in CLICKS.get(part, (part,))]
-            seen = [click for click in clicks if click is not None]
+            visible = [click for click in clicks if click is not None]
             if not image.is_file():
                 skipped.append(f"no such picture: {image.name}, {part}")
             elif (species, part) not in colours:
                 skipped.append(f"{reasons[species, part]}: {image.name}, {part}")
-            elif len(seen) != 1:
-                skipped.append(f"{'both sides show' if seen else 'not visible'}: {image.name}, {part}")
+            elif len(visible) != 1:
+                skipped.append(f"{'both sides show' if visible else 'not visible'}: {image.name}, {part}")
             else:
-                place, group = (files.boxes[number], seen[0]), files.species[species]
+                place, group = (files.boxes[number], visible[0]), files.species[species]
                 row = Row(image, (colours[species, part],), split_of[number], part, *place, group=group)
                 rows.append((image.name, row))
     return Table.of(f"cub:{path}", rows, COLUMNS, skipped=skipped)
@@ -177,12 +177,12 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> Table:
         entries = json_in(path / "attributes.json")
         objects: dict[int, list[_Thing]] = {int(entry["image_id"]): list(_things(entry)) for entry in entries}
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        said = f"{type(error).__name__}: {error}"
-        raise DataError(f"{path}: not in the layout of version 1.2 ({said}); download the files again") from error
+        reason = f"{type(error).__name__}: {error}"
+        raise DataError(f"{path}: not in the layout of version 1.2 ({reason}); download the files again") from error
     every = [thing for things in objects.values() for thing in things]
     classes = _frequent((thing.name for thing in every), "class", options, path)
     attributes = _frequent((word for thing in every for word in thing.attributes), "attribute", options, path)
-    asked: dict[int, dict[str, tuple[tuple[str, ...], Box]]] = {}
+    questions_of: dict[int, dict[str, tuple[tuple[str, ...], Box]]] = {}
     skipped: list[str] = []
     for image, things in objects.items():
         questions = _questions(things, classes, attributes)
@@ -191,8 +191,8 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> Table:
         elif str(image) not in pictures:
             skipped += [f"no such picture: image {image}, {name}" for name in questions]
         else:
-            asked[image] = questions
-    order = sorted(asked, key=lambda image: (hashed_share(str(image)), image))
+            questions_of[image] = questions
+    order = sorted(questions_of, key=lambda image: (hashed_share(str(image)), image))
     skipped += [f"more than the images asked for: image {image}" for image in order[options.images :]]
     order = order[: options.images]
     held_out = round(len(order) * _PAPER_HELD_OUT / _PAPER_IMAGES)
@@ -200,17 +200,17 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> Table:
     rows = [
         (f"image {image}", Row(pictures[str(image)], labels, split, name, box))
         for image, split in zip(order, splits)
-        for name, (labels, box) in asked[image].items()
+        for name, (labels, box) in questions_of[image].items()
     ]
     return Table.of(f"vg:{path}", rows, COLUMNS, skipped=skipped, several=True)
 
 
 def _things(entry: dict[str, Any]) -> Iterator[_Thing]:
     """The objects of an image that have a name, attributes and an area."""
-    for each in entry["attributes"]:
-        name, *_ = [*filter(None, map(_word, each["names"])), ""]
-        attributes = tuple(dict.fromkeys(filter(None, map(_word, each.get("attributes") or ()))))
-        x, y, width, height = (float(each[side]) for side in "xywh")
+    for thing in entry["attributes"]:
+        name, *_ = [*filter(None, map(_word, thing["names"])), ""]
+        attributes = tuple(dict.fromkeys(filter(None, map(_word, thing.get("attributes") or ()))))
+        x, y, width, height = (float(thing[side]) for side in "xywh")
         if name and attributes and width > 0 and height > 0:
             yield _Thing(name, attributes, (x, y, x + width, y + height))
 
@@ -317,13 +317,13 @@ def read_causal(folder: Path, options: CausalOptions) -> Table:
 
 def _scene_rows(causal: CausalSet, options: CausalOptions) -> Iterator[Found]:
     for scene in causal:
-        asked: list[tuple[CausalPicture, str, str | None, int]] = [
+        questions: list[tuple[CausalPicture, str, str | None, int]] = [
             (scene, scene.question, scene.answer, scene.target),
             (scene, scene.other_question, scene.other_answer, scene.other),
         ]
         if options.twins:
-            asked += [(twin, scene.question, twin.answer, scene.target) for twin in scene.twins.values()]
-        for picture, query, answer, target in asked:
+            questions += [(twin, scene.question, twin.answer, scene.target) for twin in scene.twins.values()]
+        for picture, query, answer, target in questions:
             if answer is not None:
                 split, mask = causal.facts.split, picture.mask_path
                 row = Row(picture.image_path, (answer,), split, query, mask=mask, mask_grey=target + 1, group=scene.id)

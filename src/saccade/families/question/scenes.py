@@ -73,7 +73,7 @@ _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
 NOT_THERE = "not there"
 """The answer to a question for a digit that is absent; it comes behind the colours."""
-_ASKED, _IS_ABSENT, _WHICH_ABSENT, _BLIND = 100, 110, 111, 112  # draws on top of those of a scene and its twins
+_FIRST_TARGET, _IS_ABSENT, _WHICH_ABSENT, _BLIND = 100, 110, 111, 112  # draws on top of those of a scene and its twins
 
 
 @dataclass(frozen=True)
@@ -239,8 +239,8 @@ class SceneData:
         scene, obj = self._locate(indices.cpu())
         scenes, images = self.stream.scenes(scene[::together])
         obj = to_device(obj, self.device)
-        asked = obj.view(-1, together)
-        query, label = (column.gather(1, asked).flatten() for column in (scenes.classes, scenes.colour))
+        slots = obj.view(-1, together)
+        query, label = (column.gather(1, slots).flatten() for column in (scenes.classes, scenes.colour))
         if self.config.planted != "none":
             query, label = self._planted(scenes, obj, query, label, together)
         batch = SceneBatch(as_float(images), query, label, obj, scenes)
@@ -289,16 +289,16 @@ class SceneData:
     def described(self) -> dict[str, object]:
         """What the scenes are made of."""
         config = self.config
-        made_of = {"glyphs": self.glyphs.name, "backgrounds": self.backgrounds, "drawing": config.drawing}
-        return {"data": config.name, **made_of, "protocol": config.protocol, "seed": config.seed}
+        materials = {"glyphs": self.glyphs.name, "backgrounds": self.backgrounds, "drawing": config.drawing}
+        return {"data": config.name, **materials, "protocol": config.protocol, "seed": config.seed}
 
     def shown(self, count: int) -> list[Example]:
         """The first ``count`` scenes, each with its first question."""
         batch = self.take(self.one_per_scene(count))
-        asked = zip(batch.images, batch.evidence(), batch.query.tolist(), batch.label.tolist())
+        rows = zip(batch.images, batch.evidence(), batch.query.tolist(), batch.label.tolist())
         return [
             Example(image, self.answers[label], seen_masks(mask[None]), self.queries[query])
-            for image, mask, query, label in asked
+            for image, mask, query, label in rows
         ]
 
     def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
@@ -345,7 +345,7 @@ class SceneData:
         if self._ends is None:
             scene, turn = indices // self.config.asks, indices % self.config.asks
             counts = scene_counts(self.spec, self.seed, scene)
-            return scene, (uniform_below(hash_u32(self.seed, scene, _ASKED), counts) + turn) % counts
+            return scene, (uniform_below(hash_u32(self.seed, scene, _FIRST_TARGET), counts) + turn) % counts
         triple = indices + self._first
         scene = torch.searchsorted(self._ends, triple, right=True)
         start = torch.where(scene > 0, self._ends[(scene - 1).clamp(min=0)], 0)

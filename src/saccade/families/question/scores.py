@@ -33,7 +33,7 @@ from saccade.tasks.evaluate import (
     BATCH,
     EncodedPictures,
     Job,
-    Kept,
+    Measurements,
     Scoring,
     answers_of,
     at_once,
@@ -74,72 +74,72 @@ class QuestionScoring(Scoring):
         return self.data.take(numbers)
 
     @abstractmethod
-    def add(self, kept: Any, batch: Any, seen: EncodedPictures, output: Output, swapped: Tensor) -> None:
-        """Measure the maps of a batch, and what this kind of data knows besides.
+    def add(self, measured: Any, batch: Any, encoded: EncodedPictures, output: Output, swapped: Tensor) -> None:
+        """Measure the maps of a batch, and what this kind of data adds.
 
-        ``seen`` are its different pictures, ``swapped`` (B,K) the logits of other questions about the same pictures.
+        ``encoded`` are its distinct pictures, ``swapped`` (B,K) the logits of other questions about the same pictures.
         """
 
     @abstractmethod
     def fill(self, images: Tensor) -> Tensor:
         """What stands for pixels (P,3,H,W) that are deleted."""
 
-    def measure(self, numbers: Tensor, before: int) -> Kept:
+    def measure(self, numbers: Tensor, before: int) -> Measurements:
         """Answers, also to another question about the same picture, and maps of the questions ``numbers`` (B,)."""
-        kept, batch = self.kept(), self.take(numbers)
+        measured, batch = self.measurements(), self.take(numbers)
         first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
-        seen = EncodedPictures(self.model, batch.images[first])
+        encoded = EncodedPictures(self.model, batch.images[first])
         other, has_other = batch.other_query()  # (B,), (B,)
-        raw, swapped = _asked(seen, batch.query, other, picture, len(self.data.queries))
+        raw, swapped = _ask_both(encoded, batch.query, other, picture, len(self.data.queries))
         output = self.model.wrap(raw, self.size)
         right = {self.right: right_answers(output.logits, batch.label).double()}
         if not self.model.multi_label:
             is_right = right_answers(swapped, batch.label).double()
             right["swapped_query"] = torch.where(has_other, is_right, torch.nan)
             same = (swapped.argmax(-1) == output.logits.argmax(-1)).double()
-            kept.columns.append(same_answer=torch.where(has_other, same, torch.nan))
+            measured.columns.append(same_answer=torch.where(has_other, same, torch.nan))
         likeliest = getattr(output.aux, "argmax_logits", None)
         if likeliest is not None:  # where a model sums over locations, what the likeliest alone would have said
             is_right = right_answers(likeliest, batch.label)
             right[f"{self.right}_argmax_location"] = is_right.double()
-        kept.answers.add_values(right)
-        kept.columns.append(question=numbers, picture=batch.picture, query=batch.query, label=batch.label)
-        kept.columns.append(answer=answers_of(output.trace))
-        self.add(kept, batch, seen, output, torch.where(has_other[:, None], swapped, torch.nan))
-        return kept
+        measured.answers.add_values(right)
+        measured.columns.append(question=numbers, picture=batch.picture, query=batch.query, label=batch.label)
+        measured.columns.append(answer=answers_of(output.trace))
+        self.add(measured, batch, encoded, output, torch.where(has_other[:, None], swapped, torch.nan))
+        return measured
 
     def further(self) -> Iterator[Job]:
         """Deletion and insertion."""
         for numbers in torch.split(self.swept, self.swept_at_once) if len(self.swept) else ():
             yield self._swept, numbers
 
-    def _swept(self, numbers: Tensor) -> Kept:
+    def _swept(self, numbers: Tensor) -> Measurements:
         """Deletion and insertion for the model's map and for pixels in random order (a uniform map)."""
-        kept, batch, model = self.kept(), self.take(numbers), self.model
+        measured, batch, model = self.measurements(), self.take(numbers), self.model
         first, picture = distinct(batch.picture)  # (P,), (B,): the random order is the same for all questions of one
         images = batch.images[first]
         trace = model.wrap(EncodedPictures(model, images).ask(batch.query, picture), self.size).trace
-        asked, total, fill = (batch.query, answers_of(trace)), trace.image_map("total"), self.fill(images)  # (B,H,W)
+        question, total, fill = (batch.query, answers_of(trace)), trace.image_map("total"), self.fill(images)  # (B,H,W)
         alone = torch.arange(len(numbers), device=picture.device)  # (B,)
-        kept.acts.add_values(sweep_areas(model, batch.images, total, *asked, alone, fill=fill[picture]))
-        kept.columns.append(act_picture=batch.picture)
+        measured.acts.add_values(sweep_areas(model, batch.images, total, *question, alone, fill=fill[picture]))
+        measured.columns.append(act_picture=batch.picture)
         even = torch.ones_like(total[first])  # (P,H,W)
-        kept.rivals.add_values("uniform", sweep_areas(model, images, even, *asked, picture, fill=fill))
-        return kept
+        measured.rivals.add_values("uniform", sweep_areas(model, images, even, *question, picture, fill=fill))
+        return measured
 
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, measured: Measurements) -> dict[str, Any]:
         """Scores of answers, of maps, and of answers to changed pictures."""
-        groups = kept.maps.groups
+        groups = measured.maps.groups
         return {
-            "metrics": kept.answers.means(),
-            "maps": kept.maps,
-            "measured": [(kept.answers, groups), (kept.causal, groups)],
-            "attention": kept.causal.means(),
+            "metrics": measured.answers.means(),
+            "maps": measured.maps,
+            "measured": [(measured.answers, groups), (measured.causal, groups)],
+            "attention": measured.causal.means(),
         }
 
 
 @dataclass
-class SceneKept(Kept):
+class SceneMeasurements(Measurements):
     """With the scores of the maps of re-rendered scenes, from fewer questions."""
 
     twins: TwinScores = field(default_factory=TwinScores)
@@ -157,7 +157,7 @@ class SceneScoring(QuestionScoring):
     """
 
     data: SceneData
-    kept = SceneKept
+    measurements = SceneMeasurements
 
     def __init__(
         self,
@@ -187,21 +187,23 @@ class SceneScoring(QuestionScoring):
         """Black."""
         return torch.zeros_like(images)
 
-    def add(self, kept: SceneKept, batch: SceneBatch, seen: EncodedPictures, output: Output, swapped: Tensor) -> None:
+    def add(
+        self, measured: SceneMeasurements, batch: SceneBatch, encoded: EncodedPictures, output: Output, swapped: Tensor
+    ) -> None:
         """Maps, and answers when the target, or another object, is changed; no answer follows a planted cause."""
         first, scene = distinct(batch.picture)  # (S,), (B,)
         masks = batch.layout[first].masks()  # (S,N,H,W)
         target, objects = masks[scene, batch.object], masks.any(1)[scene]  # (B,H,W) each
-        kept.columns.append(scale=batch.scale)
-        kept.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
+        measured.columns.append(scale=batch.scale)
+        measured.maps.add_trace(output.trace, target, objects=objects, groups=batch.picture)
         if self.data.config.planted == "none":
             recoloured = batch.recolour_target()
             follow = causal_follow(self._answers(recoloured), recoloured.label, batch.label)
-            kept.causal.add_values({"causal_follow": follow})
+            measured.causal.add_values({"causal_follow": follow})
         others = {"recoloured": batch.recolour_other(), "removed": batch.remove_other()}
         answer = answers_of(output.trace)  # (B,)
-        hold = {f"causal_hold_{way}": correct(self._answers(other), answer) for way, other in others.items()}
-        kept.causal.add_values({**hold, "causal_hold": torch.stack(list(hold.values())).mean(0)})
+        hold = {f"causal_hold_{change}": correct(self._answers(other), answer) for change, other in others.items()}
+        measured.causal.add_values({**hold, "causal_hold": torch.stack(list(hold.values())).mean(0)})
 
     def _answers(self, batch: SceneBatch) -> Tensor:
         """The model's answers (B,), each question about a picture of its own."""
@@ -216,13 +218,13 @@ class SceneScoring(QuestionScoring):
         for number, numbers in enumerate(self.data.by_scene(rendered, _TWINS if self.on_cpu else _TWINS_ELSEWHERE)):
             yield partial(self._twinned, edits=number % _EDIT_STEP == 0), numbers
 
-    def _twinned(self, numbers: Tensor, *, edits: bool) -> SceneKept:
-        return SceneKept(twins=twin_scores(self.model, self.take(numbers), edits=edits))
+    def _twinned(self, numbers: Tensor, *, edits: bool) -> SceneMeasurements:
+        return SceneMeasurements(twins=twin_scores(self.model, self.take(numbers), edits=edits))
 
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, measured: Measurements) -> dict[str, Any]:
         """The scores, of answers by the scale of the digit too."""
-        parts = super().scores(kept)
-        bins = accuracy_by_scale(kept.columns["answer"], kept.columns["label"], kept.columns["scale"])
+        parts = super().scores(measured)
+        bins = accuracy_by_scale(measured.columns["answer"], measured.columns["label"], measured.columns["scale"])
         label = {scale: f"({scale.low:g},{scale.high:g}]" for scale in bins}
         by_scale = {"accuracy_by_scale": {label[scale]: scale.accuracy for scale in bins}}
         absent = {} if self.absent is None else {"accuracy_absent": self._accuracy_absent(self.absent)}
@@ -233,9 +235,9 @@ class SceneScoring(QuestionScoring):
             "keep_undefined": True,
         }
 
-    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
+    def details(self, measured: Measurements, summary: Summary) -> Mapping[str, Any]:
         """The scores of maps under intervention."""
-        twins = cast(SceneKept, kept).twins
+        twins = cast(SceneMeasurements, measured).twins
         return {"interventions": without_nan(twins.summary())} if len(twins) else {}
 
     @torch.inference_mode()
@@ -250,18 +252,18 @@ class SceneScoring(QuestionScoring):
         return float(torch.cat(right).double().mean())
 
 
-def _asked(
-    seen: EncodedPictures, query: Tensor, other: Tensor, picture: Tensor, queries: int
+def _ask_both(
+    encoded: EncodedPictures, query: Tensor, other: Tensor, picture: Tensor, queries: int
 ) -> tuple[QuestionOutput, Tensor]:
     """What is answered to the queries (B,) about the pictures (B,), and the logits (B,K) of ``other`` queries (B,).
 
     Most of the others are among the queries, as every digit of a scene is asked for: they are not asked again.
     """
-    asked, wanted = (picture * queries + each for each in (query, other))  # (B,): a number for each pair
-    is_new = ~torch.isin(wanted, asked)  # (B,)
-    raw = seen.ask(torch.cat([query, other[is_new]]), torch.cat([picture, picture[is_new]]))
-    known, order = torch.cat([asked, wanted[is_new]]).sort()  # (B+A,)
-    logits = raw.logits[order[torch.searchsorted(known, wanted)]]  # (B,K)
+    pairs, other_pairs = (picture * queries + ids for ids in (query, other))  # (B,): a number for each pair
+    is_new = ~torch.isin(other_pairs, pairs)  # (B,)
+    raw = encoded.ask(torch.cat([query, other[is_new]]), torch.cat([picture, picture[is_new]]))
+    ordered, order = torch.cat([pairs, other_pairs[is_new]]).sort()  # (B+A,)
+    logits = raw.logits[order[torch.searchsorted(ordered, other_pairs)]]  # (B,K)
     return cast(QuestionOutput, raw[: len(query)]), logits
 
 
@@ -281,15 +283,16 @@ def sweep_areas(
     it is asked all questions about it.
     """
     place = (picture[:, None] == picture).tril(-1).sum(1)  # (B,): how many questions about the same picture come before
-    asked = torch.full((len(images), int(place.max()) + 1), -1, device=picture.device)  # (P,A): the questions of each
-    asked[picture, place] = torch.arange(len(picture), device=picture.device)
+    shape = (len(images), int(place.max()) + 1)  # P, A
+    questions = torch.full(shape, -1, device=picture.device)  # (P,A): the questions of each
+    questions[picture, place] = torch.arange(len(picture), device=picture.device)
 
     def probability(altered: Tensor, pictures: Tensor) -> Tensor:
-        question = asked[pictures]  # (N,A)
+        question = questions[pictures]  # (N,A)
         copy, column = (question >= 0).nonzero().unbind(1)  # (M,) each
         which = question[copy, column]  # (M,)
-        seen = EncodedPictures(model, altered)
-        logits = seen.ask(query[which], copy if question.shape[1] > 1 else None).logits  # (M,K)
+        encoded = EncodedPictures(model, altered)
+        logits = encoded.ask(query[which], copy if question.shape[1] > 1 else None).logits  # (M,K)
         shares = model.probabilities(logits).gather(1, answers[which][:, None])  # (M,1)
         table = shares.new_zeros(question.shape)  # (N,A); where a picture has fewer questions nothing is read
         table[copy, column] = shares.squeeze(1)

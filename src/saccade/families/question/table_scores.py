@@ -38,7 +38,7 @@ from saccade.metrics.result import CountValue, Part, Scores, Summary, only_defin
 from saccade.metrics.sets import weighted_map
 from saccade.metrics.verdict import Altered, against_chance
 from saccade.models.base import QueryModel
-from saccade.tasks.evaluate import EncodedPictures, Kept, in_parts
+from saccade.tasks.evaluate import EncodedPictures, Measurements, in_parts
 from saccade.trace import AttentionTrace, Output
 
 BLUR = 1 / 20  # standard deviation of the blur that stands for "no longer there", as a share of the input's height
@@ -127,21 +127,25 @@ class TableScoring(QuestionScoring):
         """The pictures, blurred."""
         return blurred(images, BLUR * images.shape[-2])
 
-    def add(self, kept: Kept, batch: TableBatch, seen: EncodedPictures, output: Output, swapped: Tensor) -> None:
+    def add(
+        self, measured: Measurements, batch: TableBatch, seen: EncodedPictures, output: Output, swapped: Tensor
+    ) -> None:
         """Maps beside baselines that know where parts lie, and what scores of the whole set need."""
-        _add_maps(kept, output.trace, batch, self.prior)
+        _add_maps(measured, output.trace, batch, self.prior)
         if self.prior is not None:
             habit = self.prior.answers(batch.query)  # (B,K)
-            kept.columns.append(training_prior=self.prior.overall.expand(habit.shape), training_prior_by_query=habit)
+            measured.columns.append(
+                training_prior=self.prior.overall.expand(habit.shape), training_prior_by_query=habit
+            )
         if self.model.multi_label:
-            kept.columns.append(logits=output.logits, swapped=swapped)
+            measured.columns.append(logits=output.logits, swapped=swapped)
             return
         shares = self.model.probabilities(output.logits.float())  # (B,K)
         answer = output.logits.argmax(-1)  # (B,)
         sure, of_true = (shares.gather(1, each[:, None])[:, 0] for each in (answer, batch.label))  # (B,) each
-        kept.columns.append(confidence=sure, of_true=of_true)
+        measured.columns.append(confidence=sure, of_true=of_true)
 
-    def altered(self, numbers: Tensor, kept: Kept) -> Altered | None:
+    def altered(self, numbers: Tensor, measured: Measurements) -> Altered | None:
         """The questions ``numbers`` (B,), where the outline of what is asked about is known."""
         batch = self.data.take(numbers)
         region = batch.marks.region()  # (B,H,W)
@@ -153,58 +157,60 @@ class TableScoring(QuestionScoring):
 
         return Altered(batch.images, region, right, batch.label, batch.picture, guessed, batch.query)
 
-    def guesses(self, kept: Kept) -> dict[str, Tensor]:
+    def guesses(self, measured: Measurements) -> dict[str, Tensor]:
         """Habits of answering: 1 where each is right, (N,)."""
-        label, columns = kept.columns["label"], kept.columns
+        label, columns = measured.columns["label"], measured.columns
         right = {name: right_answers(columns[name], label).double() for name in HABITS if name in columns}
         if not right and not self.model.multi_label:
             right = {"commonest_label": (label == torch.bincount(label).argmax()).double()}
         return right
 
-    def scores(self, kept: Kept) -> dict[str, Any]:
+    def scores(self, measured: Measurements) -> dict[str, Any]:
         """The scores, by query too, and those of habits."""
-        parts, groups = super().scores(kept), kept.maps.groups
+        parts, groups = super().scores(measured), measured.maps.groups
         metrics: Scores = {**only_defined(parts["metrics"])}
         counts: dict[str, CountValue] = {"questions": len(groups), "pictures": len(torch.unique(groups))}
         unread = [reason for reason in self.data.table.skipped if UNSEEN not in reason]  # the model's words count
         counts["skipped_rows"] = len(unread) + len(self.data.skipped)
         if len(self.swept):
-            counts["swept_pictures"] = len(torch.unique(kept.columns["act_picture"]))
+            counts["swept_pictures"] = len(torch.unique(measured.columns["act_picture"]))
         if self.model.multi_label:
-            metrics |= _mean_precisions(kept)
+            metrics |= _mean_precisions(measured)
         else:
-            metrics["accuracy_by_query"] = self._by_query(kept, kept.answers["accuracy"])
-            asked = torch.bincount(kept.columns["query"], minlength=len(self.data.queries)).tolist()
+            metrics["accuracy_by_query"] = self._by_query(measured, measured.answers["accuracy"])
+            asked = torch.bincount(measured.columns["query"], minlength=len(self.data.queries)).tolist()
             counts["accuracy_by_query"] = {word: count for word, count in zip(self.data.queries, asked) if count}
-        return {**parts, "metrics": metrics, "baselines": self._habit_scores(kept), "counts": counts}
+        return {**parts, "metrics": metrics, "baselines": self._habit_scores(measured), "counts": counts}
 
-    def details(self, kept: Kept, summary: Summary) -> Mapping[str, Any]:
+    def details(self, measured: Measurements, summary: Summary) -> Mapping[str, Any]:
         """What was taken for what, the worst mistakes, and where the maps of each query point."""
         if self.model.multi_label:
             return {}
-        said, label, confidence, of_true = (kept.columns[name] for name in ("answer", "label", "confidence", "of_true"))
+        said, label, confidence, of_true = (
+            measured.columns[name] for name in ("answer", "label", "confidence", "of_true")
+        )
 
         def place(number: int) -> Part:
-            row = self.data.rows[int(kept.columns["question"][number])]
+            row = self.data.rows[int(measured.columns["question"][number])]
             return {"picture": str(row.image), "asked": row.query}
 
-        self._add_pointing(kept, summary)
+        self._add_pointing(measured, summary)
         return details_of(said, label, confidence, of_true, self.data.answers, place)
 
-    def _add_pointing(self, kept: Kept, summary: Summary) -> None:
+    def _add_pointing(self, measured: Measurements, summary: Summary) -> None:
         """Add ``pointing_at`` of each query, the model's and those of the baselines that know where parts lie."""
-        maps = kept.maps
+        maps = measured.maps
         if "pointing_at" not in maps.total:
             return
         places = [(summary["attention"], maps.total)]
         baselines = summary["baselines"]
         places += [(baselines[name], maps.baselines[name]) for name in PART_PRIORS if name in baselines]
         for place, values in places:
-            if "pointing_at" in values and (by_query := self._by_query(kept, values["pointing_at"])):
+            if "pointing_at" in values and (by_query := self._by_query(measured, values["pointing_at"])):
                 place["pointing_at_by_query"] = by_query
         if "pointing_at_by_query" not in summary["attention"]:
             return
-        query, clicked = kept.columns["query"], ~maps.total["pointing_at"].isnan()  # (N,), (N,)
+        query, clicked = measured.columns["query"], ~maps.total["pointing_at"].isnan()  # (N,), (N,)
         chosen = {word: clicked & (query == number) for number, word in enumerate(self.data.queries)}
         counts = {word: int(among.sum()) for word, among in chosen.items() if bool(among.any())}
         summary["counts"]["pointing_at_by_query"] = counts
@@ -214,17 +220,17 @@ class TableScoring(QuestionScoring):
                 word: {"n": counts[word], **part} for word, part in compared.items() if part
             }
 
-    def _by_query(self, kept: Kept, values: Tensor) -> dict[str, float]:
+    def _by_query(self, measured: Measurements, values: Tensor) -> dict[str, float]:
         """The mean of ``values`` (N,) for each query of which some are defined."""
-        query = kept.columns["query"]
+        query = measured.columns["query"]
         return only_defined(
             {word: mean_defined(values[query == number]) for number, word in enumerate(self.data.queries)}
         )
 
-    def _habit_scores(self, kept: Kept) -> dict[str, dict[str, float]]:
+    def _habit_scores(self, measured: Measurements) -> dict[str, dict[str, float]]:
         """What answering by habit scores; nothing without training rows to learn habits from."""
-        columns = kept.columns
-        habits = {name: float(right.mean()) for name, right in self.guesses(kept).items() if name in columns}
+        columns = measured.columns
+        habits = {name: float(right.mean()) for name, right in self.guesses(measured).items() if name in columns}
         if not self.model.multi_label:
             return {name: {"accuracy": share} for name, share in habits.items()}
         return {
@@ -233,9 +239,9 @@ class TableScoring(QuestionScoring):
         }
 
 
-def _mean_precisions(kept: Kept) -> dict[str, float]:
+def _mean_precisions(measured: Measurements) -> dict[str, float]:
     """Weighted mAP by both interpolations; asked for something else in the picture, it should be far lower."""
-    logits, label, swapped = (kept.columns[name] for name in ("logits", "label", "swapped"))
+    logits, label, swapped = (measured.columns[name] for name in ("logits", "label", "swapped"))
     has_other = ~swapped.isnan().any(1)  # (N,)
     precisions = {
         "weighted_map": weighted_map(logits, label),
@@ -245,7 +251,7 @@ def _mean_precisions(kept: Kept) -> dict[str, float]:
     return only_defined(precisions)
 
 
-def _add_maps(kept: Kept, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
+def _add_maps(measured: Measurements, trace: AttentionTrace, batch: TableBatch, prior: TrainingPrior | None) -> None:
     """The total, every look, and every baseline, against the same evidence and the same clicks."""
     size, box = (batch.images.shape[-2], batch.images.shape[-1]), batch.marks.box  # (B,4)
     clicks = Clicks.at(batch.marks.point, box, size)
@@ -253,4 +259,4 @@ def _add_maps(kept: Kept, trace: AttentionTrace, batch: TableBatch, prior: Train
     centre = (box[:, :2] + box[:, 2:]) / 2  # (B,2)
     places = {"box_centre": centre} | ({} if prior is None else {"part_prior": prior.points(batch.query, box)})
     beside = at_places(places, grids, size, exact=True) if not clicks.points.isnan().all() else {}
-    kept.maps.add_trace(trace, batch.evidence(), groups=batch.picture, clicks=clicks, beside=beside)
+    measured.maps.add_trace(trace, batch.evidence(), groups=batch.picture, clicks=clicks, beside=beside)

@@ -67,7 +67,7 @@ from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import EncodedPictures, distinct
 from saccade.trace import AttentionTrace
 
-WAYS = len(COLOURS) - 1
+OTHER_COLOURS = len(COLOURS) - 1
 """K: colours that a digit does not have."""
 ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
 """Edits of a look alone."""
@@ -100,21 +100,21 @@ class SceneTwins:
         self.numbers = torch.full_like(self.layout.classes, -1)
         """(S,N): which of the P each digit is; -1 where there is none."""
         self.numbers[scene, obj] = torch.arange(len(obj), device=obj.device)
-        each = self.layout[scene]  # P scenes, one for each digit
+        copies = self.layout[scene]  # P scenes, one for each digit
         places = free_places(self.layout, least=least)
         self.is_free = places.found
         """(S,N) bool: a free place was found for the digit; one without stays where it lies."""
         x, y = (torch.where(places.found, new, old) for new, old in zip(places, (self.layout.x, self.layout.y)))
-        self.moved_scenes = replace(each.move(obj, x[scene, obj], y[scene, obj]), may_overlap=False)
+        self.moved_scenes = replace(copies.move(obj, x[scene, obj], y[scene, obj]), may_overlap=False)
         """(P): in each one digit was moved; the ground is free."""
         self.moved_masks = self.moved_scenes.mask_of(obj)
         """(P,H,W) bool: each digit where it was moved to."""
-        self.moved, self.removed = drawn(self.moved_scenes), drawn(each.remove(obj))
+        self.moved, self.removed = drawn(self.moved_scenes), drawn(copies.remove(obj))
         """(P,3,H,W) each."""
         steps = torch.arange(1, len(COLOURS), device=obj.device)  # (K,)
-        colours = (each.colour.gather(1, obj[:, None]) + steps) % len(COLOURS)  # (P,K)
-        often = torch.arange(len(obj), device=obj.device).repeat_interleave(WAYS)  # (P·K,)
-        self.recoloured = drawn(each[often].recolour(obj[often], colours.flatten()))
+        colours = (copies.colour.gather(1, obj[:, None]) + steps) % len(COLOURS)  # (P,K)
+        often = torch.arange(len(obj), device=obj.device).repeat_interleave(OTHER_COLOURS)  # (P·K,)
+        self.recoloured = drawn(copies[often].recolour(obj[often], colours.flatten()))
         """(P·K,3,H,W): digit by digit in each other colour."""
         self.patch: Tensor | None = None
         """(S,H,W) bool: a planted patch, where there is one and no digit lies over it."""
@@ -171,8 +171,8 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     """
     size = (batch.images.shape[-2], batch.images.shape[-1])
     first, scene = distinct(batch.picture)  # (S,), (B,)
-    seen = EncodedPictures(model, batch.images[first])
-    raw = seen.ask(batch.query, scene)
+    encoded = EncodedPictures(model, batch.images[first])
+    raw = encoded.ask(batch.query, scene)
     trace = model.wrap(raw, size).trace
     grids = grids_of(trace, size)
     twins = SceneTwins(batch, coarsest_cell(grids))
@@ -180,25 +180,25 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     moved, removed, recoloured = (EncodedPictures(model, images) for images in changed)
     query, target, other = batch.query, twins.number(twins.target), twins.number(twins.other)  # (B,) each
     other_query = batch.layout.classes.gather(1, twins.other[:, None]).squeeze(1)  # (B,)
-    colour = uniform_below(hash_u32(batch.layout.seed, batch.picture, twins.other, _COLOUR), WAYS)  # (B,)
-    asked = {
-        "other_question": (seen, scene, other_query),
+    colour = uniform_below(hash_u32(batch.layout.seed, batch.picture, twins.other, _COLOUR), OTHER_COLOURS)  # (B,)
+    questions = {
+        "other_question": (encoded, scene, other_query),
         "target_moved": (moved, target, query),
         "target_removed": (removed, target, query),
         "other_moved": (moved, other, query),
         "other_removed": (removed, other, query),
-        "other_recoloured": (recoloured, other * WAYS + colour, query),
+        "other_recoloured": (recoloured, other * OTHER_COLOURS + colour, query),
     }
     maps = {"first": trace.image_map("total")}  # (B,H,W) each
     bright = {"first": foreground(batch.images)}
-    for name, (pictures, which, question) in asked.items():
+    for name, (pictures, which, question) in questions.items():
         maps[name] = model.wrap(pictures.ask(question, which), size).trace.image_map("total")
         bright[name] = foreground(pictures.images[which])
     effects = effects_on(model, twins, recoloured, model.probabilities(raw.logits))
     scores, places = TwinScores(), (twins.truth(), twins.objects())
     scores.add(TwinMaps(**maps), *places, effects, batch.picture, bright=TwinMaps(**bright), grids=grids)
     if edits:
-        scores.edits.join(edit_scores(twins, trace, seen, removed))
+        scores.edits.join(edit_scores(twins, trace, encoded, removed))
     return scores
 
 
@@ -215,21 +215,21 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures
     present = twins.layout.present[twins.scene]  # (B,N)
     question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)
     number = twins.numbers[twins.scene[question], obj]  # (Q,)
-    ways = torch.arange(WAYS, device=obj.device)  # (K,)
-    picture = (number[:, None] * WAYS + ways).flatten()  # (Q·K,)
-    query = twins.batch.query[question].repeat_interleave(WAYS)  # (Q·K,)
+    offsets = torch.arange(OTHER_COLOURS, device=obj.device)  # (K,)
+    picture = (number[:, None] * OTHER_COLOURS + offsets).flatten()  # (Q·K,)
+    query = twins.batch.query[question].repeat_interleave(OTHER_COLOURS)  # (Q·K,)
     at_once = _ASKS.get(query.device.type, _ASKS_ELSEWHERE)
     parts = zip(torch.split(query, at_once), torch.split(picture, at_once))
     logits = torch.cat([recoloured.ask(*part).logits for part in parts])  # (Q·K,A)
-    after = before.new_zeros(*present.shape, WAYS, before.shape[-1])  # (B,N,K,A)
-    after[question, obj] = model.probabilities(logits).view(-1, WAYS, before.shape[-1])
+    after = before.new_zeros(*present.shape, OTHER_COLOURS, before.shape[-1])  # (B,N,K,A)
+    after[question, obj] = model.probabilities(logits).view(-1, OTHER_COLOURS, before.shape[-1])
     effects = object_effects(before, after, present)  # (B,N)
     if twins.patch is None:
         return effects
-    pictures = (twins.scene[:, None] * WAYS + ways).flatten()  # (B·K,)
-    asked = twins.batch.query.repeat_interleave(WAYS)  # (B·K,)
-    patched = EncodedPictures(model, twins.patch_recoloured).ask(asked, pictures).logits
-    changed = model.probabilities(patched).view(-1, 1, WAYS, before.shape[-1])  # (B,1,K,A)
+    pictures = (twins.scene[:, None] * OTHER_COLOURS + offsets).flatten()  # (B·K,)
+    queries = twins.batch.query.repeat_interleave(OTHER_COLOURS)  # (B·K,)
+    patched = EncodedPictures(model, twins.patch_recoloured).ask(queries, pictures).logits
+    changed = model.probabilities(patched).view(-1, 1, OTHER_COLOURS, before.shape[-1])  # (B,1,K,A)
     return torch.cat([effects, object_effects(before, changed, torch.ones_like(present[:, :1]))], 1)  # (B,N+1)
 
 
@@ -238,29 +238,29 @@ Answers = dict[str, dict[str, Tensor]]
 
 
 def edit_scores(
-    twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures, removed: EncodedPictures
+    twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures, removed: EncodedPictures
 ) -> EditScores:
     """What becomes of answers when attention is edited; empty for a model whose total cannot be given.
 
     Args:
         twins: the questions, their scenes and twins.
         trace: of the unedited pass.
-        seen: the scenes.
+        encoded: the scenes.
         removed: the same with one digit removed.
     """
     scores, batch = EditScores(), twins.batch
-    looks, names = trace.looks_of_total, seen.model.look_names
+    looks, names = trace.looks_of_total, encoded.model.look_names
     target = torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
     if len(looks) == 1 and looks[0].kind == "crop" and looks[0].name in names:
-        way = _windows
+        run_edits = _windows
     elif looks and all(
         look.name in names and look.weights is not None and not look.has_steps and look.full is None for look in looks
     ):
-        way = _weights
+        run_edits = _weights
     else:
         return scores
-    alone = EncodedPictures(seen.model, drawn(replace(batch.layout, present=target)))
-    before, answers, possible = way(twins, trace, seen)
+    alone = EncodedPictures(encoded.model, drawn(replace(batch.layout, present=target)))
+    before, answers, possible = run_edits(twins, trace, encoded)
     answers["all"] |= {  # pictures that are changed in place of attention: what an edit can reach at most
         REMOVED: removed.ask(batch.query, twins.number(twins.target)).logits.argmax(-1),
         ALONE: alone.ask(batch.query).logits.argmax(-1),
@@ -271,16 +271,16 @@ def edit_scores(
     return scores
 
 
-def _weights(twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
+def _weights(twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
     """Answers (B,) on the model's own weights, and on edited ones; and where these are possible (B,)."""
     batch, size = twins.batch, (twins.masks.shape[-2], twins.masks.shape[-1])
     exchanged = derangement(batch.picture).to(batch.picture.device) if can_exchange(batch.picture) else None  # (B,)
     on_target, on_other = (twins.masks[twins.scene, slot] for slot in (twins.target, twins.other))  # (B,H,W) each
     possible = torch.ones(len(batch), dtype=torch.bool, device=batch.picture.device)  # (B,)
-    own: dict[str, Tensor] = {}  # the weights (B,h,w) of each look
+    originals: dict[str, Tensor] = {}  # the weights (B,h,w) of each look
     edited: dict[str, dict[str, Tensor]] = {}  # the same with each edit
     for look in trace.looks_of_total:
-        own[look.name] = weights = torch.as_tensor(look.weights)
+        originals[look.name] = weights = torch.as_tensor(look.weights)
         frame = trace.frame_on(look, size).to(weights.device)
         cells = cells_about(on_target, weights, frame)
         onto = cells_on(on_other, frame, (weights.shape[-2], weights.shape[-1])) & ~cells.target  # (B,h,w)
@@ -291,40 +291,40 @@ def _weights(twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures) ->
         possible &= cells.are_enough
 
     def answered(attention: dict[str, Tensor]) -> Tensor:
-        return seen.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
+        return encoded.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
 
-    before, names = answered(own), list(own)
+    before, names = answered(originals), list(originals)
     answers = {"all": {edit: answered({name: edited[name][edit] for name in names}) for edit in edited[names[0]]}}
-    for way, name, kept in one_by_one(own):
+    for title, name, fixed in one_by_one(originals):
         some = [edit for edit in ONE_LOOK if edit in edited[name]]
-        answers[way] = {edit: answered({**kept, name: edited[name][edit]}) for edit in some}
+        answers[title] = {edit: answered({**fixed, name: edited[name][edit]}) for edit in some}
     return before, answers, possible
 
 
-def _windows(twins: SceneTwins, trace: AttentionTrace, seen: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
+def _windows(twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
     """Answers (B,) to the model's own crop, and to crops in other places."""
     batch, look, size = twins.batch, trace.looks_of_total[0], (twins.masks.shape[-2], twins.masks.shape[-1])
-    own = crop_boxes(trace.frame_on(look, size), look.grid or size)  # (B,4)
+    crops = crop_boxes(trace.frame_on(look, size), look.grid or size)  # (B,4)
     target, other = (mask_boxes(twins.masks[twins.scene, slot]) for slot in (twins.target, twins.other))  # (B,4)
     sides = grown(target, _ROUND, _NARROWEST)  # (B,2)
-    always = torch.ones(len(own), dtype=torch.bool, device=own.device)  # (B,)
-    whole = torch.tensor([0.0, 0.0, size[1], size[0]], dtype=torch.float64, device=own.device)
+    always = torch.ones(len(crops), dtype=torch.bool, device=crops.device)  # (B,)
+    whole = torch.tensor([0.0, 0.0, size[1], size[0]], dtype=torch.float64, device=crops.device)
     near = round_about(target, sides, size)
     edits: dict[str, tuple[Tensor, Tensor]] = {
-        "zero_target": beside(own, target, size),
-        "zero_random": over(own, target, size),
+        "zero_target": beside(crops, target, size),
+        "zero_random": over(crops, target, size),
         "keep_target": (near, always),
         "keep_random": beside(near, target, size, seed=1),
         "move": (round_about(other, grown(other, _ROUND, _NARROWEST), size), always),
-        "even": (whole.expand_as(own), always),
+        "even": (whole.expand_as(crops), always),
     }
     if can_exchange(batch.picture):
-        edits["exchanged"] = (own[derangement(batch.picture).to(own.device)], always)
+        edits["exchanged"] = (crops[derangement(batch.picture).to(crops.device)], always)
 
     def answered(boxes: Tensor) -> Tensor:
-        given = look.aim(boxes).as_given()
-        return seen.ask(batch.query, twins.scene, attention=given).logits.argmax(-1)  # (B,)
+        attention = look.aim(boxes).as_given()
+        return encoded.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
 
-    before = seen.ask(batch.query, twins.scene).logits.argmax(-1)
+    before = encoded.ask(batch.query, twins.scene).logits.argmax(-1)
     answers = {name: torch.where(possible, answered(boxes), -1) for name, (boxes, possible) in edits.items()}
     return before, {"all": answers}, always

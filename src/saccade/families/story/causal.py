@@ -70,8 +70,8 @@ TRIES = 8
 class Edit(NamedTuple):
     """A changed story."""
 
-    asked: StoryExample
-    kept: tuple[int, ...]
+    example: StoryExample
+    sources: tuple[int, ...]
     """For each sentence, its index in the story as it was."""
     truth: str | None
     """The answer, by the rules; None where they give none."""
@@ -81,36 +81,36 @@ class Edit(NamedTuple):
     """Two names that were exchanged."""
 
 
-def _edit(asked: StoryExample, kept: tuple[int, ...]) -> Edit:
+def _edit(example: StoryExample, places: tuple[int, ...]) -> Edit:
     """The story with these of its sentences."""
-    sentences = tuple(asked.sentences[number] for number in kept)
-    supporting = tuple(kept.index(number) for number in asked.supporting if number in kept)
-    truth, facts = derive(sentences, asked.question) or (None, ())
-    return Edit(replace(asked, sentences=sentences, supporting=supporting), kept, truth, facts)
+    sentences = tuple(example.sentences[number] for number in places)
+    supporting = tuple(places.index(number) for number in example.supporting if number in places)
+    truth, facts = derive(sentences, example.question) or (None, ())
+    return Edit(replace(example, sentences=sentences, supporting=supporting), places, truth, facts)
 
 
-def rules_know(asked: StoryExample) -> bool:
-    """Whether the rules find the answer of ``asked``."""
-    known = derive(asked.sentences, asked.question)
-    return known is not None and known.answer == asked.answer.lower()
+def rules_know(example: StoryExample) -> bool:
+    """Whether the rules find the answer of ``example``."""
+    derived = derive(example.sentences, example.question)
+    return derived is not None and derived.answer == example.answer.lower()
 
 
-def removed(asked: StoryExample, place: int) -> Edit:
+def removed(example: StoryExample, place: int) -> Edit:
     """The story without sentence ``place``."""
-    return _edit(asked, tuple(number for number in range(len(asked.sentences)) if number != place))
+    return _edit(example, tuple(number for number in range(len(example.sentences)) if number != place))
 
 
-def names_in(asked: Collection[StoryExample], words: Collection[str]) -> frozenset[str]:
+def names_in(examples: Collection[StoryExample], words: Collection[str]) -> frozenset[str]:
     """Names among ``words``: what opens a sentence with a capital letter and is never written small in one."""
     first, small = set(), set()
-    for sentence in {text for each in asked for text in each.sentences}:
+    for sentence in {text for example in examples for text in example.sentences}:
         raw = [word.strip(".,?!") for word in sentence.split()]
         first |= {word.lower() for word in raw[:1] if word[:1].isupper()}
         small |= {word for word in raw if word[:1].islower()}
     return frozenset((first - small - OPENERS) & set(words))
 
 
-def exchanged(asked: StoryExample, one: str, two: str) -> Edit:
+def exchanged(example: StoryExample, one: str, two: str) -> Edit:
     """The story, question and answer with two names exchanged."""
     pair = {one: two, two: one}
     either = re.compile(rf"\b({re.escape(one)}|{re.escape(two)})\b", re.IGNORECASE)
@@ -120,22 +120,22 @@ def exchanged(asked: StoryExample, one: str, two: str) -> Edit:
         return name.capitalize() if match[0][0].isupper() else name
 
     changed = partial(either.sub, other)
-    sentences = tuple(map(changed, asked.sentences))
-    new = replace(asked, sentences=sentences, question=changed(asked.question), answer=changed(asked.answer))
+    sentences = tuple(map(changed, example.sentences))
+    new = replace(example, sentences=sentences, question=changed(example.question), answer=changed(example.answer))
     return _edit(new, tuple(range(len(sentences))))._replace(names=(one, two))
 
 
-def pairs_of_names(asked: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
+def pairs_of_names(example: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
     """Pairs to exchange, in a drawn order: a name that the question or a supporting fact has, and another.
 
     The other is in the story if any is. Pairs with the name that is the answer come first.
     """
-    told = _words_in(asked.sentences) & set(names)
-    central = sorted(_words_in([asked.question, *(asked.sentences[at] for at in asked.supporting)]) & set(names))
-    pairs = [(one, two) for one in central for two in sorted(told or names) if one != two]
+    mentioned = _words_in(example.sentences) & set(names)
+    central = sorted(_words_in([example.question, *(example.sentences[at] for at in example.supporting)]) & set(names))
+    pairs = [(one, two) for one in central for two in sorted(mentioned or names) if one != two]
     pairs = pairs or [(one, two) for one in central for two in sorted(names) if one != two]
     draw.shuffle(pairs)
-    pairs.sort(key=lambda pair: not set(pair) & set(words_of(asked.answer)))
+    pairs.sort(key=lambda pair: not set(pair) & set(words_of(example.answer)))
     return pairs[:TRIES]
 
 
@@ -143,7 +143,7 @@ def _words_in(texts: Iterable[str]) -> set[str]:
     return {word for text in texts for word in words_of(text)}
 
 
-class Asking(NamedTuple):
+class Responses(NamedTuple):
     """What was said and seen of some questions."""
 
     answers: Tensor
@@ -155,15 +155,15 @@ class Asking(NamedTuple):
 class CausalTests:
     """Causal tests of one model with these ``words`` on a sample of questions."""
 
-    def __init__(self, model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> None:
-        self.model, self.asked, self.words = model, asked, words
+    def __init__(self, model: StoryModel, examples: Sequence[StoryExample], words: Sequence[str]) -> None:
+        self.model, self.examples, self.words = model, examples, words
         self.numbers = {word: number for number, word in enumerate(words)}
         self.memory = int(model.config.memory)
         self.answer_words = int(getattr(model.config, "answer_words", 1))
         self.draw = random.Random(0)
-        self.known = [rules_know(each) for each in asked]
-        self.before = self._ask(asked)
-        undefined = torch.full((len(asked),), torch.nan, dtype=torch.double)  # (N,)
+        self.is_derivable = [rules_know(example) for example in examples]
+        self.before = self._ask(examples)
+        undefined = torch.full((len(examples),), torch.nan, dtype=torch.double)  # (N,)
         self.scores = {score: undefined.clone() for score in SCORES}
         """Every score (N,), NaN for a question that it is not defined for."""
         rivals = [name for name in self.before.maps if name]
@@ -173,18 +173,19 @@ class CausalTests:
         self._remove_other()
         self._exchange_names()
 
-    def _ask(self, asked: Sequence[StoryExample]) -> Asking:
+    def _ask(self, examples: Sequence[StoryExample]) -> Responses:
         """What the model says and sees."""
-        if not asked:
-            return Asking(torch.zeros(0, self.answer_words, dtype=torch.long), {})
-        batch = tensors.batch_of(self.model, asked, self.words)
+        if not examples:
+            return Responses(torch.zeros(0, self.answer_words, dtype=torch.long), {})
+        batch = tensors.batch_of(self.model, examples, self.words)
         raw = tensors.respond(self.model, batch)
-        seen = tensors.sentence_weights(self.model, raw, batch["story"])
-        return Asking(tensors.said(raw).cpu(), {} if seen is None else {"": seen, **tensors.rival_maps(batch)})
+        looks = tensors.sentence_weights(self.model, raw, batch["story"])
+        maps = {} if looks is None else {"": looks, **tensors.rival_maps(batch)}
+        return Responses(tensors.predictions(raw).cpu(), maps)
 
-    def _ask_again(self, edits: Mapping[int, Edit]) -> tuple[Tensor, Asking]:
+    def _ask_again(self, edits: Mapping[int, Edit]) -> tuple[Tensor, Responses]:
         """The numbers (B,) of the questions that were changed, and what is said and seen of them now."""
-        return torch.tensor(list(edits), dtype=torch.long), self._ask([edit.asked for edit in edits.values()])
+        return torch.tensor(list(edits), dtype=torch.long), self._ask([edit.example for edit in edits.values()])
 
     def _put(self, score: str, values: Tensor, rows: Tensor, rival: str = "") -> None:
         """Values (B,) of the questions ``rows`` (B,) become part of a score (N,), of the model or of a rival."""
@@ -193,11 +194,11 @@ class CausalTests:
     def _remove_fact(self) -> None:
         """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
         edits: dict[int, Edit] = {}
-        for row, asked in enumerate(self.asked):
-            facts = [place for place in asked.supporting if self._slot(asked, place) >= 0]
+        for row, example in enumerate(self.examples):
+            facts = [place for place in example.supporting if self._slot(example, place) >= 0]
             self.draw.shuffle(facts)
-            tried = [removed(asked, place) for place in facts]
-            counts = [edit for edit in tried if edit.truth not in (None, asked.answer.lower())]
+            tried = [removed(example, place) for place in facts]
+            counts = [edit for edit in tried if edit.truth not in (None, example.answer.lower())]
             if tried:
                 edits[row] = (counts or tried)[0]
         rows, after = self._ask_again(edits)
@@ -209,31 +210,31 @@ class CausalTests:
         self._put("causal_change", torch.where(has_other, differs, torch.nan), rows)
         self._put("causal_follow", torch.where(has_other, becomes, torch.nan), rows)
         self._put("change_rate", differs, rows)
-        kept = self._kept(edits)  # (B,S+1)
-        kept[:, -1] = self.memory  # weight on no sentence is the same place in both
-        facts_now, nowhere = torch.zeros_like(kept, dtype=torch.bool), torch.zeros_like(kept, dtype=torch.bool)
+        sources = self._sources(edits)  # (B,S+1)
+        sources[:, -1] = self.memory  # weight on no sentence is the same place in both
+        facts_now, nowhere = torch.zeros_like(sources, dtype=torch.bool), torch.zeros_like(sources, dtype=torch.bool)
         nowhere[:, -1] = True
         for at, edit in enumerate(edits.values()):
-            slots = [self._slot(edit.asked, place) for place in edit.facts if bool(has_other[at])]
+            slots = [self._slot(edit.example, place) for place in edit.facts if bool(has_other[at])]
             facts_now[at, [slot for slot in slots if slot >= 0]] = True
         for rival, now in after.maps.items():
             first = self.before.maps[rival].total[rows]  # (B,S+1)
-            follows = torch.where(facts_now.any(1), moved_to(first, now.total, kept, facts_now), torch.nan)
+            follows = torch.where(facts_now.any(1), moved_to(first, now.total, sources, facts_now), torch.nan)
             self._put("weight_follow", follows, rows, rival)
             if not rival:
-                self._put("weight_to_nothing", moved_to(first, now.total, kept, nowhere), rows)
+                self._put("weight_to_nothing", moved_to(first, now.total, sources, nowhere), rows)
 
     def _remove_other(self) -> None:
         """A sentence that the answer does not need is taken out, where that is known and changes no answer."""
         edits: dict[int, Edit] = {}
-        for row, asked in enumerate(self.asked):
-            if not asked.supporting and not self.known[row]:
+        for row, example in enumerate(self.examples):
+            if not example.supporting and not self.is_derivable[row]:
                 continue
-            first = max(0, len(asked.sentences) - self.memory)
-            others = [place for place in range(first, len(asked.sentences)) if place not in asked.supporting]
+            first = max(0, len(example.sentences) - self.memory)
+            others = [place for place in range(first, len(example.sentences)) if place not in example.supporting]
             self.draw.shuffle(others)
-            for edit in (removed(asked, place) for place in others[:TRIES]):
-                if not self.known[row] or edit.truth == asked.answer.lower():
+            for edit in (removed(example, place) for place in others[:TRIES]):
+                if not self.is_derivable[row] or edit.truth == example.answer.lower():
                     edits[row] = edit
                     break
         rows, after = self._ask_again(edits)
@@ -242,12 +243,12 @@ class CausalTests:
 
     def _exchange_names(self) -> None:
         """Two names are exchanged everywhere."""
-        names = names_in(self.asked, set(self.words) - {""})
+        names = names_in(self.examples, set(self.words) - {""})
         edits: dict[int, Edit] = {}
-        for row, asked in enumerate(self.asked):
-            for one, two in pairs_of_names(asked, names, self.draw):
-                edit = exchanged(asked, one, two)
-                if not self.known[row] or edit.truth == edit.asked.answer.lower():
+        for row, example in enumerate(self.examples):
+            for one, two in pairs_of_names(example, names, self.draw):
+                edit = exchanged(example, one, two)
+                if not self.is_derivable[row] or edit.truth == edit.example.answer.lower():
                     edits[row] = edit
                     break
         rows, after = self._ask_again(edits)
@@ -257,46 +258,46 @@ class CausalTests:
         expected = torch.where(before == first, second, torch.where(before == second, first, before))  # (B,A)
         same = (after.answers == expected).all(1)
         follows = same & (before != expected).any(1)
-        of_names = [bool(set(edit.names) & set(words_of(edit.asked.answer))) for edit in edits.values()]
+        of_names = [bool(set(edit.names) & set(words_of(edit.example.answer))) for edit in edits.values()]
         asks_name = torch.tensor(of_names, dtype=torch.bool)
         self._put("swap_follow", torch.where(asks_name, follows.double(), torch.nan), rows)
         self._put("swap_hold", torch.where(asks_name, torch.nan, same.double()), rows)
         self._compare("swap_weights_hold", after, edits, rows)
 
-    def _compare(self, score: str, after: Asking, edits: Mapping[int, Edit], rows: Tensor) -> None:
+    def _compare(self, score: str, after: Responses, edits: Mapping[int, Edit], rows: Tensor) -> None:
         """How much of the weights held, mean over the looks; a look counts where it took place both times."""
-        kept, own = self._kept(edits), torch.zeros(len(rows))
+        sources, model_hold = self._sources(edits), torch.zeros(len(rows))
         for rival, now in after.maps.items():
             first, looks = self.before.maps[rival], list[Tensor]()
             for name, weights in now.looks.items():
                 both = now.active[name] & first.active[name][rows]
-                looks.append(torch.where(both, weights_hold(first.looks[name][rows], weights, kept), torch.nan))
-            held = torch.stack(looks).nanmean(0)  # (B,)
-            own = own if rival else held
-            self._put(score, torch.where(own.isnan(), torch.nan, held), rows, rival)
+                looks.append(torch.where(both, weights_hold(first.looks[name][rows], weights, sources), torch.nan))
+            hold = torch.stack(looks).nanmean(0)  # (B,)
+            model_hold = model_hold if rival else hold
+            self._put(score, torch.where(model_hold.isnan(), torch.nan, hold), rows, rival)
 
     def _other_answer(self, row: int, edit: Edit) -> list[int]:
         """Ids (A) of the answer by the rules; -1 where it is none, the old one, or one that the model cannot say."""
         truth, most = edit.truth, self.answer_words
-        if self.known[row] and truth not in (None, self.asked[row].answer.lower()):
+        if self.is_derivable[row] and truth not in (None, self.examples[row].answer.lower()):
             parts = str(truth).split(",") if self.model.answers_word_by_word else [str(truth)]
             ids = [self.numbers.get(part, 0) for part in parts]
             if all(ids) and len(ids) <= most:
                 return ids + [0] * (most - len(ids))
         return [-1] * most
 
-    def _slot(self, asked: StoryExample, place: int) -> int:
+    def _slot(self, example: StoryExample, place: int) -> int:
         """The slot of a sentence; below 0 for one that the memory dropped."""
-        return place - max(0, len(asked.sentences) - self.memory)
+        return place - max(0, len(example.sentences) - self.memory)
 
-    def _kept(self, edits: Mapping[int, Edit]) -> Tensor:
+    def _sources(self, edits: Mapping[int, Edit]) -> Tensor:
         """Which slot each slot of the changed stories comes from (B,S+1), −1 for none."""
-        kept = torch.full((len(edits), self.memory + 1), -1)
+        sources = torch.full((len(edits), self.memory + 1), -1)
         for at, (row, edit) in enumerate(edits.items()):
-            for place, source in enumerate(edit.kept):
-                if (slot := self._slot(edit.asked, place)) >= 0:
-                    kept[at, slot] = max(-1, self._slot(self.asked[row], source))
-        return kept
+            for place, source in enumerate(edit.sources):
+                if (slot := self._slot(edit.example, place)) >= 0:
+                    sources[at, slot] = max(-1, self._slot(self.examples[row], source))
+        return sources
 
 
 ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")
@@ -304,13 +305,15 @@ ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")
 
 
 @torch.no_grad()
-def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str], stories: Tensor) -> EditScores:
-    """What becomes of the answers to ``asked``; none where the model has no looks, or no fact is known.
+def weight_edits(
+    model: StoryModel, examples: Sequence[StoryExample], words: Sequence[str], stories: Tensor
+) -> EditScores:
+    """Answers to ``examples`` on edited weights; none if the model has no looks, or no fact is known.
 
     ``words`` is the vocabulary of the model; ``stories`` (N,) are the ids of the questions' stories.
     """
     scores = EditScores()
-    batch = tensors.batch_of(model, asked, words)
+    batch = tensors.batch_of(model, examples, words)
     raw = tensors.respond(model, batch)
     present = (batch["story"] != 0).any(-1)  # (N,S)
     facts = tensors.supporting_slots(batch["supporting"], present)  # (N,S)
@@ -319,42 +322,42 @@ def weight_edits(model: StoryModel, asked: Sequence[StoryExample], words: Sequen
     looks = [look for look in model.looks(raw) if look.name in model.look_names and look.weights is not None]
     if not looks or not bool(counts.any()):
         return scores
-    own = {look.name: torch.as_tensor(look.weights) for look in looks}  # (N,S') each
+    originals = {look.name: torch.as_tensor(look.weights) for look in looks}  # (N,S') each
     chance = torch.rand(facts.shape, generator=torch.Generator().manual_seed(0)).to(facts.device)  # (N,S)
     edited: dict[str, dict[str, Tensor]] = {}  # the same with each edit
     for look in looks:
-        beyond = own[look.name].shape[1] - facts.shape[1]  # slots of the look that no sentence has
-        on, there, draw = (F.pad(each, (0, beyond)) for each in (facts, present, chance))  # (N,S')
-        permuted = {"permuted": _permuted(own[look.name], present, chance)}
-        edited[look.name] = edited_weights(look, cells_among(on, there, own[look.name], draw)) | permuted
-    before = tensors.said(raw)  # (N,A)
+        beyond = originals[look.name].shape[1] - facts.shape[1]  # slots of the look that no sentence has
+        on, there, draw = (F.pad(tensor, (0, beyond)) for tensor in (facts, present, chance))  # (N,S')
+        permuted = {"permuted": _permuted(originals[look.name], present, chance)}
+        edited[look.name] = edited_weights(look, cells_among(on, there, originals[look.name], draw)) | permuted
+    before = tensors.predictions(raw)  # (N,A)
 
     def changed(attention: Given | None, batch: Mapping[str, Tensor] = batch) -> Tensor:
         """Whether answers changed: (N,), NaN where a question does not count; on the CPU."""
-        after = tensors.said(tensors.respond(model, batch, attention))
+        after = tensors.predictions(tensors.respond(model, batch, attention))
         return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()
 
     edits = next(iter(edited.values()))
-    found = {"all": {edit: changed({name: edited[name][edit] for name in own}) for edit in edits}}
+    changes = {"all": {edit: changed({name: edited[name][edit] for name in originals}) for edit in edits}}
     for name, keeps in ((REMOVED, False), (ALONE, True)):
-        reduced = [_reduced(each, keeps=keeps) for each in asked]
-        found["all"][name] = changed(None, tensors.batch_of(model, reduced, words))
-    for way, name, kept in one_by_one(own):
-        found[way] = {edit: changed({**kept, name: edited[name][edit]}) for edit in ONE_LOOK}
-    scores.add_changes(stories, found)
+        reduced = [_reduced(example, keeps=keeps) for example in examples]
+        changes["all"][name] = changed(None, tensors.batch_of(model, reduced, words))
+    for title, name, fixed in one_by_one(originals):
+        changes[title] = {edit: changed({**fixed, name: edited[name][edit]}) for edit in ONE_LOOK}
+    scores.add_changes(stories, changes)
     return scores
 
 
 def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
     """Weights (N,S') whose sentences (N,S) changed places, as ``chance`` (N,S) orders them."""
-    own, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
+    on_sentences, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
     # Not stable: of more than sixteen slots the empty ones change places too, and recorded scores hold that.
     order = torch.where(present, chance, 2.0).argsort(1)  # (N,S): the sentences in another order, then the rest
     place = torch.where(present, 0.0, 2.0).argsort(dim=1, stable=True)  # the same slots in their own order
-    return torch.cat([own.scatter(1, place, own.gather(1, order)), rest], 1)
+    return torch.cat([on_sentences.scatter(1, place, on_sentences.gather(1, order)), rest], 1)
 
 
-def _reduced(asked: StoryExample, *, keeps: bool) -> StoryExample:
+def _reduced(example: StoryExample, *, keeps: bool) -> StoryExample:
     """The story without its supporting facts, or with ``keeps`` of nothing but these."""
-    kept = [text for place, text in enumerate(asked.sentences) if (place in asked.supporting) == keeps]
-    return replace(asked, sentences=tuple(kept), supporting=())
+    sentences = [text for place, text in enumerate(example.sentences) if (place in example.supporting) == keeps]
+    return replace(example, sentences=tuple(sentences), supporting=())

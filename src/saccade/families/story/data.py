@@ -148,9 +148,9 @@ class AskedQuestions:
         """The first questions, one of each task in turn; the story knows which of its sentences the answer needs."""
         turns = chain.from_iterable(zip_longest(*by_task(self.questions).values()))
         shown = []
-        for asked in [each for each in turns if each is not None][:count]:
-            item = StoryItem(asked.sentences, asked.where or "story", supporting=asked.supporting)
-            shown.append(Example(item, asked.answer, (), asked.question))
+        for example in [example for example in turns if example is not None][:count]:
+            item = StoryItem(example.sentences, example.where or "story", supporting=example.supporting)
+            shown.append(Example(item, example.answer, (), example.question))
         return shown
 
 
@@ -159,7 +159,7 @@ def generated_split(config: StoryDataConfig, split: str) -> list[StoryExample]:
     """The questions of a split of generated stories; the splits take stories in turn."""
     sizes = (config.questions, max(1, config.questions // 10), min(1000, config.questions))
     first, tasks = SPLITS.index(split), config.tasks or tuple(TASKS)
-    return [each for task in tasks for each in generated(config, task, sizes[first], first, 3)]
+    return [example for task in tasks for example in generated(config, task, sizes[first], first, 3)]
 
 
 def generated(config: StoryDataConfig, task: int, many: int, first: int = 0, every: int = 1) -> Iterator[StoryExample]:
@@ -231,7 +231,7 @@ def read_babi(path: Path, task: str) -> list[StoryExample]:
         number, text, answer, numbers = match.groups() if match else ("0", "", None, None)
         if int(number) == 1:
             sentences, places = [], {}
-        supporting = [places.get(int(each)) for each in (numbers or "").split()]
+        supporting = [places.get(int(part)) for part in (numbers or "").split()]
         if not (int(number) == 1 or 0 < last < int(number)) or None in supporting:
             raise DataError(
                 f"{path}, line {at}: '{line[:60]}' is neither NUMBER SENTENCE nor NUMBER QUESTION, tab, ANSWER, tab, "
@@ -248,23 +248,23 @@ def read_babi(path: Path, task: str) -> list[StoryExample]:
     return questions
 
 
-def held_out(asked: Sequence[StoryExample], share: float) -> tuple[list[StoryExample], list[StoryExample]]:
+def held_out(examples: Sequence[StoryExample], share: float) -> tuple[list[StoryExample], list[StoryExample]]:
     """Training and validation questions: of each task the last ``share`` of its stories is held out, whole stories."""
     train, val = list[StoryExample](), list[StoryExample]()
-    for own in by_task(asked).values():
-        cut = round(len(own) * (1 - share))
-        while 0 < cut < len(own) and own[cut].sentences[:1] and own[cut].goes_on(own[cut - 1]):
+    for questions in by_task(examples).values():
+        cut = round(len(questions) * (1 - share))
+        while 0 < cut < len(questions) and questions[cut].sentences[:1] and questions[cut].goes_on(questions[cut - 1]):
             cut += 1
-        train += own[:cut]
-        val += own[cut:]
+        train += questions[:cut]
+        val += questions[cut:]
     return train, val
 
 
-def by_task(asked: Iterable[StoryExample]) -> dict[str, list[StoryExample]]:
+def by_task(examples: Iterable[StoryExample]) -> dict[str, list[StoryExample]]:
     """The questions of each task."""
     tasks: dict[str, list[StoryExample]] = {}
-    for each in asked:
-        tasks.setdefault(each.task, []).append(each)
+    for example in examples:
+        tasks.setdefault(example.task, []).append(example)
     return tasks
 
 
@@ -279,13 +279,13 @@ def read_story_jsonl(path: Path) -> tuple[Splits, str]:
     for line, cells in lines:
         where = f"{path.name}, line {line}"
         try:
-            asked = _question_in(cells, where)
-            _, split = group_and_split(cells, "\n".join(asked.sentences), has_split)
+            example = _question_in(cells, where)
+            _, split = group_and_split(cells, "\n".join(example.sentences), has_split)
         except UnusableRowError as error:
             skipped.append(error.at(f"line {line}"))
             continue
-        splits[split].append(asked)
-        before = first.setdefault((asked.sentences, asked.question), (where, split))
+        splits[split].append(example)
+        before = first.setdefault((example.sentences, example.question), (where, split))
         if before[1] != split:
             torn.append(f"{before[0]} ({before[1]}) and {where} ({split})")
     check_usable(name, first, skipped, strict=False, thing="question")

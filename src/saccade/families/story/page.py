@@ -40,24 +40,24 @@ _STORIES = {
 """Some words of the last two are not in bAbI: a model of generated stories with ``words: wide`` knows them."""
 
 
-def examples(known: Collection[str]) -> list[dict[str, object]]:
-    """All examples, those first with the fewest words that are not among the ``known`` ones."""
+def examples(vocabulary: Collection[str]) -> list[dict[str, object]]:
+    """All examples, those with the fewest words outside the ``vocabulary`` first."""
     stories = []
     for title, text in _STORIES.items():
         *sentences, question = cut_sentences(text)
         stories.append((title, StoryExample(tuple(sentences), question, "")))
     for task, title in TASKS.items():
-        asked = generate_story(task, 0, 2)  # among those that models are tested on
-        short = [each for each in asked if len(each.sentences) <= _LONGEST]
-        stories.append((f"{task}: {title}", (short or asked[:1])[-1]))
+        questions = generate_story(task, 0, 2)  # among those that models are tested on
+        short = [question for question in questions if len(question.sentences) <= _LONGEST]
+        stories.append((f"{task}: {title}", (short or questions[:1])[-1]))
 
     def unknown(titled: tuple[str, StoryExample]) -> int:
         texts = (*titled[1].sentences, titled[1].question)
-        return len({word for text in texts for word in words_of(text)} - set(known))
+        return len({word for text in texts for word in words_of(text)} - set(vocabulary))
 
     return [
-        {"title": title, "sentences": list(asked.sentences), "question": asked.question}
-        for title, asked in sorted(stories, key=unknown)
+        {"title": title, "sentences": list(example.sentences), "question": example.question}
+        for title, example in sorted(stories, key=unknown)
     ]
 
 

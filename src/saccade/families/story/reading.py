@@ -20,7 +20,7 @@ from saccade.answer import Answer
 from saccade.errors import DataError
 from saccade.families import answering
 from saccade.families.answering import InputReader, Prepared, ReadItem, Response, ranked
-from saccade.families.story.stories import facts_and_questions, kept_places, words_of
+from saccade.families.story.stories import facts_and_questions, memory_places, words_of
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
 from saccade.trace import Output
@@ -176,10 +176,10 @@ def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
     """What of ``item`` gets into a memory of ``size`` slots, for a model whose words have these ``numbers``."""
     words = [words_of(sentence) for sentence in item.sentences]
     ids = [tuple(numbers[word] for word in sentence if word in numbers) for sentence in words]
-    places = tuple(kept_places(ids, size))
+    places = tuple(memory_places(ids, size))
     notes = [f"story: left out a question: {text}" for text in item.questions[:_NAMED]]
     notes += unknown_note("story", [word for sentence in words for word in sentence if word not in numbers])
-    if empty := [str(place + 1) for place, known in enumerate(ids) if not known]:
+    if empty := [str(place + 1) for place, word_ids in enumerate(ids) if not word_ids]:
         notes.append(f"story: left out sentence {_listed(empty)}, of which the model knows no word")
     if (total := len(ids) - len(empty)) > size:
         last = places[0]  # the number, from 1, of the last sentence before it
@@ -213,15 +213,15 @@ class StoryResponder(answering.Responder):
     def query(self, ask: answering.Question | None) -> StoryQuestion:
         """The question as word ids."""
         if not isinstance(ask, str) or not ask.strip():
-            found = "none was given" if ask is None else f"found {ask!r}"
-            raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; {found}")
+            problem = "none was given" if ask is None else f"found {ask!r}"
+            raise DataError(f"'{self.name}' needs a question in words, as in \"Where is Mary?\"; {problem}")
         words, numbers = words_of(ask), numbers_of(self.facts)
-        known = tuple(numbers[word] for word in words if word in numbers)
-        if not known:
+        ids = tuple(numbers[word] for word in words if word in numbers)
+        if not ids:
             raise DataError(
                 f"'{self.name}' knows none of the words of the question '{ask.strip()}'; its card lists those it knows"
             )
-        return StoryQuestion(ask.strip(), known, tuple(word for word in words if word not in numbers))
+        return StoryQuestion(ask.strip(), ids, tuple(word for word in words if word not in numbers))
 
     def query_text(self, query: Any) -> str | None:
         """The question as it was put."""
@@ -242,7 +242,7 @@ class StoryResponder(answering.Responder):
     ) -> list[Response]:
         """Answers, with the unknown words of each question in the notes."""
         notes = [unknown_note("question", query.unknown) for query in queries]
-        return [replace(each, notes=notes) for each in super().respond(encoding, queries, options, attention)]
+        return [replace(response, notes=notes) for response in super().respond(encoding, queries, options, attention)]
 
     def examples(self, count: int, seed: int) -> dict[str, Tensor]:
         """Questions of random words (B,Q), one to Q words each."""
@@ -259,7 +259,7 @@ def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Ans
     named = replace(facts, answers=tuple(word or NOTHING for word in facts.answers))
     if output.logits.dim() == 2:
         return [_first(answer) for answer in answering.decode_labels(model, output, named)]
-    return [_said(shares, named.answers) for shares in model.probabilities(output.logits.float()).cpu()]
+    return [_word_by_word(shares, named.answers) for shares in model.probabilities(output.logits.float()).cpu()]
 
 
 def _first(answer: Answer) -> Answer:
@@ -267,7 +267,7 @@ def _first(answer: Answer) -> Answer:
     return replace(answer, alternatives=answer.alternatives[:_OTHERS], raw=answer.raw[: _OTHERS + 1])
 
 
-def _said(shares: Tensor, words: tuple[str, ...]) -> Answer:
+def _word_by_word(shares: Tensor, words: tuple[str, ...]) -> Answer:
     """The words (A,V) before the empty one. Confidence is the product of their probabilities, end included.
 
     For one word, confidence is that word's probability; the other words are its alternatives.

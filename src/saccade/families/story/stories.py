@@ -50,11 +50,11 @@ def words_of(text: str) -> tuple[str, ...]:
     return tuple(word for word in cut if word)
 
 
-def story_words(asked: Sequence[StoryExample], *, by_word: bool = False) -> tuple[str, ...]:
+def story_words(examples: Sequence[StoryExample], *, by_word: bool = False) -> tuple[str, ...]:
     """The vocabulary of these questions."""
-    texts = {text for one in asked for text in (*one.sentences, one.question)}
+    texts = {text for one in examples for text in (*one.sentences, one.question)}
     words = {word for text in texts for word in words_of(text)}
-    words |= {token for answer in {one.answer for one in asked} for token in answer_tokens(answer, by_word=by_word)}
+    words |= {token for answer in {one.answer for one in examples} for token in answer_tokens(answer, by_word=by_word)}
     return ("", *sorted(words))
 
 
@@ -71,13 +71,13 @@ def answer_tokens(answer: str, *, by_word: bool) -> tuple[str, ...]:
     return (token,) if token else ()
 
 
-def kept_places(ids: Sequence[Sequence[int]], memory: int) -> list[int]:
+def memory_places(ids: Sequence[Sequence[int]], memory: int) -> list[int]:
     """Numbers of the sentences that get a slot: the last ``memory`` of those that have a known word (``ids``).
 
-    >>> kept_places([[3], [], [4, 5], [6]], 2)
+    >>> memory_places([[3], [], [4, 5], [6]], 2)
     [2, 3]
     """
-    return [place for place, known in enumerate(ids) if known][-memory:]
+    return [place for place, word_ids in enumerate(ids) if word_ids][-memory:]
 
 
 _CLOSING = "\"'”’»)"
@@ -97,10 +97,10 @@ def facts_and_questions(text: str) -> tuple[list[str], list[str]]:
     (['Mary got the milk.', 'She left.'], ['Where is the milk?'])
     """
     lines = text.splitlines()
-    asked = [" ".join(_NUMBERED.sub("", line.strip(), count=1).split()) for line in lines if "\t" in line.strip()]
+    with_answer = [" ".join(_NUMBERED.sub("", line.strip(), count=1).split()) for line in lines if "\t" in line.strip()]
     sentences = cut_sentences("\n".join(line for line in lines if "\t" not in line.strip()))
     questions = [sentence for sentence in sentences if sentence.rstrip(_CLOSING).endswith("?")]
-    return [sentence for sentence in sentences if sentence not in questions], asked + questions
+    return [sentence for sentence in sentences if sentence not in questions], with_answer + questions
 
 
 def cut_sentences(text: str) -> list[str]:

@@ -83,11 +83,11 @@ class StoryTask(Task):
         self.answers = story_words(learned, by_word=self.by_word)
         self.sizes = sizes_of(learned, self.data_config.memory)
         most = self.sizes.memory + int(-(-self.data_config.noise * self.sizes.memory // 1))
-        known = {"words": len(self.answers), "times": min(self.data_config.memory, most), **self.sizes._asdict()}
+        limits = {"words": len(self.answers), "times": min(self.data_config.memory, most), **self.sizes._asdict()}
         if model_config.get("stops"):  # one pass for each supporting fact, and one to end
-            known["passes"] = min(MAX_PASSES, 1 + max(len(each.supporting) for each in learned))
-        own = {field: value for field, value in known.items() if field in kind.Config.__dataclass_fields__}
-        return filled_in(model_config, own, "the data")
+            limits["passes"] = min(MAX_PASSES, 1 + max(len(example.supporting) for example in learned))
+        decided = {field: value for field, value in limits.items() if field in kind.Config.__dataclass_fields__}
+        return filled_in(model_config, decided, "the data")
 
     def summary(self) -> str:
         """How many questions and words there are."""
@@ -114,7 +114,7 @@ class StoryTask(Task):
         if isinstance(loss, GatedLoss):
             if getattr(self.model.config, "gate", "") != "softmax":  # gates that choose one fact in each pass
                 raise ConfigError(f"loss 'gated': gates of '{self.architecture}' cannot be trained; set gate: softmax")
-            if not any(each.supporting for each in self.source.questions("train")):
+            if not any(example.supporting for example in self.source.questions("train")):
                 raise ConfigError(
                     f"loss 'gated': {self.data_config.name} names no supporting facts; use the recipe dmn-weak"
                 )
@@ -140,7 +140,7 @@ class StoryTask(Task):
         whole = self._taught(data, torch.cat(list(members)), rows)
         for at in range(len(numbers)):
             part = slice(at * size, (at + 1) * size)
-            batch = {name: each[part] if isinstance(each, Tensor) else each for name, each in whole.items()}
+            batch = {name: values[part] if isinstance(values, Tensor) else values for name, values in whole.items()}
             if self.device.type == "cpu" and self.model.slots_include_past:
                 slots = max(1, int(batch["count"].max()))
                 batch |= {"story": batch["story"][:, :slots], "rows": batch["rows"][:, :slots]}
@@ -191,9 +191,9 @@ class StoryTask(Task):
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
         """Accuracy and loss on the validation split, and accuracy on the training split."""
-        found = self._measured(model, self.split("val"), None)
+        scores = self._measured(model, self.split("val"), None)
         train = self._measured(model, self.split("train"), MAX_TRAINING)
-        return {**found, "train_accuracy": train["accuracy"]}
+        return {**scores, "train_accuracy": train["accuracy"]}
 
     def _measured(self, model: nn.Module, data: StoryTensors, most: int | None) -> dict[str, float]:
         values, total = Values(), data.size if most is None else min(most, data.size)
@@ -202,8 +202,8 @@ class StoryTask(Task):
             batch = data.take(indices)
             logits = cast(StoryModel, model).forward_raw(batch["story"], batch["query"]).logits
             logits = logits if logits.dim() == 3 else logits.unsqueeze(1)  # (B,A,V)
-            known = batch["answer"].clamp(min=0)
-            surprise = nn.functional.cross_entropy(logits.transpose(1, 2), known, reduction="none").mean(1)  # (B,)
+            target = batch["answer"].clamp(min=0)
+            surprise = nn.functional.cross_entropy(logits.transpose(1, 2), target, reduction="none").mean(1)  # (B,)
             values.add_values({"accuracy": (logits.argmax(-1) == batch["answer"]).all(1), "loss": surprise})
         return values.means()
 
@@ -221,7 +221,7 @@ class StoryTask(Task):
         """Answers, and looks at supporting facts; ``sweeps`` are questions of the causal tests."""
         facts = cast(ModelFacts, examples.facts)
         scoring = StoryScoring(model, examples.questions, facts.answers, limit=limit, causal=sweeps)
-        unknown = unknown_words(scoring.asked, facts.answers, by_word=model.answers_word_by_word)
+        unknown = unknown_words(scoring.examples, facts.answers, by_word=model.answers_word_by_word)
         recurrent = RECURRENT if model.slots_include_past else ""
         scoring.note = "; ".join(filter(None, [unknown, taught_note(facts), recurrent]))
         return scoring
@@ -232,21 +232,21 @@ class StoryTask(Task):
         return f"{len(examples.questions):,} questions{_of_tasks(examples.questions)}"
 
 
-def _of_tasks(asked: Sequence[StoryExample]) -> str:
-    tasks = len({each.task for each in asked})
+def _of_tasks(examples: Sequence[StoryExample]) -> str:
+    tasks = len({example.task for example in examples})
     return f" of {tasks} tasks" if tasks > 1 else ""
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:
     """One entry for each task of a split: how many questions it has, and a digest of all of them in order."""
-    found: dict[str, tuple[int, Any]] = {}
-    for each in source.questions(split):
-        count, digest = found.get(each.task) or (0, hashlib.blake2b(digest_size=8))
-        content = (*each.sentences, each.question, each.answer, ",".join(map(str, each.supporting)))
+    digests: dict[str, tuple[int, Any]] = {}
+    for example in source.questions(split):
+        count, digest = digests.get(example.task) or (0, hashlib.blake2b(digest_size=8))
+        content = (*example.sentences, example.question, example.answer, ",".join(map(str, example.supporting)))
         digest.update("\n".join(content).encode("utf-8", "surrogatepass") + b"\0")
-        found[each.task] = count + 1, digest
-    names = {task: f"{split} {task or 'questions'}, {count:,} in all" for task, (count, _) in found.items()}
-    return [(names[task], f"#{digest.hexdigest()}") for task, (_, digest) in found.items()]
+        digests[example.task] = count + 1, digest
+    names = {task: f"{split} {task or 'questions'}, {count:,} in all" for task, (count, _) in digests.items()}
+    return [(names[task], f"#{digest.hexdigest()}") for task, (_, digest) in digests.items()]
 
 
 def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:

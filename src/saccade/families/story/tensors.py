@@ -17,7 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.data.scenes.hashing import hash_u32, uniform_below
-from saccade.families.story.stories import StoryExample, answer_tokens, kept_places, words_of
+from saccade.families.story.stories import StoryExample, answer_tokens, memory_places, words_of
 from saccade.metrics import slots
 from saccade.models.base import Given, attention_kwargs
 from saccade.models.story import StoryModel
@@ -42,13 +42,13 @@ class Sizes(NamedTuple):
     """A, words of an answer."""
 
 
-def sizes_of(asked: Sequence[StoryExample], memory: int) -> Sizes:
-    """Sizes that hold all of ``asked``; of a longer story only the last ``memory`` sentences are kept."""
-    texts = {text for each in asked for text in (*each.sentences, each.question)}
-    longest, answer_words = (
-        max([1, *(len(words_of(text)) for text in some)]) for some in (texts, {each.answer for each in asked})
-    )
-    return Sizes(max(1, min(memory, max((len(each.sentences) for each in asked), default=1))), longest, answer_words)
+def sizes_of(examples: Sequence[StoryExample], memory: int) -> Sizes:
+    """Sizes that hold all ``examples``; of a longer story only the last ``memory`` sentences are kept."""
+    texts = {text for example in examples for text in (*example.sentences, example.question)}
+    answers = {example.answer for example in examples}
+    longest, answer_words = (max([1, *(len(words_of(text)) for text in some)]) for some in (texts, answers))
+    most = max((len(example.sentences) for example in examples), default=1)
+    return Sizes(max(1, min(memory, most)), longest, answer_words)
 
 
 class StoryTensors:
@@ -60,9 +60,15 @@ class StoryTensors:
     """
 
     def __init__(
-        self, asked: Sequence[StoryExample], words: Sequence[str], sizes: Sizes, device: torch.device, *, by_word: bool
+        self,
+        examples: Sequence[StoryExample],
+        words: Sequence[str],
+        sizes: Sizes,
+        device: torch.device,
+        *,
+        by_word: bool,
     ) -> None:
-        self.device, self.size = device, len(asked)
+        self.device, self.size = device, len(examples)
         numbers = {word: number for number, word in enumerate(words)}
         ids: list[list[int]] = [[]]
         number_of: dict[str, int] = {}
@@ -78,22 +84,24 @@ class StoryTensors:
             return torch.tensor(filled, dtype=torch.long).reshape(len(rows), width).to(self.device)
 
         memory = sizes.memory
-        told = [[number(text) for text in each.sentences] for each in asked]
-        kept = [kept_places([ids[row] for row in each], memory) for each in told]
-        rows = [[each[place] for place in places] for each, places in zip(told, kept)]
-        answers = [_answer_ids(each.answer, numbers, by_word, sizes.answer_words) for each in asked]
+        sentence_rows = [[number(text) for text in example.sentences] for example in examples]
+        in_memory = [memory_places([ids[row] for row in story], memory) for story in sentence_rows]
+        rows = [[story[place] for place in places] for story, places in zip(sentence_rows, in_memory)]
+        answers = [_answer_ids(example.answer, numbers, by_word, sizes.answer_words) for example in examples]
         # A supporting fact that the memory does not hold is left out, so that the others are the first.
-        at = [{place: slot for slot, place in enumerate(places)} for places in kept]
-        support = [[slot[place] for place in each.supporting if place in slot] for each, slot in zip(asked, at)]
+        at = [{place: slot for slot, place in enumerate(places)} for places in in_memory]
+        support = [
+            [slot[place] for place in example.supporting if place in slot] for example, slot in zip(examples, at)
+        ]
         self.rows = column(rows, memory)  # (N,S)
-        self.query = column([[number(each.question)] for each in asked], 1)[:, 0]  # (N,)
+        self.query = column([[number(example.question)] for example in examples], 1)[:, 0]  # (N,)
         self.sentences = column(ids, sizes.longest)  # (U,J)
         self.answer = column(answers, len(answers[0]) if answers else 1)  # (N,A), A = 1 for one entry
         self.supporting = column(support, max([1, *map(len, support)]), NOT_KNOWN)  # (N,F)
         self.count = (self.rows != 0).sum(1)  # (N,)
-        self.task_names = list(dict.fromkeys(each.task for each in asked))
+        self.task_names = list(dict.fromkeys(example.task for example in examples))
         place = {name: at for at, name in enumerate(self.task_names)}
-        self.task = column([[place[each.task]] for each in asked], 1)[:, 0]  # (N,)
+        self.task = column([[place[example.task]] for example in examples], 1)[:, 0]  # (N,)
         self._bags: Tensor | None = None
         lengths = (self.sentences != 0).sum(1)  # (U,)
         self.length = int(lengths[self.rows].sum(1).max()) if self.size else 0
@@ -121,12 +129,12 @@ class StoryTensors:
         """:meth:`take` without a share of the sentences that the answers do not need; see :func:`needed_and_some`."""
         whole = self.take(indices)
         support = whole["supporting"]  # (B,F)
-        kept = needed_and_some(support, whole["count"], whole["rows"].shape[1], share, seed=seed, rows=rows)  # (B,S)
-        order = (~kept).to(torch.uint8).argsort(dim=1, stable=True)  # (B,S): the kept ones first, in their order
-        left = torch.where(kept.gather(1, order), whole["rows"].gather(1, order), 0)  # (B,S)
-        slot = kept.cumsum(1) - 1  # (B,S), where each kept one goes
+        stays = needed_and_some(support, whole["count"], whole["rows"].shape[1], share, seed=seed, rows=rows)  # (B,S)
+        order = (~stays).to(torch.uint8).argsort(dim=1, stable=True)  # (B,S): the kept ones first, in their order
+        left = torch.where(stays.gather(1, order), whole["rows"].gather(1, order), 0)  # (B,S)
+        slot = stays.cumsum(1) - 1  # (B,S), where each kept one goes
         support = torch.where(support >= 0, slot.gather(1, support.clamp(min=0)), support)  # (B,F)
-        return whole | {"rows": left, "story": self.sentences[left], "supporting": support, "count": kept.sum(1)}
+        return whole | {"rows": left, "story": self.sentences[left], "supporting": support, "count": stays.sum(1)}
 
     def bags(self, rows: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
         """Bags of words (…,W) of the sentences ``rows`` (…); ``of`` makes them from ids (U,J), once."""
@@ -136,8 +144,8 @@ class StoryTensors:
 
 
 def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) -> list[int]:
-    said = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, by_word=by_word)]
-    return said[:most] + [0] * (most - len(said)) if by_word else said or [NOT_KNOWN]
+    ids = [numbers.get(token, NOT_KNOWN) for token in answer_tokens(answer, by_word=by_word)]
+    return ids[:most] + [0] * (most - len(ids)) if by_word else ids or [NOT_KNOWN]
 
 
 def needed_and_some(supporting: Tensor, count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
@@ -228,16 +236,16 @@ def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
     return (supporting.unsqueeze(2) == places).any(1) & present
 
 
-def as_tensors(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> StoryTensors:
+def as_tensors(model: StoryModel, examples: Sequence[StoryExample], words: Sequence[str]) -> StoryTensors:
     """Questions on the device of the model, in its words."""
     device = next(model.parameters()).device
-    sizes = sizes_of(asked, int(model.config.memory))
-    return StoryTensors(asked, words, sizes, device, by_word=model.answers_word_by_word)
+    sizes = sizes_of(examples, int(model.config.memory))
+    return StoryTensors(examples, words, sizes, device, by_word=model.answers_word_by_word)
 
 
-def batch_of(model: StoryModel, asked: Sequence[StoryExample], words: Sequence[str]) -> dict[str, Tensor]:
+def batch_of(model: StoryModel, examples: Sequence[StoryExample], words: Sequence[str]) -> dict[str, Tensor]:
     """All of these questions as one batch of :func:`batch_for`."""
-    return batch_for(model, as_tensors(model, asked, words), torch.arange(len(asked)))
+    return batch_for(model, as_tensors(model, examples, words), torch.arange(len(examples)))
 
 
 def batch_for(model: Any, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
@@ -271,11 +279,11 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
     parts = []
     for chosen in torch.split(order, PART):
         most = max(1, int(length[chosen[-1]]))
-        given = None if attention is None else {name: each[chosen, : most + 1] for name, each in attention.items()}
+        part_attention = attention and {name: weights[chosen, : most + 1] for name, weights in attention.items()}
         options: dict[str, Any] = {}
         if "rows" in model.training_inputs:
             options = {"rows": batch["rows"][chosen, :most], "query_row": batch["query_row"][chosen]}
-        raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **attention_kwargs(given))
+        raw = model.forward_raw(story[chosen, :most], query[chosen], **options, **attention_kwargs(part_attention))
         for act in raw.acts.values():  # the empty slots that were left out: (B,S'+1) → (B,S+1)
             act.weights = F.pad(act.weights, (0, size - most))
             act.scores = F.pad(act.scores, (0, size - most), value=-torch.inf)
@@ -283,14 +291,14 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
     return joined(parts)[order.argsort()]
 
 
-def said(raw: ModelOutput) -> Tensor:
+def predictions(raw: ModelOutput) -> Tensor:
     """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
     logits = raw.logits
     return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)
 
 
-def is_right(spoken: Tensor, answer: Tensor) -> Tensor:
+def is_right(predicted: Tensor, answer: Tensor) -> Tensor:
     """Whether the words that were said (B,A) are those of the answer (B,A'): (B,). Word 0 ends an answer."""
-    most = min(spoken.shape[1], answer.shape[1])
-    same = (spoken[:, :most] == answer[:, :most]).all(1)
-    return same & (spoken[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)
+    most = min(predicted.shape[1], answer.shape[1])
+    same = (predicted[:, :most] == answer[:, :most]).all(1)
+    return same & (predicted[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)

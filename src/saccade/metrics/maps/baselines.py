@@ -45,11 +45,11 @@ def uniform(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1) -> Tens
 
 
 SIGMA = 0.25
-"""Standard deviation of ``centre_gaussian``, as a share of the picture's width along x, and of its height along y."""
+"""Standard deviation of ``centre_gaussian``, as a share of the picture's width and height."""
 
 
 def centre_gaussian(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1) -> Tensor:
-    """A Gaussian of the cell centres' distance from the picture's centre: (pictures,H,W), on the frame's device."""
+    """A Gaussian around the picture's centre: (pictures,H,W), on the frame's device."""
     rows, columns = (torch.arange(cells, dtype=torch.float64, device=frame.device) + 0.5 for cells in grid)
     centres = torch.stack(torch.meshgrid(columns, rows, indexing="xy"), dim=-1)  # (h,w,2) as (x, y)
     at = geometry.apply(frame.unsqueeze(-3).unsqueeze(-3), centres)  # ([B,]h,w,2) in pixels
@@ -60,20 +60,20 @@ def centre_gaussian(frame: Tensor, grid: Size, size: Size, *, pictures: int = 1)
 
 
 BLIND_MAPS = {"uniform": uniform, "centre_gaussian": centre_gaussian}
-"""Maps that follow from the grids alone."""
+"""Maps that need only the grids."""
 EXCHANGES = 8
-"""Ways in which maps are exchanged for ``shuffled``; scores are averaged, as one way alone depends on its seed."""
+"""Permutations for ``shuffled``; scores are averaged, as a single one depends on its seed."""
 
 
 def can_exchange(groups: Tensor) -> bool:
-    """Whether maps can be exchanged between pictures (N,): no more than half may be about one."""
+    """Whether maps can be exchanged between pictures (N,): no more than half are about one picture."""
     return len(groups) > 0 and 2 * int(torch.unique(groups, return_counts=True)[1].max()) <= len(groups)
 
 
 def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
-    """A permutation (N,) that gives every example the place of one with another of the ``images`` (N,), by ``seed``.
+    """A permutation (N,) that maps every example to one of another of the ``images`` (N,), by ``seed``.
 
-    Examples are laid out image by image, in random order, and moved on by the size of the largest group: no group is
+    Examples are laid out image by image, in random order, and shifted by the size of the largest group. No group is
     longer than that step, so no example gets a map of its own image.
     """
     count = len(images)
@@ -91,7 +91,7 @@ def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
 
 
 def all_objects(objects: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """Each cell weighted by the share of all objects' pixels that it sees through the projection: (B,H,W)."""
+    """Each cell weighted by its share of all objects' pixels: (B,H,W)."""
     size = (objects.shape[1], objects.shape[2])
     pixels = objects.sum(dim=(-2, -1)).clamp(min=1).float()  # (B,)
     weights = seen_by_cells(objects, frame, grid) / pixels[:, None, None]  # (B,h,w)
@@ -101,9 +101,9 @@ def all_objects(objects: Tensor, frame: Tensor, grid: Size) -> Tensor:
 def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
     """The map (B,H,W) of the single cell with the highest true-positive strength for each picture.
 
-    True-positive strength is a ratio of two linear functions of the weights, Σ wᵢ·nᵢ / Σ wᵢ·dᵢ, and a ratio of sums
-    never exceeds the largest ratio of its parts: no mixture of cells beats the best single one. So this is the exact
-    bound of one grid for that score (not for the others). Where evidence is empty the cell is arbitrary.
+    True-positive strength is a ratio of two linear functions of the weights, Σ wᵢ·nᵢ / Σ wᵢ·dᵢ, so no mixture of cells
+    beats the best single one: this is the exact bound of one grid for that score only. If evidence is empty, the cell
+    is arbitrary.
     """
     size = (evidence.shape[1], evidence.shape[2])
     everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size)
@@ -116,10 +116,10 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 
 def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """How many pixels of ``mask`` (B,H,W) each cell sees through the projection: (B,h,w).
+    """The pixels of ``mask`` (B,H,W) that each cell sees: (B,h,w).
 
-    This is the transpose of :func:`geometry.project`: of upright grids two small products. For frames that turn,
-    projection being linear, autograd gives its transpose exactly, at the cost of one projection.
+    This is the transpose of :func:`geometry.project`: two small products for upright grids, autograd for frames that
+    turn.
     """
     size = (mask.shape[1], mask.shape[2])
     if frame.dim() == 2 and (along := geometry.cell_profiles(frame.to(mask.device), grid, size)) is not None:
@@ -133,24 +133,24 @@ def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 
 def _lay(weights: Tensor, frame: Tensor, size: Size, pictures: int) -> Tensor:
-    """Project weights (1|B,h,w) and repeat a shared result for all pictures, without a copy."""
+    """Project weights (1|B,h,w); a shared result is expanded to all pictures."""
     if frame.dim() == 3:
         weights = weights.expand(pictures, -1, -1)  # (B,h,w)
     return geometry.project(weights, frame, size).expand(pictures, -1, -1)  # (B,H,W)
 
 
 MAX_PROFILES = 4096
-"""On one axis; grids that overlap in more ways have no bound here."""
+"""Most profiles on an axis; with more there is no bound."""
 MAX_OVERLAP = 256
-"""Cells of a further grid that are tried with each profile, at most, before those that do not overlap are dropped."""
+"""Most cells of a further grid tried with each profile, before those that do not overlap are dropped."""
 _CELLS_AT_ONCE = 16_000_000  # strengths held in memory together
 
 
 def best_cells(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]) -> Tensor | None:
     """The map (B,H,W) of the cells, one on each grid, whose product has the highest true-positive strength.
 
-    None where a frame turns or shears, so that its cells are no products of rows and columns, or where there are more
-    than :data:`MAX_PROFILES` profiles on an axis. Where evidence is empty the cells are arbitrary.
+    None if a frame turns or shears, so that cells are no products of rows and columns, or with more than
+    :data:`MAX_PROFILES` profiles on an axis. If evidence is empty, the cells are arbitrary.
     """
     if all(frame.dim() == 2 for frame in frames):
         return _on_shared_frames(evidence, frames, cells)
@@ -189,7 +189,7 @@ def _profiles(
     most: tuple[int, int],
     device: torch.device,
 ) -> tuple[Tensor, Tensor] | None:
-    """The profiles of these grids over rows (P,H) and over columns (Q,W); a model has the same for every batch."""
+    """The profiles of these grids over rows (P,H) and columns (Q,W); cached, as every batch has the same."""
     placed = [torch.tensor(frame, dtype=torch.float64).view(2, 3) for frame in frames]
     along = [geometry.cell_profiles(frame, grid, size) for frame, grid in zip(placed, cells)]
     upright = [pair for pair in along if pair is not None]
@@ -200,7 +200,7 @@ def _profiles(
 
 
 def _products(profiles: Sequence[Tensor], most: int, overlap: int) -> Tensor | None:
-    """Every different product of one profile of each grid (c,H) that is not zero, summing to 1: (P,H) in float64."""
+    """Every distinct non-zero product of one profile of each grid (c,H), summing to 1: (P,H) in float64."""
     products = profiles[0].new_ones(1, profiles[0].shape[1])
     for profile in profiles:
         if len(products) * len(profile) > most * overlap:
@@ -222,25 +222,25 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True)
 class Grids:
-    """All grids of one map, and how what is made on each becomes one map."""
+    """All grids of one map, and how maps on them combine."""
 
     grids: tuple[Grid, ...]
     total: Total = "last"
     has_crops: bool = False
-    """Whether a box is part of the map too: any box is possible, so there is no bound."""
+    """Whether the map includes a crop: then there is no bound."""
 
     @classmethod
     def pixels(cls, size: Size) -> Grids:
-        """The pixels of a picture of ``size`` (H, W): no grid that is coarser."""
+        """A single grid of the pixels of a picture of ``size`` (H, W)."""
         return cls((Grid(geometry.identity(), size),))
 
     @property
     def is_shared(self) -> bool:
-        """Whether the grids lie the same on all pictures: what is made on them blindly is made once."""
+        """Whether all pictures have the same grids, so that blind maps are made once."""
         return all(frame.dim() == 2 for frame, _ in self._used())
 
     def through(self, make: Callable[[Tensor, Size], Tensor]) -> Tensor:
-        """The map (B,H,W) that follows from what ``make(frame, cells)`` lays over the picture, grid by grid."""
+        """The combined map (B,H,W) of what ``make(frame, cells)`` lays over the picture, grid by grid."""
         maps = [make(frame, cells) for frame, cells in self._used()]
         if len(maps) == 1:
             return maps[0]
@@ -248,15 +248,15 @@ class Grids:
         return combined / len(maps) if self.total == "mean" else combined
 
     def blind(self, lay: Callable[..., Tensor], size: Size, pictures: int) -> Tensor:
-        """A map of :data:`BLIND_MAPS`: (1,H,W) where all pictures share the grids, else (pictures,H,W)."""
+        """A map of :data:`BLIND_MAPS`: (1,H,W) if all pictures share the grids, else (pictures,H,W)."""
         return self.through(partial(lay, size=size, pictures=1 if self.is_shared else pictures))
 
     def oracle(self, evidence: Tensor) -> Tensor | None:
-        """The map (B,H,W) of the highest true-positive strength that weights ≥ 0 on these grids can have.
+        """The map (B,H,W) with the highest true-positive strength that weights ≥ 0 on these grids can have.
 
-        Of one grid, or the last one, its best single cell (:func:`grid_oracle`); of a mean the best single cell of all
-        grids, because a mean never exceeds its best part; of a product :func:`best_cells`. None where no such map is
-        known: a crop is part of the map, a product has frames that turn, or its grids overlap in too many ways.
+        For one grid, or the last one, its best single cell (:func:`grid_oracle`); for a mean the best single cell of
+        all grids, as a mean never exceeds its best part; for a product :func:`best_cells`. None if no such map is
+        known: a crop is part of the map, a product has frames that turn, or grids overlap in too many ways.
         """
         used = self._used()
         if self.has_crops:
@@ -288,9 +288,9 @@ class Grids:
 
 
 def grids_of(trace: AttentionTrace, size: Size) -> Grids | None:
-    """The grids of all looks that the total is made of, on the picture shown at ``size``; None for crops alone.
+    """The grids of all looks in the total, on the picture shown at ``size``; None for crops alone.
 
-    A look with steps counts once for each step, as in the total; parts of a mean that share one grid count once.
+    A look with steps counts once per step, as in the total; parts of a mean on one grid count once.
     """
     looks = trace.looks_of_total[-1:] if trace.total == "last" else trace.looks_of_total
     grids: list[Grid] = []

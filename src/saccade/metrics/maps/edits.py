@@ -57,16 +57,16 @@ from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.result import Part
 
 ON = 0.1
-"""Share of what a cell stands for that must lie on an object, for the cell to be on it."""
+"""Least share of a cell on an object for the cell to be on it."""
 NECESSITY = {"model": "zero_target", "random_cells": "zero_random", "heaviest_cells": "zero_heaviest"}
 SUFFICIENCY = {"model": "keep_target", "random_cells": "keep_random"}
-"""Which edit stands for whom in ``edit_necessity`` and in ``edit_sufficiency``."""
+"""The edit of the model and of each rival, in ``edit_necessity`` and ``edit_sufficiency``."""
 REMOVED, ALONE = "target_removed", "target_alone"
-"""Pictures that are changed in place of weights: what can be had."""
+"""Changed pictures in place of changed weights: what an edit can reach at most."""
 
 
 def cells_on(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """(B,h,w) bool: the cells that lie on a mask (B,H,W) bool; none where it is empty. ``frame``: cells → pixels."""
+    """(B,h,w) bool: the cells on a mask (B,H,W) bool; none if it is empty. ``frame``: cells → pixels."""
     frame = frame[0] if frame.dim() == 3 and bool((frame == frame[:1]).all()) else frame
     everywhere = mask.new_ones(1 if frame.dim() == 2 else len(frame), *mask.shape[1:])
     overlap = seen_by_cells(mask, frame, grid)  # (B,h,w)
@@ -76,7 +76,7 @@ def cells_on(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 
 def chosen_cells(rank: Tensor, allowed: Tensor, count: Tensor) -> Tensor:
-    """(B,…) bool: the ``count`` (B,) cells with the highest ``rank`` (B,…) among those ``allowed`` (B,…) bool."""
+    """(B,…) bool: the ``count`` (B,) cells of highest ``rank`` (B,…) among those ``allowed`` (B,…) bool."""
     order = torch.where(allowed, rank, -torch.inf).flatten(1).argsort(1, descending=True)  # (B,N)
     place = order.argsort(1)  # (B,N): the how-manieth each cell is
     return (place < count[:, None]).view_as(allowed) & allowed
@@ -89,11 +89,11 @@ class Cells(NamedTuple):
     random: Tensor
     heaviest: Tensor
     allowed: Tensor
-    """All cells that count: others, such as empty slots of a memory, keep their weight."""
+    """All cells that count; others, such as empty slots of a memory, keep their weight."""
     chance: Tensor
-    """The draw (B,…) that the random ones are the highest of."""
+    """The draw (B,…) whose highest cells are the random ones."""
     are_enough: Tensor
-    """(B,): there are as many cells elsewhere."""
+    """(B,): whether there are as many cells elsewhere."""
 
 
 def cells_among(target: Tensor, allowed: Tensor, weights: Tensor, chance: Tensor) -> Cells:
@@ -118,7 +118,7 @@ def at_steps(look: Look, rows: Tensor, step: Tensor) -> Look:
 
 
 def edited_weights(look: Look, cells: Cells) -> dict[str, Tensor]:
-    """The weights (B,…) of a look with each edit about a target, by its name."""
+    """The weights (B,…) of a look with each edit about a target, by name."""
     weights = torch.as_tensor(look.weights)
     without = {
         "zero_target": cells.target,
@@ -154,9 +154,9 @@ def one_by_one(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, str, dict[s
 def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     """mean(top) / mean(bottom) of values (N,) in 0 … 1, with its interval by leaving out one picture at a time.
 
-    Where both agree in all pictures, or ``top`` is 0 in all, leaving one out changes nothing. So one further picture
-    that is wholly wrong is counted, as in every interval: it would move the ratio by 1 / (G · mean(bottom)). Pairs of
-    which either is NaN do not count; NaN where the mean of ``bottom`` is 0. ``groups`` (N,) are ids of pictures.
+    If both agree in all pictures, or ``top`` is 0 everywhere, leaving one out changes nothing. So one further picture
+    that is wholly wrong is counted, as in every interval; it moves the ratio by 1 / (G · mean(bottom)). Pairs with a
+    NaN do not count; the result is NaN if the mean of ``bottom`` is 0. ``groups`` (N,) are ids of pictures.
     """
     defined = ~(top.isnan() | bottom.isnan())
     one, two, ids = top[defined].double(), bottom[defined].double(), groups[defined]
@@ -177,14 +177,14 @@ def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
 
 
 class EditScores(Grouped):
-    """What edits did to answers, added batch by batch."""
+    """The effects of edits on answers, added batch by batch."""
 
     def __init__(self) -> None:
         super().__init__()
         self._changed = ByName()
-        """By which looks were edited: of each edit whether the answer changed."""
+        """By edited looks and edit: whether the answer changed."""
         self._right = ByName()
-        """The same: whether it was right after."""
+        """The same: whether it was then right."""
 
     def add(
         self,
@@ -195,14 +195,14 @@ class EditScores(Grouped):
         *,
         truths: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Keep the answers of a batch.
+        """Add the answers of a batch.
 
         Args:
-            before: ids (B,) of what was answered first.
+            before: ids (B,) of the unedited answers.
             truth: ids (B,) of the true answers.
             groups: (B,) id of each question's picture.
-            answers: by which looks were edited ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
-            truths: ids (B,) of what is right after an edit, by its name, where that is another answer.
+            answers: by edited looks ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
+            truths: ids (B,) of what is right after an edit, by its name, if that is another answer.
         """
         self._columns.append(group=groups)
         for looks, edits in answers.items():
@@ -212,22 +212,22 @@ class EditScores(Grouped):
                     scores.add_values(looks, {name: torch.where(after >= 0, is_so.double(), torch.nan)})
 
     def add_changes(self, groups: Tensor, changed: Mapping[str, Mapping[str, Tensor]]) -> None:
-        """The same where an answer is more than one id: ``changed`` has by looks and edit whether it did, (B,).
+        """The same if an answer is more than one id: by edited looks and edit, whether it ``changed`` (B,).
 
-        Values are 1, 0, or NaN where the edit is not possible. Nothing is told of right answers.
+        Values are 1, 0, or NaN where the edit is not possible. Right answers are not counted.
         """
         self._columns.append(group=groups)
         for looks, edits in changed.items():
             self._changed.add_values(looks, edits)
 
     def join(self, later: EditScores) -> None:
-        """Add what was kept of later questions."""
+        """Append later questions."""
         self._columns.join(later._columns)
         self._changed.join(later._changed)
         self._right.join(later._right)
 
     def scores(self) -> dict[str, dict[str, Interval]]:
-        """``edit_necessity`` and ``edit_sufficiency``, by whose they are: the model's, and other cells in its place."""
+        """``edit_necessity`` and ``edit_sufficiency`` of the model, and of other cells in its place."""
         if not len(self) or "all" not in self._changed:
             return {}
         changed, groups = self._changed["all"], self.groups
@@ -241,7 +241,7 @@ class EditScores(Grouped):
         return {score: by for score, by in scores.items() if "model" in by}
 
     def add_to(self, group: Part) -> None:
-        """Put ``edit_necessity`` and ``edit_sufficiency`` into a group of scores, and what each edit did to answers."""
+        """Add ``edit_necessity``, ``edit_sufficiency`` and the effect of each edit to a group of scores."""
         for score, by in self.scores().items():
             model = by["model"]
             group["scores"][score] = model.mean
@@ -254,7 +254,7 @@ class EditScores(Grouped):
             group["edits"]["right"] = self._right.means()
 
     def interventions(self) -> Part:
-        """The same as the one group of a result, for a family whose maps are not scored on re-rendered pictures."""
+        """The same as the only group, for a family without re-rendered pictures."""
         group: Part = {"scores": {}, "baselines": {}, "intervals": {}, "counts": {}}
         self.add_to(group)
         return {"n": len(self), "model": group}
@@ -264,7 +264,7 @@ _ANYWHERE = 16  # squares anywhere: a lattice of 16 × 16 places
 
 
 def crop_boxes(frame: Tensor, grid: Size) -> Tensor:
-    """The upright box (B,4) xyxy round what a crop of ``grid`` cells shows, from its frame (B,2,3)."""
+    """The upright box (B,4) xyxy around a crop of ``grid`` cells, from its frame (B,2,3)."""
     whole = torch.tensor([0.0, 0.0, grid[1], grid[0]], dtype=frame.dtype, device=frame.device)
     return geometry.apply_to_boxes(frame, whole.expand(*frame.shape[:-2], 4))
 
@@ -302,7 +302,7 @@ def crop_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
 
 
 def centred(crops: Tensor, picture: Size) -> Tensor:
-    """Boxes (B,4) of the same sides in the middle of a picture."""
+    """Boxes (B,4) of the same size in the middle of a picture."""
     height, width = picture
     half = (crops[..., 2:] - crops[..., :2]) / 2  # (B,2)
     middle = torch.tensor([width / 2, height / 2], dtype=crops.dtype, device=crops.device)
@@ -310,7 +310,7 @@ def centred(crops: Tensor, picture: Size) -> Tensor:
 
 
 def anywhere_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
-    """The mean (B,) of each score over boxes of the same sides on an even lattice of places inside the picture."""
+    """The mean (B,) of each score over boxes of the same size on an even lattice inside the picture."""
     height, width = masks.shape[-2:]
     side = (crops[..., 2:] - crops[..., :2]).double()  # (B,2)
     room = torch.tensor([width, height], dtype=torch.float64, device=crops.device) - side  # (B,2)
@@ -334,7 +334,7 @@ _IN_A_ROW = 24
 
 
 def places_of(sides: Tensor, picture: Size) -> Tensor:
-    """Boxes (B,K,4) of ``sides`` (B,2), width and height, all over a ``picture``."""
+    """Boxes (B,K,4) of ``sides`` (B,2), width and height, on a lattice over a ``picture``."""
     room = torch.tensor([picture[1], picture[0]], dtype=torch.float64, device=sides.device) - sides.double()  # (B,2)
     step = torch.linspace(0, 1, _IN_A_ROW, dtype=torch.float64, device=sides.device)  # (k,)
     grid = torch.stack(torch.meshgrid(step, step, indexing="xy"), -1).flatten(0, 1)  # (K,2)
@@ -343,14 +343,14 @@ def places_of(sides: Tensor, picture: Size) -> Tensor:
 
 
 def beside(crops: Tensor, targets: Tensor, picture: Size, *, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """Boxes (B,4) as large as ``crops`` (B,4) without any of ``targets`` (B,4), and whether there are such (B,)."""
+    """Boxes (B,4) of the size of ``crops`` (B,4) without any of ``targets`` (B,4), and whether there are any (B,)."""
     boxes, to = places_of(crops[:, 2:] - crops[:, :2], picture), targets.double()[:, None]
     apart = (boxes[..., 2:] <= to[..., :2]) | (boxes[..., :2] >= to[..., 2:])  # (B,K,2)
     return _drawn(boxes, apart.any(-1), seed)
 
 
 def over(crops: Tensor, targets: Tensor, picture: Size, *, within: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """Boxes (B,4) as large as ``crops``, ``within`` boxes, that hold all of ``targets``, and whether there are any."""
+    """Boxes (B,4) of the size of ``crops``, ``within`` boxes, that hold all ``targets``; whether there are any."""
     boxes, to = places_of(crops[:, 2:] - crops[:, :2], picture), targets.double()[:, None]
     fits = (boxes[..., :2] <= to[..., :2]).all(-1) & (boxes[..., 2:] >= to[..., 2:]).all(-1)  # (B,K)
     if within is not None:
@@ -360,7 +360,7 @@ def over(crops: Tensor, targets: Tensor, picture: Size, *, within: Tensor | None
 
 
 def round_about(targets: Tensor, sides: Tensor, picture: Size) -> Tensor:
-    """Boxes (B,4) of ``sides`` (B,2) with the middle of ``targets`` (B,4) in theirs, moved inside the picture."""
+    """Boxes (B,4) of ``sides`` (B,2) centred on ``targets`` (B,4), moved inside the picture."""
     middle, half = (targets[:, :2] + targets[:, 2:]).double() / 2, sides.double() / 2  # (B,2)
     limit = torch.tensor([picture[1], picture[0]], dtype=torch.float64, device=targets.device)  # (2,)
     middle = torch.minimum(torch.maximum(middle, half), (limit - half).maximum(half))
@@ -368,7 +368,7 @@ def round_about(targets: Tensor, sides: Tensor, picture: Size) -> Tensor:
 
 
 def grown(boxes: Tensor, by: float, least: float) -> Tensor:
-    """Sides (B,2) of ``boxes`` (B,4), ``by`` times as long and ``least`` pixels at least."""
+    """Sides (B,2) of ``boxes`` (B,4) times ``by``, at least ``least`` pixels."""
     return ((boxes[:, 2:] - boxes[:, :2]).double() * by).clamp(min=least)
 
 

@@ -34,8 +34,8 @@ from saccade.metrics.maps.localisation import check_maps, quantise, scale_to_pea
 Probability = Callable[[Tensor, Tensor], Tensor]
 """``probability(images (N,C,H,W), pictures (N,)) -> (N,)``: how probable the model finds each picture's answer.
 
-``pictures`` says which picture of the batch each altered copy comes from; copies of several pictures share one forward
-pass. Where pictures are asked several questions, the result is (N,A).
+``pictures`` says which picture of the batch each altered copy comes from. If pictures are asked several questions, the
+result is (N,A).
 """
 
 _TIE_BITS = 17  # values that agree to 2^-17 ≈ 8e-6 are tied
@@ -43,7 +43,7 @@ _TIE_BITS = 17  # values that agree to 2^-17 ≈ 8e-6 are tied
 
 @dataclass(frozen=True)
 class SweepCurve:
-    """The probability of the answer while pixels are exchanged, with the area under it."""
+    """The probability of the answer while pixels are exchanged, and the area under it."""
 
     share: Tensor  # (K+1,) of the pixels exchanged, 0 … 1
     probability: Tensor  # (B,K+1), or (B,A,K+1) of several answers
@@ -81,7 +81,7 @@ def deletion_and_insertion(
 
 
 def blurred(images: Tensor, sigma: float) -> Tensor:
-    """Pictures (B,C,H,W) after a Gaussian blur of ``sigma`` pixels, the border repeated outwards: a softer fill."""
+    """Pictures (B,C,H,W) after a Gaussian blur of ``sigma`` pixels, the border repeated: a softer fill."""
     reach = max(1, round(3 * sigma))
     offsets = torch.arange(-reach, reach + 1, device=images.device, dtype=images.dtype)
     kernel = torch.softmax(-0.5 * (offsets / sigma).square(), dim=0)  # (2r+1,) a normalised Gaussian
@@ -93,7 +93,7 @@ def blurred(images: Tensor, sigma: float) -> Tensor:
 
 
 def pixel_ranks(maps: Tensor) -> Tensor:
-    """The place of each pixel (B,H,W) int64 in the order of its map: 0 is attended most; ties by a fixed hash."""
+    """The rank of each pixel (B,H,W) int64 in its map: 0 is attended most; ties by a fixed hash."""
     maps = check_maps(maps)
     value = quantise(scale_to_peak(maps), _TIE_BITS).flatten(1).long()  # (B,P)
     position = torch.arange(value.shape[1], device=maps.device)  # (P,)
@@ -104,7 +104,7 @@ def pixel_ranks(maps: Tensor) -> Tensor:
 
 
 def _scramble(numbers: Tensor) -> Tensor:
-    """A fixed one-to-one hash of 32-bit numbers: odd multipliers and xor-shifts lose nothing, so nothing collides."""
+    """A fixed one-to-one hash of 32-bit numbers: odd multipliers and xor-shifts lose nothing."""
     low = 0xFFFFFFFF
     mixed = (numbers + 0x9E3779B9) & low
     for multiplier, shift in ((0x21F0AAAD, 16), (0x735A2D97, 15)):
@@ -124,7 +124,7 @@ def _sweep(
 ) -> SweepCurve:
     """Exchange the pixels of ``start`` for those of ``end`` in the order of the maps.
 
-    ``ends`` are the probabilities (B[,A]) for both, where they are known.
+    ``ends`` are the probabilities (B[,A]) for both, if known.
     """
     ranks = pixel_ranks(maps.to(start.device))  # (B,H,W)
     pixels = maps.shape[1] * maps.shape[2]

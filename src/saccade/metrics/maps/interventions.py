@@ -61,18 +61,18 @@ from saccade.metrics.maps.localisation import mass_on, shares, total_variation, 
 
 
 def causal_follow(after: Tensor, new_truth: Tensor, old_truth: Tensor) -> Tensor:
-    """1 where the answer (B,) to the re-rendered target is its new truth (B,), which differs from the old one (B,)."""
+    """1 where the answer (B,) about the re-rendered target is its new truth (B,), never the old one (B,)."""
     if bool((new_truth == old_truth).any()):
         raise DataError("new_truth: a re-rendered target has its old answer; give it another")
     return correct(after, new_truth)
 
 
 TIE = 1e-6
-"""Distances that differ by less are equal: they differ by the rounding of a projection."""
+"""Distances closer than this are equal up to the rounding of a projection."""
 
 
 class Moved(NamedTuple):
-    """One object of each picture was moved."""
+    """Maps after one object of each picture was moved."""
 
     maps: Tensor
     """(B,H,W) after the move."""
@@ -94,9 +94,9 @@ def map_follow(before: Tensor, target: Moved, other: Moved) -> Tensor:
 
 
 def map_turn(first: Tensor, second: Tensor, first_object: Tensor, second_object: Tensor) -> Tensor:
-    """Eq. (I2): how much of the map (B,) turns to the object that is asked for, for two questions about one scene.
+    """Eq. (I2): how much of the map (B,) turns to the object asked for, for two questions about one scene.
 
-    Maps (B,H,W) of both questions, and the pixels (B,H,W) bool of what each asks for.
+    Maps (B,H,W) of both questions, and the pixels (B,H,W) bool that each asks for.
     """
     to_second = mass_on(second, second_object) - mass_on(first, second_object)  # (B,)
     to_first = mass_on(first, first_object) - mass_on(second, first_object)  # (B,)
@@ -104,12 +104,12 @@ def map_turn(first: Tensor, second: Tensor, first_object: Tensor, second_object:
 
 
 def map_specific(before: Tensor, target: Tensor, other: Tensor) -> Tensor:
-    """Eq. (I3): 1 where the map moves more when the target changes than when another object does, a tie ½ (B,)."""
+    """Eq. (I3): 1 where the map moves more when the target changes than when another object does; tie: ½ (B,)."""
     return more(total_variation(before, target) - total_variation(before, other), TIE)
 
 
 def map_hold(before: Tensor, after: Tensor) -> Tensor:
-    """Eq. (I4): 1 − TV of the maps (B,H,W) before and after something that was not asked for changed (B,)."""
+    """Eq. (I4): 1 − TV of the maps (B,H,W) before and after a change that was not asked about (B,)."""
     return 1 - total_variation(before, after)
 
 
@@ -120,17 +120,17 @@ def more(difference: Tensor, tie: float) -> Tensor:
 
 
 CAUSE = 0.1
-"""The largest effect of a picture must be at least this: else nothing in it is a cause."""
+"""Least largest effect of a picture that counts as having a cause."""
 APART = 0.05
-"""Effects that differ by less have no order; an object with a smaller effect has none."""
+"""Effects closer than this have no order; smaller effects count as none."""
 
 
 def object_effects(before: Tensor, after: Tensor, present: Tensor) -> Tensor:
-    """Eq. (E1): the effect of each object (B,N), NaN where none is present.
+    """Eq. (E1): the effect of each object (B,N), NaN for absent objects.
 
     Args:
         before: probabilities (B,A) of the answers to the unchanged scenes.
-        after: (B,N,K,A) the same with object n changed in the k-th way; not read where no object is present.
+        after: (B,N,K,A) the same with object n changed in the k-th way; not read for absent objects.
         present: (B,N) bool.
     """
     before = before[:, None, None]
@@ -141,8 +141,8 @@ def object_effects(before: Tensor, after: Tensor, present: Tensor) -> Tensor:
 def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
     """Eq. (E2): 1 where the object with the most mass has the largest effect (B,), NaN where no effect reaches .1.
 
-    Objects that share the most mass count by how many of them have the largest effect. ``mass`` (B,N) may be any rank;
-    ``effects`` (B,N) are those of :func:`object_effects`, NaN where no object is present.
+    Objects tied for the most mass count by the share of them with the largest effect. ``mass`` (B,N) may be any rank;
+    ``effects`` (B,N) are those of :func:`object_effects`, NaN for absent objects.
     """
     check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
@@ -155,9 +155,9 @@ def cause_top(mass: Tensor, effects: Tensor) -> Tensor:
 
 
 def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:
-    """Eq. (E3): the share of pairs with |Δe| ≥ .05 that the masses (B,N) put in the same order (B,); a tie counts ½.
+    """Eq. (E3): the share of pairs with |Δe| ≥ .05 that the masses (B,N) order alike (B,); a tie counts ½.
 
-    NaN for a picture that has no such pair. Arguments are those of :func:`cause_top`.
+    NaN for a picture without such a pair. Arguments as in :func:`cause_top`.
     """
     check_alike("effects", effects, mass)
     present = ~effects.isnan()  # (B,N)
@@ -171,8 +171,8 @@ def cause_pairs(mass: Tensor, effects: Tensor) -> Tensor:
 def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
     """Eq. (E4): the share of the mass on objects that lies on objects without an effect (B,).
 
-    NaN where no object has an effect, so there is no right place, and where nothing of the map lies on an object. Masks
-    (B,N,H,W) bool of objects do not overlap; ``effects`` as in :func:`cause_top`.
+    NaN if no object has an effect, or if no mass lies on objects. Masks (B,N,H,W) bool do not overlap; ``effects`` as
+    in :func:`cause_top`.
     """
     mass = mass_on(maps, masks)  # (B,N)
     check_alike("effects", effects, mass)
@@ -184,10 +184,10 @@ def misplaced(maps: Tensor, masks: Tensor, effects: Tensor) -> Tensor:
 
 
 def off_objects(maps: Tensor, masks: Tensor) -> Tensor:
-    """Eq. (E5): the share of the map (B,) that lies on no object of the masks (B,N,H,W) bool."""
+    """Eq. (E5): the share of the map (B,) on no object of the masks (B,N,H,W) bool."""
     return (shares(maps) * ~masks.any(1)).sum(dim=(-2, -1))
 
 
 def _no_mass(mass: Tensor, present: Tensor) -> Tensor:
-    """Whether the masses (B,N) of the objects present are unknown: the map was all zeros."""
+    """Whether the masses (B,N) of present objects are unknown because the map was all zeros."""
     return (mass.isnan() & present).any(1)

@@ -44,11 +44,11 @@ from saccade.errors import DataError, ShapeError, check_alike
 
 LEVEL_BITS = 10  # thresholds per halving of the value: 2^10
 LEVELS = (127 << LEVEL_BITS) + 1  # codes of 0 … 1: the exponent of a float32 is stored plus 127
-"""Thresholds of the fixed grid on which precision and recall are counted: 130,049. The lowest is zero."""
+"""Thresholds for precision and recall: 130,049. The lowest is zero."""
 
 
 def check_maps(maps: Tensor) -> Tensor:
-    """The maps (B,H,W) in float32 or float64, once they are known to be finite and nowhere negative."""
+    """The maps (B,H,W) in float32 or float64; an error if they are not finite and ≥ 0."""
     if maps.dim() != 3 or maps.shape[1] * maps.shape[2] == 0:
         raise ShapeError("maps", "(B,H,W) with at least one pixel", maps.shape)
     if maps.dtype not in (torch.float32, torch.float64):
@@ -69,7 +69,7 @@ def check_maps(maps: Tensor) -> Tensor:
 
 
 def scale_to_peak(maps: Tensor) -> Tensor:
-    """Each map divided by its own maximum, so that it peaks at exactly 1; a map of zeros stays as it is."""
+    """Each map divided by its maximum; a map of zeros stays."""
     peak = maps.amax(dim=(-2, -1), keepdim=True)  # (B,1,1)
     return maps / torch.where(peak > 0, peak, torch.ones_like(peak))
 
@@ -77,8 +77,8 @@ def scale_to_peak(maps: Tensor) -> Tensor:
 def quantise(values: Tensor, bits: int) -> Tensor:
     """Non-negative numbers as int32 in the same order, equal where they agree to about ``bits`` binary digits.
 
-    The bit pattern of a non-negative float32 sorts as the number does; rounding its last digits away merges values
-    that differ only by the rounding of a projection, at every magnitude alike.
+    The bit pattern of a non-negative float32 sorts like the number. Rounding its last digits away merges values that
+    differ only by the rounding of a projection, at every magnitude alike.
     """
     drop = 23 - bits  # a float32 has 23 binary digits
     pattern = values.abs().float().contiguous().view(torch.int32)  # abs: -0.0 has the sign bit set
@@ -86,7 +86,7 @@ def quantise(values: Tensor, bits: int) -> Tensor:
 
 
 def where_defined(scores: Tensor, defined: Tensor) -> Tensor:
-    """Scores (B,), NaN where ``defined`` (B,) is False: the one way in which this package says "no such score"."""
+    """Scores (B,), NaN where ``defined`` (B,) is False."""
     return torch.where(defined, scores, torch.full_like(scores, torch.nan))
 
 
@@ -122,19 +122,19 @@ def total_variation(one: Tensor, other: Tensor) -> Tensor:
 
 
 TIE = 1e-5
-"""Pixels within this share of the maximum are tied with it: a projected constant map is constant to float32 only."""
+"""Pixels within this share of the maximum are tied with it, as projection rounds to float32."""
 _MAPS_AT_ONCE = 32  # of 100×100 pixels they fit into the second cache of a CPU
 
 
 def true_positive_strength(maps: Tensor, evidence: Tensor) -> Tensor:
-    """The share of all attention that lies on the evidence, Σ(a·mask) / Σa, for each picture (B,)."""
+    """The share of all attention on the evidence, Σ(a·mask) / Σa, for each picture (B,)."""
     return CheckedMaps(maps, Region(evidence.to(maps.device))).true_positive_strength()
 
 
 def selectivity(maps: Tensor, target: Tensor, objects: Tensor) -> Tensor:
     """Attention on the target (B,H,W) bool ÷ attention on all objects (B,H,W) bool, for each picture (B,).
 
-    What lies on the background does not count. A map that misses every object scores 0.
+    The background does not count. A map that misses every object scores 0.
     """
     target = target.to(maps.device)
     return CheckedMaps(maps, Region(target)).selectivity(Region(objects.to(maps.device) | target))
@@ -143,7 +143,7 @@ def selectivity(maps: Tensor, target: Tensor, objects: Tensor) -> Tensor:
 def pointing(maps: Tensor, evidence: Tensor) -> Tensor:
     """Whether the maximum of each map lies inside the evidence (B,); of tied maxima, the fraction that does.
 
-    With ties shared out, a constant map scores the area of the evidence and cannot win by the order of the pixels.
+    So a constant map scores the area of the evidence, whatever the order of the pixels.
     """
     return CheckedMaps(maps, Region(evidence.to(maps.device))).pointing()
 
@@ -154,7 +154,7 @@ def iou(maps: Tensor, evidence: Tensor) -> Tensor:
 
 
 class Region:
-    """The pixels of masks (B,H,W) bool as a list: what is summed over them touches no other pixel."""
+    """The pixels of masks (B,H,W) bool as a list, so that sums touch no other pixel."""
 
     def __init__(self, mask: Tensor) -> None:
         if mask.dtype != torch.bool:
@@ -166,7 +166,7 @@ class Region:
         self.area = torch.bincount(self.picture, minlength=len(mask))  # (B,)
 
     def of(self, maps: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The values (M,) of maps (K,H,W) at these pixels; ``rows`` (B,): the map of each picture, None: its own."""
+        """The values (M,) of maps (K,H,W) at these pixels; ``rows`` (B,): the map of each picture; None: its own."""
         at = self.at
         if rows is not None:
             at = at + ((rows - torch.arange(len(rows), device=rows.device)) * self.pixels)[self.picture]
@@ -178,7 +178,7 @@ class Region:
 
 
 class MeasuredMaps:
-    """Maps (K,H,W), checked, with what the scores need of each map alone; read once, compared with any evidence."""
+    """Maps (K,H,W), checked, with what scores need of each map alone; compared with any evidence."""
 
     def __init__(self, maps: Tensor) -> None:
         self.maps = check_maps(maps)
@@ -191,16 +191,16 @@ class MeasuredMaps:
             total = scaled.sum(1, dtype=torch.float64)  # (k,): as exact as sums over evidence: no share exceeds 1
             parts.append(torch.stack([total, tied.double(), half.double()]))  # (3,k)
         self.total, self.tied, self.half = torch.cat(parts, dim=1)  # (K,) each
-        """Sum of each map divided by its peak; how many of its pixels are tied with it, and reach half of it."""
+        """Sum of each map divided by its peak; how many pixels are tied with the peak, and reach half of it."""
 
     def _parts(self, *more: Tensor) -> Iterator[tuple[Tensor, ...]]:
-        """A few maps (k,P) at a time with their peaks (k,): what is computed of them stays in a CPU's cache."""
+        """A few maps (k,P) at a time with their peaks (k,), so that they stay in a CPU's cache."""
         few = max(1, len(self.maps)) if self.maps.device.type != "cpu" else _MAPS_AT_ONCE
         return zip(*(torch.split(tensor, few) for tensor in (self.maps.flatten(1), self.peak, *more)))
 
     @cached_property
     def levels(self) -> Tensor:
-        """How many pixels of all maps lie at each level of the fixed grid of thresholds, (LEVELS,) int64."""
+        """The pixels of all maps at each threshold level, (LEVELS,) int64."""
         return self._levels(None)
 
     def levels_of(self, times: Tensor) -> Tensor:
@@ -218,12 +218,12 @@ class MeasuredMaps:
 
 
 class CheckedMaps:
-    """Maps against evidence: the functions above, by name.
+    """Maps against evidence: the functions above as methods.
 
     Args:
         maps: (B,H,W), or (K,H,W) with ``rows``.
         target: the evidence of B pictures.
-        rows: (B,) which of the maps is that of each picture; None: each its own.
+        rows: (B,) the map of each picture; None: its own.
     """
 
     def __init__(self, maps: Tensor | MeasuredMaps, target: Region, rows: Tensor | None = None) -> None:
@@ -242,7 +242,7 @@ class CheckedMaps:
         return self._defined(self.target.sums(self._scaled) / total)
 
     def selectivity(self, objects: Region) -> Tensor:
-        """(B,); the pixels of ``objects`` include the target's."""
+        """(B,); ``objects`` include the target's pixels."""
         values = objects.of(self.measured.maps, self.rows)  # (M,)
         peak = values.new_zeros(len(objects.area)).scatter_reduce(0, objects.picture, values, "amax")  # (B,)
         peak = torch.where(peak > 0, peak, torch.ones_like(peak))  # on objects, so that what is faint counts too
@@ -261,7 +261,7 @@ class CheckedMaps:
         return self._defined(inside / union.clamp(min=1))
 
     def pr_counts(self) -> PrCounts:
-        """Pixels of the pictures that have evidence, on the fixed grid of thresholds."""
+        """Pixels of the pictures with evidence, by threshold level."""
         exists = self.target.area > 0  # (B,)
         positives = torch.bincount(quantise(self._scaled, LEVEL_BITS), minlength=LEVELS)  # (LEVELS,)
         maps = len(self.measured.maps)
@@ -271,7 +271,7 @@ class CheckedMaps:
         return PrCounts(positives, negatives, pictures, len(exists) - pictures)
 
     def _per_picture(self, facts: Tensor) -> Tensor:
-        """What is known of the maps (K,), for each picture (B,)."""
+        """Facts of the maps (K,), for each picture (B,)."""
         return facts if self.rows is None else facts[self.rows]
 
     def _defined(self, scores: Tensor) -> Tensor:
@@ -280,7 +280,7 @@ class CheckedMaps:
 
 @dataclass(frozen=True)
 class PrCounts:
-    """Pixels at each level of the fixed grid; add the counts of two sets of pictures to get those of both."""
+    """Pixels at each threshold level; counts of two sets of pictures can be added."""
 
     positives: Tensor  # (LEVELS,) int64: evidence pixels
     negatives: Tensor  # (LEVELS,) int64: the others
@@ -296,7 +296,7 @@ class PrCounts:
         )
 
     def __getstate__(self) -> tuple[Tensor, Tensor, int, int]:
-        """As it travels between processes: of 130,049 levels most are empty."""
+        """Sparse for travel between processes: most of the 130,049 levels are empty."""
         return self.positives.cpu().to_sparse(), self.negatives.cpu().to_sparse(), self.pictures, self.undefined
 
     def __setstate__(self, state: tuple[Tensor, Tensor, int, int]) -> None:
@@ -305,7 +305,7 @@ class PrCounts:
 
     @property
     def auc(self) -> float:
-        """Average precision: Σ ΔR·P over the levels that hold a pixel, falling; NaN when no picture had evidence."""
+        """Average precision: Σ ΔR·P over the filled levels, falling; NaN if no picture had evidence."""
         if self.pictures == 0:
             return math.nan
         positives, negatives = self.positives.cpu(), self.negatives.cpu()
@@ -317,5 +317,5 @@ class PrCounts:
 
 
 def pr_counts(maps: Tensor, evidence: Tensor) -> PrCounts:
-    """Count the pixels of a batch of maps (B,H,W) on the fixed grid of thresholds."""
+    """The pixels of maps (B,H,W) at each threshold level."""
     return CheckedMaps(maps, Region(evidence.to(maps.device))).pr_counts()

@@ -48,13 +48,13 @@ from saccade.metrics.maps.baselines import BLIND_MAPS, EXCHANGES, Grids, can_exc
 from saccade.metrics.maps.localisation import TIE, scale_to_peak, where_defined
 
 NEAR = 0.1
-"""How far near reaches, as a share of the diagonal of the object's box."""
+"""Radius of "near", as a share of the diagonal of the object's box."""
 
 
 def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
-    """The pixels (B,H,W) bool whose centres lie within ``radius`` (B,) of ``points`` (B,2); none where a point is NaN.
+    """The pixels (B,H,W) bool whose centres lie within ``radius`` (B,) of ``points`` (B,2); none for NaN.
 
-    The pixel that holds the point belongs to it however small the radius.
+    The pixel that holds the point always belongs to it.
     """
     offset = _from_points(points, size)  # (B,H,W,2)
     within: Tensor = torch.linalg.vector_norm(offset, dim=-1) <= radius[:, None, None]  # (B,H,W)
@@ -63,20 +63,20 @@ def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
 
 @dataclass(frozen=True)
 class Clicks:
-    """One click for each map: how near it a map looks."""
+    """One click for each map."""
 
     points: Tensor
     """(B,2) as (x, y); NaN where nothing was clicked."""
     diagonal: Tensor
-    """(B,) of the object's box, in pixels; that of the picture where there is no box."""
+    """(B,) of the object's box in pixels; of the picture if there is no box."""
     mask: Tensor
     """(B,H,W) bool: what is near the click."""
     away: Tensor
-    """(B,H,W): from the click to every pixel, 0 where nothing was clicked; the same for every map that is scored."""
+    """(B,H,W): distance from the click to every pixel, 0 where nothing was clicked."""
 
     @classmethod
     def at(cls, points: Tensor, boxes: Tensor, size: Size) -> Clicks:
-        """Clicks at ``points`` (B,2) on objects in ``boxes`` (B,4), both NaN where unknown, on maps of ``size``."""
+        """Clicks at ``points`` (B,2) on objects in ``boxes`` (B,4), both NaN if unknown, on maps of ``size``."""
         diagonal = torch.linalg.vector_norm(boxes[:, 2:] - boxes[:, :2], dim=1)  # (B,)
         whole = torch.full_like(diagonal, float(size[0] ** 2 + size[1] ** 2) ** 0.5)  # that of the picture
         diagonal = torch.where(diagonal > 0, diagonal, whole)
@@ -102,7 +102,7 @@ class Clicks:
 
 
 def at_points(points: Tensor, frame: Tensor, grid: Size, size: Size) -> Tensor:
-    """All weight on the one cell nearest to each point (B,2), laid over the picture: (B,H,W); zeros where NaN."""
+    """All weight on the cell nearest to each point (B,2), laid over the picture: (B,H,W); zeros for NaN."""
     cells = geometry.apply(geometry.invert(frame), points.nan_to_num()) - 0.5  # (B,2) as (column, row), centres whole
     limit = torch.tensor([grid[1] - 1, grid[0] - 1], device=cells.device)
     column, row = torch.minimum(cells.round().clamp(min=0), limit).long().unbind(-1)  # (B,) each
@@ -112,7 +112,7 @@ def at_points(points: Tensor, frame: Tensor, grid: Size, size: Size) -> Tensor:
 
 
 def exactly_at(points: Tensor, size: Size) -> Tensor:
-    """The one pixel (B,H,W) that holds each point, brought inside the picture; a map of zeros where NaN."""
+    """The pixel (B,H,W) that holds each point, clamped to the picture; zeros for NaN."""
     limit = torch.tensor([size[1] - 1, size[0] - 1], device=points.device)
     column, row = torch.minimum(points.nan_to_num().floor().clamp(min=0), limit).long().unbind(-1)  # (B,) each
     one = torch.unflatten(F.one_hot(row * size[1] + column, size[0] * size[1]), 1, size)  # (B,H,W)
@@ -136,7 +136,7 @@ def values_at(maps: Tensor, points: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def drawn(points: Tensor, size: tuple[int, int]) -> Tensor:
-    """The points themselves as a map (B,H,W): how many lie in each pixel."""
+    """The number of points in each pixel: (B,H,W)."""
     canvas = torch.zeros(len(points), *size, device=points.device)
     _, exists = values_at(canvas, points)
     picture, which = exists.nonzero(as_tuple=True)  # (N,) each
@@ -145,10 +145,10 @@ def drawn(points: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 class PointScorer(Grouped):
-    """NSS and AUC of maps beside baselines, added up batch by batch.
+    """NSS and AUC of maps and baselines, added batch by batch.
 
-    ``points_exact`` knows the points and bounds all three scores: for NSS and Judd's AUC how many points lie in each
-    pixel, for the shuffled AUC their share among the points of all pictures there.
+    ``points_exact`` knows the points and bounds all three scores: for NSS and Judd's AUC it is the number of points in
+    each pixel, for the shuffled AUC their share among the points of all pictures there.
     """
 
     def __init__(self) -> None:
@@ -159,7 +159,7 @@ class PointScorer(Grouped):
         """By name: uniform, centre_gaussian, shuffled, points_exact."""
 
     def intervals(self) -> dict[str, Interval]:
-        """Every mean of ``total`` with its interval, with the picture as the unit."""
+        """Every mean of ``total`` with its interval; the unit is the picture."""
         return self.total.intervals(self.groups)
 
     def add(
@@ -213,7 +213,7 @@ class PointScorer(Grouped):
 
 
 class _Ranked:
-    """Maps (K,H,W) with their pixels, and their values at the points of a pool ([K,]M,2), in order: sorted once."""
+    """Maps (K,H,W) with their pixels and their values at the points of a pool ([K,]M,2), sorted once."""
 
     def __init__(self, maps: Tensor, pool: Tensor) -> None:
         self._maps, wide = maps, maps.flatten(1).double()  # (K,P)
@@ -247,7 +247,7 @@ class _Ranked:
 
 
 def _below(negatives: Tensor, positives: Tensor) -> Tensor:
-    """How many negatives (B,M), in order, lie below each positive (B,K), and half of those that equal it."""
+    """How many sorted negatives (B,M) lie below each positive (B,K), plus half of the equal ones."""
     wanted = positives.contiguous()
     return (torch.searchsorted(negatives, wanted) + torch.searchsorted(negatives, wanted, right=True)).double() / 2
 
@@ -261,10 +261,10 @@ def _finite(maps: Tensor) -> Tensor:
 
 
 def at_glimpses(maps: Tensor, choice: Tensor, active: Tensor | None = None) -> Tensor:
-    """The mean over a step's glimpses of the value of its map there: (B,T).
+    """The mean over a step's glimpses of its map there: (B,T).
 
     Args:
-        maps: (B,T,h,w), one map for each step; or (B,h,w), one for all of them.
+        maps: (B,T,h,w), one for each step; or (B,h,w), one for all.
         choice: (B,T,k) cells, numbered row by row.
         active: (B,T) steps that count; None: all.
     """
@@ -274,16 +274,16 @@ def at_glimpses(maps: Tensor, choice: Tensor, active: Tensor | None = None) -> T
 
 
 def at_random(maps: Tensor, active: Tensor) -> Tensor:
-    """What :func:`at_glimpses` is on average for glimpses at cells drawn evenly: (B,T), as ``active``."""
+    """The expectation of :func:`at_glimpses` for uniformly random cells: (B,T), as ``active``."""
     return where_defined(_by_step(maps, active.shape[1]).mean(-1), active.bool())
 
 
 def most_salient(saliency: Tensor) -> Tensor:
-    """The cell (B,T,1) of the highest value of each map (B,T,h,w): the glimpse of one who follows saliency alone."""
+    """The cell (B,T,1) of the highest value of each map (B,T,h,w)."""
     return saliency.flatten(2).argmax(-1, keepdim=True)
 
 
 def _by_step(maps: Tensor, steps: int) -> Tensor:
-    """Maps as (B,T,hw) in float64, the same one at every step if there is only one."""
+    """Maps as (B,T,hw) in float64; a single one is repeated for every step."""
     stepped = maps.unsqueeze(1).expand(-1, steps, -1, -1) if maps.dim() == 3 else maps  # (B,T,h,w)
     return stepped.flatten(2).double()

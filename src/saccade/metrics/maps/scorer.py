@@ -25,9 +25,9 @@ from saccade.metrics.maps.points import Clicks, at_points, exactly_at
 from saccade.trace import AttentionTrace
 
 SCORES = ("true_positive_strength", "pointing", "iou", "selectivity", "pr_auc")
-"""``selectivity`` only where objects are given; ``pr_auc`` is pooled over all pixels and has no value for each map."""
+"""``selectivity`` needs objects; ``pr_auc`` is pooled over all pixels and has no value for each map."""
 BASELINES = ("uniform", "centre_gaussian", "shuffled", "all_objects", "all_objects_exact", "grid_oracle")
-"""See :mod:`saccade.metrics.maps.baselines`. Those of objects need objects, ``grid_oracle`` needs grids."""
+"""See :mod:`saccade.metrics.maps.baselines`. Some need objects; ``grid_oracle`` needs grids."""
 
 
 class MapScores(Values):
@@ -54,7 +54,7 @@ class MapScores(Values):
     ) -> None:
         """Score a batch: ``evidence`` is the target's mask, ``objects`` that of all objects (B,H,W) bool.
 
-        Objects are given for every batch or for none. Where pictures share maps (K,H,W), ``rows`` (B,) says which is
+        Objects are given for every batch or for none. If pictures share maps (K,H,W), ``rows`` (B,) says which map is
         whose.
         """
         measured = maps if isinstance(maps, MeasuredMaps) else MeasuredMaps(maps)
@@ -76,36 +76,36 @@ class MapScores(Values):
             self._count(checked.pr_counts())
 
     def add_mean(self, drawn: MapScores, times: int) -> None:
-        """Add each map's mean over ``times`` draws, which follow one another; the pixels of all draws are pooled."""
+        """Add each map's mean over ``times`` consecutive draws; the pixels of all draws are pooled."""
         for name, values in drawn.values().items():
             self.add_values({name: torch.unflatten(values, 0, (times, -1)).nanmean(0) if len(values) else values})
         self._count(drawn._counts)
 
     def join(self, later: ColumnBuffer) -> None:
-        """Add what another has scored, after what this one has."""
+        """Append the scores of another."""
         super().join(later)
         if isinstance(later, MapScores):
             self._count(later._counts)
 
     def means(self) -> dict[str, float]:
-        """The mean of every score over the maps where it is defined, and the pooled ``pr_auc``."""
+        """The mean of every score over the maps that define it, and the pooled ``pr_auc``."""
         counts = self._counts
         has_maps = counts is not None and counts.pictures + counts.undefined > 0
         return super().means() | ({"pr_auc": counts.auc} if counts is not None and has_maps else {})
 
     def _count(self, counts: PrCounts | None) -> None:
-        """Add the pixels of further maps; None: of no map."""
+        """Add pixel counts, if there are any."""
         if counts is not None:
             self._counts = counts if self._counts is None else self._counts + counts
 
 
 class Baseline(NamedTuple):
-    """Further maps to compare with."""
+    """A further baseline."""
 
     maps: Tensor
     """(N,H,W)."""
     defined: Tensor | None = None
-    """(N,) bool: the maps that say something; None: all. The others are undefined."""
+    """(N,) bool: the maps that are defined; None: all."""
 
 
 def at_places(
@@ -113,7 +113,7 @@ def at_places(
 ) -> dict[str, Baseline]:
     """Maps that look at ``places`` (B,2; NaN: not known) alone, by name, on ``grids``; with ``exact`` to the pixel too.
 
-    There is none without grids, or where no place is known.
+    None without grids, or if no place is known.
     """
     maps: dict[str, Baseline] = {}
     for name, points in places.items():
@@ -154,9 +154,9 @@ class MapScorer(Grouped):
         self.total = MapScores(scores)
         """Scores of the maps themselves."""
         self.by_look: dict[str, MapScores] | None = None
-        """Scores of single looks; None if none were ever given, not even an empty list."""
+        """Scores of single looks; None if no list of looks was ever given."""
         self.baselines: dict[str, MapScores] = {}
-        """By name; only those that could be made."""
+        """By name; only those that were made."""
         self._numbered: bool | None = None
         self._pictures = 0
 
@@ -228,7 +228,7 @@ class MapScorer(Grouped):
         self.add(maps, evidence, grids=grids_of(trace, (maps.shape[-2], maps.shape[-1])), looks=looks, **options)
 
     def join(self, later: MapScorer) -> None:
-        """Add what another scorer of the same scores has scored, after what this one has."""
+        """Append a later scorer of the same scores."""
         if later._numbered is not None:
             self._columns.append(group=later.groups + self._pictures if later._numbered else later.groups)
             self._numbered, self._pictures = later._numbered, self._pictures + later._pictures
@@ -241,12 +241,12 @@ class MapScorer(Grouped):
                 self.by_look.setdefault(name, MapScores(self._scores)).join(scores)
 
     def renumber(self, numbers: Tensor) -> None:
-        """Call the picture number i ``numbers[i]``, so that it can join one that numbered other pictures."""
+        """Rename picture i to ``numbers[i]``, to join a scorer with other picture numbers."""
         groups, self._columns = self.groups, ColumnBuffer()
         self._columns.append(group=numbers[groups])
 
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
-        """The picture (N,) of each map that counts."""
+        """The picture (N,) of each counted map."""
         if self._numbered not in (None, groups is None):
             raise DataError("groups: some batches have them and some have not; give them for every batch or for none")
         self._numbered = groups is None
@@ -289,7 +289,7 @@ class MapScorer(Grouped):
 
 
 def _distinct(masks: Tensor) -> tuple[Tensor, Tensor]:
-    """Masks (B,H,W) without those that equal the one before, (K,H,W), and which is that of each picture (B,).
+    """Masks (B,H,W) without consecutive duplicates, (K,H,W), and which is that of each picture (B,).
 
     Questions about one scene share its objects.
     """
@@ -299,7 +299,7 @@ def _distinct(masks: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class _Batch:
-    """The maps of a batch that count (N,H,W), and their truth, on one device."""
+    """The counted maps of a batch (N,H,W), and their truth, on one device."""
 
     def __init__(
         self, maps: Tensor, evidence: Tensor, objects: Tensor | None, steps: Tensor | None, clicks: Clicks | None
@@ -312,20 +312,20 @@ class _Batch:
         self.size: Size = (self.maps.shape[-2], self.maps.shape[-1])
         self.target = Region(self.counted(evidence.to(maps.device)))
         self.objects: Tensor | None = None
-        """Of each picture (B,H,W)."""
+        """For each picture (B,H,W)."""
         self.region: Region | None = None
-        """Objects round each map."""
+        """For each map."""
         if objects is not None:
             self.objects = objects.to(maps.device)
             self.region = Region(self.of_rows(self.objects) | self.target.mask)
         self.clicks = clicks
 
     def counted(self, maps: Tensor) -> Tensor:
-        """Maps (B,H,W) as they are; of maps (B,T,H,W) those that count (N,H,W)."""
+        """Maps (B,H,W) unchanged; of maps (B,T,H,W) the counted ones (N,H,W)."""
         return maps if self._steps is None or maps.dim() == 3 else maps[self._steps]
 
     def of_rows(self, pictures: Tensor) -> Tensor:
-        """What belongs to the pictures (B,…), for each map that counts (N,…)."""
+        """Per-picture values (B,…) for each counted map (N,…)."""
         return pictures if self.rows is None else pictures[self.rows]
 
     def only(self, is_known: Tensor) -> _Batch:
@@ -335,7 +335,7 @@ class _Batch:
         return _Batch(self.maps, evidence, objects, None, None if self.clicks is None else self.clicks.only(is_known))
 
     def score(self, scores: MapScores, maps: MeasuredMaps, rows: Tensor | None = None) -> None:
-        """Add the scores of maps (K,H,W); ``rows`` (N,) says which of them is whose, None: each its own."""
+        """Add the scores of maps (K,H,W); ``rows`` (N,) says which is whose; None: each its own."""
         scores.add(maps, self.target, self.region, rows)
         if self.clicks is not None:
             scores.add_values(self.clicks.scores(maps.maps if rows is None else maps.maps[rows]))

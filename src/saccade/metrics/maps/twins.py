@@ -50,14 +50,14 @@ from saccade.metrics.result import Part
 
 GROUPS = ("scene", "model")
 BRIGHT = 0.05
-"""A pixel of which no channel is brighter is background."""
+"""Pixels without a brighter channel are background."""
 ALIKE = 2.0
-"""Areas are alike if neither is more than this many times the other."""
+"""Areas are alike up to this factor."""
 
 
 @dataclass(frozen=True)
 class TwinMaps:
-    """The map of each question about a scene and about its twins, (B,H,W) each; "other" is another object."""
+    """The map of each question about a scene and its twins, (B,H,W) each; "other" is another object."""
 
     first: Tensor
     """Maps of the unchanged scene."""
@@ -70,7 +70,7 @@ class TwinMaps:
     other_recoloured: Tensor
 
     def map(self, change: Callable[[str, Tensor], Tensor]) -> TwinMaps:
-        """The same with each of them replaced by ``change(name, maps)``."""
+        """The same with each map replaced by ``change(name, maps)``."""
         return TwinMaps(**{field.name: change(field.name, getattr(self, field.name)) for field in fields(self)})
 
 
@@ -84,12 +84,12 @@ class TwinTruth:
     """After its move."""
     other_new: Tensor
     has_moved: Tensor
-    """(B,) bool: both found free ground; else scores of moves are undefined."""
+    """(B,) bool: both objects could be moved; else scores of moves are undefined."""
     is_alike: Tensor
-    """(B,) bool: the areas of both are alike; else scores that set one change beside the other are undefined."""
+    """(B,) bool: both have like areas; else scores that compare their changes are undefined."""
 
     def asked_object(self, name: str) -> Tensor:
-        """The pixels (B,H,W) of what is asked for where :class:`TwinMaps` has ``name``; none once it is removed."""
+        """The pixels (B,H,W) asked for in the maps ``name`` of :class:`TwinMaps`; none once the target is removed."""
         if name == "target_removed":
             return torch.zeros_like(self.target)
         return {"other_question": self.other, "target_moved": self.target_new}.get(name, self.target)
@@ -144,16 +144,16 @@ def about_model(maps: Tensor, objects: Tensor, effects: Tensor) -> dict[str, Ten
 
 
 class TwinScores(Grouped):
-    """Scores of maps and of their rivals, added batch by batch."""
+    """Scores of maps and their rivals, added batch by batch."""
 
     def __init__(self) -> None:
         super().__init__()
         self.scores: dict[str, Values] = {group: Values() for group in GROUPS}
         """Scores of the maps, by group."""
         self.rivals = {group: ByName() for group in GROUPS}
-        """By group and by the name of the rival."""
+        """By group and name of the rival."""
         self.edits = EditScores()
-        """Scores of answers to edited attention, if the model takes any; from fewer questions."""
+        """Scores of answers to edited attention, if the model takes any, of fewer questions."""
 
     def add(
         self,
@@ -194,7 +194,7 @@ class TwinScores(Grouped):
         self.rivals["model"].add_values("object_area", ranks)
 
     def join(self, later: TwinScores) -> None:
-        """Add what was scored of later questions."""
+        """Append later questions."""
         self._columns.join(later._columns)
         self.edits.join(later.edits)
         for group in GROUPS:
@@ -220,7 +220,7 @@ class TwinScores(Grouped):
 def rivals(
     maps: TwinMaps, truth: TwinTruth, groups: Tensor, *, bright: TwinMaps | None = None, grids: Grids | None = None
 ) -> dict[str, TwinMaps]:
-    """The maps of each rival, by its name; what is given is what :meth:`TwinScores.add` takes."""
+    """The maps of each rival by name; arguments as of :meth:`TwinScores.add`."""
     size = (maps.first.shape[-2], maps.first.shape[-1])
     model_grids = (Grids.pixels(size) if grids is None else grids).to(maps.first.device)
     rival_maps: dict[str, TwinMaps] = {}
@@ -243,5 +243,5 @@ def rivals(
 
 
 def even_where_empty(maps: Tensor) -> Tensor:
-    """Maps (B,H,W) with ones in the place of a map of zeros."""
+    """Maps (B,H,W), with ones in place of an all-zero map."""
     return torch.where((maps.sum(dim=(-2, -1), keepdim=True) > 0), maps, 1.0)

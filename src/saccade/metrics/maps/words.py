@@ -37,7 +37,7 @@ from saccade.metrics.maps.localisation import total_variation
 
 
 def words_among(words: Tensor, kinds: Mapping[str, Iterable[int]]) -> dict[str, Tensor]:
-    """For each kind which of the word ids (B,T) belong to it, (B,T) bool.
+    """Which of the word ids (B,T) belong to each kind, (B,T) bool.
 
     >>> words_among(torch.tensor([[5, 9, 0]]), {"colour": [9, 8]})["colour"].tolist()
     [[False, True, False]]
@@ -51,12 +51,12 @@ TOP = 0.1
 
 
 def marked(maps: Tensor) -> Tensor:
-    """The pixels (N,H,W) bool of the highest tenth of each map (N,H,W); ties by a fixed hash of their place."""
+    """The highest tenth of the pixels of each map (N,H,W), bool; ties by a fixed hash."""
     return pixel_ranks(maps) < round(TOP * maps.shape[1] * maps.shape[2])
 
 
 def word_log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
-    """Log-probability (B,T) of each word (B,T) by its logits (B,T,V); 0 where there is none (-1)."""
+    """Log-probability (B,T) of each word (B,T) by its logits (B,T,V); 0 for no word (-1)."""
     log_probabilities = logits.float().log_softmax(-1).gather(2, words.clamp(min=0)[..., None])[..., 0]  # (B,T)
     return log_probabilities * (words >= 0)
 
@@ -76,7 +76,7 @@ def own_and_other(drops: Tensor, words: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def map_distances(weights: Tensor, words: Tensor) -> Tensor:
-    """Eq. (3) for the maps (N,h,w) of the words (N,) of one caption: (N,), NaN where no other word is."""
+    """Eq. (3) for the maps (N,h,w) of the words (N,) of one caption: (N,), NaN if there is no other word."""
     count = len(words)
     first, second = (index.flatten() for index in torch.meshgrid(*[torch.arange(count)] * 2, indexing="ij"))  # (N²,)
     apart = total_variation(weights[first], weights[second]) if count else weights.new_zeros(0)  # (N²,)
@@ -84,7 +84,7 @@ def map_distances(weights: Tensor, words: Tensor) -> Tensor:
 
 
 def _mean_over_others(values: Tensor, words: Tensor) -> Tensor:
-    """The mean of column t over the rows u whose word is another one: (N,)."""
+    """The mean of column t over the rows u with another word: (N,)."""
     others = words[:, None] != words  # (N,N)
     total = torch.where(others, values.double(), 0.0).sum(0)  # (N,)
     return torch.where(others.any(0), total / others.sum(0), torch.nan)
@@ -95,20 +95,20 @@ _NOTHING = -1  # at every place from the end on
 
 
 class WordFollow(NamedTuple):
-    """What became of each caption (B,), 1 or 0."""
+    """1 or 0 for each caption (B,)."""
 
     causal_follow: Tensor
     """The word followed and the rest held."""
     followed: Tensor
-    """The word at the place is now the new one."""
+    """The word is now the new one."""
     rest_stays: Tensor
-    """Every other word is as before, and the caption as long, right or wrong."""
+    """Every other word is as before, and the caption as long."""
 
 
 def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tensor) -> WordFollow:
     """Compare captions (B,T) of scenes with those (B,T') after one object was recoloured.
 
-    ``place`` (B,) is where in the caption the changed word stands, ``new_word`` (B,) what is true there now.
+    ``place`` (B,) is the place of the changed word in the caption, ``new_word`` (B,) what is true there now.
     """
     place = place.to(before.device)
     reach = int(place.max()) + 1 if len(place) else 0  # a caption may end before the place
@@ -121,7 +121,7 @@ def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tenso
 
 
 def same_caption(captions: Tensor, truth: Tensor) -> Tensor:
-    """1.0 where two captions, ids (B,T) and (B,T'), are word for word the same, else 0.0: (B,).
+    """1.0 where two captions, ids (B,T) and (B,T'), have the same words, else 0.0: (B,).
 
     >>> same_caption(torch.tensor([[4, 7, 0], [4, 7, 5]]), torch.tensor([[4, 7, 0, -1], [4, 7, 0, -1]])).tolist()
     [1.0, 0.0]
@@ -131,7 +131,7 @@ def same_caption(captions: Tensor, truth: Tensor) -> Tensor:
 
 
 def _until_end(*captions: Tensor, at_least: int = 0) -> list[Tensor]:
-    """Captions (B,W) of one width of ``at_least`` places, on one device, with nothing from the end on."""
+    """Captions (B,W) of one width, at least ``at_least``, on one device, blank from the end on."""
     first = captions[0]
     width = max(at_least, *(words.shape[1] for words in captions))
     wide = [F.pad(words.to(first.device), (0, width - words.shape[1]), value=_NOTHING) for words in captions]

@@ -61,7 +61,7 @@ _NOWHERE = -2  # the place of a partner that is not there; no place follows it
 
 
 class Alignment(NamedTuple):
-    """What a pairing of two captions comes to."""
+    """The result of pairing two captions."""
 
     weight: float  # sum of the weights of all pairs
     pairs: int
@@ -124,14 +124,14 @@ def meteor_lite(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) 
 
 
 def _tally(caption: Words, words: Words) -> tuple[int, int, float, int, int]:
-    """What is added up over pictures: words said, words of the reference, weight, pairs and chunks."""
+    """Summed over pictures: words of the caption, words of the reference, weight, pairs and chunks."""
     weight, pairs, chunks = align(caption, words)
     whole = chunks == 1 and pairs == len(caption) == len(words)
     return len(caption), len(words), weight, pairs, 0 if whole else chunks
 
 
 def _score(length: float, reference_length: float, weight: float, pairs: float, chunks: float) -> float:
-    """The score of these sums; 0 where nothing is paired."""
+    """The score of these sums; 0 without pairs."""
     if not pairs:
         return 0.0
     precision, recall = weight / length, weight / reference_length
@@ -154,24 +154,24 @@ _SELDOM_LEADING = frozenset(
     """.split()  # noqa: SIM905
 )
 LEADING_WORDS = _OFTEN_LEADING | _SELDOM_LEADING
-"""Words that lead up to another word: a caption that ends with one has broken off."""
+"""Words that lead up to another word: a caption that ends with one is broken off."""
 FUNCTION_WORDS = _OFTEN_LEADING.union(
     """
     i you he she it we they me him her us them there not no so also then up out one two other
     """.split()  # noqa: SIM905
 )
-"""Words of any sentence, whatever it is about. METEOR's list too is one of frequent words: "across" is not on it."""
+"""Frequent words of any sentence, like METEOR's list: "across" is not among them."""
 
 
 class MeteorWords:
-    """What METEOR asks of each word of a vocabulary: its stem, its weight, and whether it leads up to another one.
+    """The stem and weight of each word of a vocabulary, and whether it leads up to another one.
 
     Args:
-        entries: all that has a number, at the place of its number.
+        entries: all words by number.
         end: the number that ends a caption.
-        unknown: the number of all words that have none.
+        unknown: the number of all other words.
         device: where captions will be judged.
-        delta: δ, 0..1; 0.5 lets all words weigh the same.
+        delta: δ, 0..1; with 0.5 all words weigh the same.
     """
 
     def __init__(
@@ -197,18 +197,18 @@ class MeteorWords:
         self._unknown, self._stems = unknown, len(place)
 
     def weights(self, words: Tensor) -> Tensor:
-        """What each of ``words`` (…) weighs; 0 where there is none."""
+        """The weight of each of ``words`` (…); 0 for none."""
         return self._weights[words + 1]
 
     def keys(self, words: Tensor) -> Tensor:
-        """The numbers by which words (…,T) meet: (…,3,T), 0 where they cannot."""
+        """The numbers by which words (…,T) match: (…,3,T), 0 where they cannot."""
         word, its_stem = self._partners[:, words + 1]  # (…,T) each
         following = F.pad(its_stem[..., 1:], (0, min(1, words.shape[-1])))  # (…,T)
         both = (its_stem * (self._stems + 1) + following) * ((its_stem > 0) & (following > 0))  # (…,T)
         return torch.stack((word, its_stem, both), dim=-2)
 
     def without_loose_end(self, words: Tensor) -> Tensor:
-        """Captions (…,T) in which last words that lead up to another one are unknown words."""
+        """Captions (…,T) whose last words become unknown if they lead up to another one."""
         loose = self._leads[words + 1].long().flip(-1).cumprod(-1).flip(-1) > 0  # (…,T)
         return torch.where(loose & (self.weights(words) > 0), self._unknown, words)
 
@@ -216,7 +216,7 @@ class MeteorWords:
 def meteor_of_words(captions: Tensor, references: Tensor, words: MeteorWords) -> Tensor:
     """METEOR, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
-    A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
+    References without a word do not count; without any other, or for a caption without a word, it is 0.
     """
     captions = words.without_loose_end(captions)  # (B,K,T)
     mine, theirs = words.keys(captions), words.keys(references)  # (B,K,3,T), (B,R,3,T')
@@ -233,7 +233,7 @@ def meteor_of_words(captions: Tensor, references: Tensor, words: MeteorWords) ->
 
 
 def meteor_missing() -> str | None:
-    """Why METEOR 1.5 cannot run here and what to do about it; None when it can."""
+    """Why METEOR 1.5 cannot run here and what to do; None if it can."""
     try:
         _program()
     except MissingExtraError as error:
@@ -279,7 +279,7 @@ _NUMBER = re.compile(r"[\d.]+(E-?\d+)?")  # as Java prints one
 
 
 def _program() -> tuple[str, Path, Path]:
-    """Java, METEOR and its paraphrase table, from the cache folder or from the package that carries them."""
+    """Java, METEOR and its paraphrase table, from the cache folder or the package that carries them."""
     fetched = cache_home() / METEOR
     places = [(fetched / METEOR_JAR.name, fetched / METEOR_PARAPHRASES.name)]
     package = importlib.util.find_spec("pycocoevalcap")

@@ -61,7 +61,7 @@ NGram = tuple[str, ...]
 
 
 class Judged(NamedTuple):
-    """What was said of one picture, and what people said of it."""
+    """The model's caption of a picture and its references."""
 
     caption: Words  # may be empty
     references: list[Words]  # at least one, each with at least one word
@@ -133,7 +133,7 @@ def bleu_intervals(hypotheses: Sequence[str], references: Sequence[Sequence[str]
 
 
 def _tallies(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
-    """For each picture: words said, words of the nearest reference, k-grams matched and k-grams said, (B,2+2K)."""
+    """For each picture: words of the caption and of the nearest reference, k-grams matched and in all, (B,2+2K)."""
     rows = [_tally(picture) for picture in judged_captions(hypotheses, references)]
     return torch.tensor(rows, dtype=torch.float64).reshape(-1, 2 + 2 * ORDERS)  # (B,2+2K), also for B = 0
 
@@ -265,7 +265,7 @@ class _Vectors:
 
 
 MAX_WORDS = math.isqrt(math.isqrt(2**63 - 1)) - 1
-"""Words of a vocabulary whose runs of four still have numbers of their own: 55,107."""
+"""Largest vocabulary whose runs of four words have distinct numbers: 55,107."""
 
 
 class NGramRarity:
@@ -283,7 +283,7 @@ class NGramRarity:
         self.vocabulary = vocabulary
         pictures = torch.unique(picture)
         self.unseen = math.log(len(pictures)) if len(pictures) else 0.0
-        """The weight of an n-gram that no reference has: as if one picture had it."""
+        """The weight of an n-gram in no reference: as if one picture had it."""
         keys = ngram_keys(words, vocabulary)  # (N,G,T)
         there = keys > 0
         self._keys, which = torch.unique(keys[there], return_inverse=True)  # (M,), (all,)
@@ -301,9 +301,9 @@ class NGramRarity:
 
 
 def ngram_keys(words: Tensor, vocabulary: int) -> Tensor:
-    """A number for each run of one to four words that begins at a place: (…,T) → (…,G,T), 0 where none does.
+    """A number for each run of one to four words that begins at a place: (…,T) → (…,G,T), 0 for none.
 
-    Two runs have the same number only if they are the same words; the words of a caption stand before its −1.
+    Equal numbers mean equal words; the words of a caption stand before its −1.
     """
     digits = words + 1  # (…,T), 0 where there is no word
     keys = [digits]
@@ -316,7 +316,7 @@ def ngram_keys(words: Tensor, vocabulary: int) -> Tensor:
 def cider_of_words(captions: Tensor, references: Tensor, rarity: NGramRarity) -> Tensor:
     """A tenth of CIDEr-D, in 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
-    A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
+    References without a word do not count; without any other, or for a caption without a word, it is 0.
     """
     mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (captions, references))  # (B,K,G,T), (B,R,G,T')
     entries, other = (ngram_counts(keys) * rarity(keys) for keys in (mine, theirs))  # g: (B,K,G,T), (B,R,G,T')
@@ -333,7 +333,7 @@ def cider_of_words(captions: Tensor, references: Tensor, rarity: NGramRarity) ->
 
 
 def ngram_counts(keys: Tensor) -> Tensor:
-    """How often each n-gram (…,G,T) is in its caption, at the first place that it has there; 0 elsewhere."""
+    """How often each n-gram (…,G,T) is in its caption, at its first place; 0 elsewhere."""
     same = keys[..., :, None] == keys[..., None, :]  # (…,G,T,T)
     is_first = ~same.tril(-1).any(-1) & (keys > 0)  # (…,G,T)
     return same.sum(-1) * is_first
@@ -348,7 +348,7 @@ def clipped_counts(mine: Tensor, theirs: Tensor) -> Tensor:
 def bleu_of_words(captions: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     """Smoothed BLEU-4, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
-    A reference without a word counts for nothing; where a picture has no other, or a caption no word, it is 0.
+    References without a word do not count; without any other, or for a caption without a word, it is 0.
     """
     mine, theirs = (ngram_keys(words, vocabulary) for words in (captions, references))  # (B,K,G,T), (B,R,G,T')
     clipped = clipped_counts(mine, theirs).amax(2)  # (B,K,G,T): by the reference that has it most often

@@ -29,7 +29,7 @@ from functools import lru_cache
 PUNCTUATION = frozenset({
     "''", "'", "``", "`", "-LRB-", "-RRB-", "-LCB-", "-RCB-", ".", "?", "!", ",", ":", "-", "--", "...", ";",
 })  # fmt: skip
-"""What the evaluation leaves out. Brackets are in lower case when they are compared with it, and so stay."""
+"""What the evaluation leaves out. Brackets stay, as they are compared in lower case."""
 
 
 def ptb_tokens(text: str) -> list[str]:
@@ -70,7 +70,7 @@ _MARKS = (
 
 @lru_cache(maxsize=1 << 12)
 def _plain(character: str) -> str:
-    """Letters, digits and ASCII stay; a symbol stands alone; what has no form is left out."""
+    """Letters, digits and ASCII stay; symbols stand alone; the rest is left out."""
     kind = unicodedata.category(character)
     if character in _MARKS:
         return _MARKS[character]
@@ -107,13 +107,13 @@ _STARTERS = frozenset(
     While What Who Why Yet You
     """.split()  # noqa: SIM905
 )
-"""Words that start a sentence: before them the full stop of a single letter ends one."""
+"""Words that start a sentence: a single letter and full stop before them ends one."""
 
 _BRACKETS = {"(": "-lrb-", ")": "-rrb-", "[": "-lsb-", "]": "-rsb-", "{": "-lcb-", "}": "-rcb-"}
 _TWO_WORDS = {
     "cannot": 3, "gonna": 3, "gotta": 3, "lemme": 3, "gimme": 3, "wanna": 3, "'tis": 2, "'twas": 2,
 }  # fmt: skip
-"""Where words that have grown together are cut."""
+"""Where to cut words written together."""
 
 _RULES = [
     re.compile(rf"(?i:{rule})")
@@ -158,7 +158,7 @@ _SMILEY_END = re.compile(r"[:;=][-o*']?[()]$")
 
 @lru_cache(maxsize=1 << 16)
 def _words_of(piece: str, following: str) -> tuple[str, ...]:
-    """The words of a piece without white space, with the piece after it where that matters."""
+    """The words of a piece without white space; the piece after it matters for some rules."""
     if piece.isalpha() and piece.isascii() and piece.lower() not in _TWO_WORDS:
         return (piece.lower(),)
     text, place, words = f"{piece} ", 0, list[str]()
@@ -171,7 +171,7 @@ def _words_of(piece: str, following: str) -> tuple[str, ...]:
 
 
 def _token(text: str, place: int, following: str) -> tuple[str, bool]:
-    """What the rule that reaches furthest takes from ``text`` at ``place``, and whether that is two words."""
+    """The longest match at ``place``, and whether it is two words."""
     match = max(filter(None, (rule.match(text, place) for rule in _RULES)), key=re.Match.end)
     numbered = _BEFORE_NUMBER.match(text + following, place)
     if numbered and numbered.end() > match.end():
@@ -253,7 +253,7 @@ def stem(word: str) -> str:
 
 
 def _end_of_region(word: str, start: int) -> int:
-    """Where R1 (or R2, from where R1 begins) begins; the length of the word where there is none."""
+    """Where R1 begins (or R2, from the start of R1); the length of the word if it is empty."""
     region = _REGION.search(word, start)
     return region.end() if region else len(word)
 
@@ -306,7 +306,7 @@ def _without_last(word: str, first: int, second: int) -> str:
 
 
 def _longest_ending(word: str, endings: dict[str, str] | tuple[str, ...]) -> str:
-    """The longest of the endings that the word has, or nothing."""
+    """The longest ending of the word, or ""."""
     return max((ending for ending in endings if word.endswith(ending)), key=len, default="")
 
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from saccade.families.story.stories import StoryExample, words_of
 from saccade.families.story.world import facts
 from saccade.families.story.world.people import PLOTS, generate_people
-from saccade.families.story.world.state import Draws, Known, State, Words
+from saccade.families.story.world.state import Derived, Draws, State, Words
 
 TASKS = {
     1: "single supporting fact",
@@ -45,7 +45,7 @@ _OF_FACTS: dict[int, Callable[[Draws], list[StoryExample]]] = {
     16: facts.generate_colours,
     17: facts.generate_shapes,
     18: facts.generate_sizes,
-    19: facts.generate_way,
+    19: facts.generate_path,
     20: facts.generate_motives,
 }
 
@@ -56,25 +56,25 @@ def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> l
     ``words`` are the official ones, or with ``wide`` also those of the founding document, in tasks 1–3 and 5–14.
     """
     draws = Draws(seed, task, index)
-    asked = generate_people(task, draws, words) if task in PLOTS else _OF_FACTS[task](draws)
+    examples = generate_people(task, draws, words) if task in PLOTS else _OF_FACTS[task](draws)
     where = f"generated, seed {seed}, qa{task}, story {index}"
-    return [replace(one, task=f"qa{task}", where=where) for one in asked]
+    return [replace(one, task=f"qa{task}", where=where) for one in examples]
 
 
-def derive(sentences: Sequence[str], question: str) -> Known | None:
+def derive(sentences: Sequence[str], question: str) -> Derived | None:
     """The answer to ``question`` in lower case, and the indices of the sentences that it follows from, in order.
 
     >>> derive(["Mary took the apple.", "Mary went to the den.", "John left."], "Where is the apple?")
-    Known(answer='den', supporting=(0, 1))
+    Derived(answer='den', supporting=(0, 1))
     """
-    asked = " ".join(words_of(question))
+    words = " ".join(words_of(question))
     for form, answer in (_BY_STATE | _BY_FACTS).items():
-        if match := re.fullmatch(form, asked):
+        if match := re.fullmatch(form, words):
             return answer(State(sentences) if form in _BY_STATE else sentences, *match.groups())
     return None
 
 
-_BY_STATE: dict[str, Callable[..., Known | None]] = {
+_BY_STATE: dict[str, Callable[..., Derived | None]] = {
     r"where is the (\S+)": State.place_of_thing,
     r"where is (\S+)": State.place_of_person,
     r"where was the (\S+) before the (\S+)": State.thing_before,
@@ -89,15 +89,15 @@ _BY_STATE: dict[str, Callable[..., Known | None]] = {
     r"who received the (\S+)": lambda state, thing: state.gift("taker", thing=thing),
 }
 """By the form of a question: who answers it from the state and the words in the gaps."""
-_BY_FACTS: dict[str, Callable[..., Known | None]] = {
+_BY_FACTS: dict[str, Callable[..., Derived | None]] = {
     r"what is (\S+ of) the (\S+)": facts.what_is_beside,
-    r"what is the (\S+) ((?:north|east|south|west) of)": lambda told, room, side: facts.what_is_beside(
-        told, facts.OPPOSITE[side], room
+    r"what is the (\S+) ((?:north|east|south|west) of)": lambda sentences, room, side: facts.what_is_beside(
+        sentences, facts.OPPOSITE[side], room
     ),
-    r"how do you go from the (\S+) to the (\S+)": facts.way_between,
+    r"how do you go from the (\S+) to the (\S+)": facts.path_between,
     r"what is (\S+) afraid of": facts.fear_of,
     r"what colou?r is (\S+)": facts.colour_of,
-    r"is the (.+) bigger than the (.+)": lambda told, big, small: facts.is_smaller(told, small, big),
+    r"is the (.+) bigger than the (.+)": lambda sentences, big, small: facts.is_smaller(sentences, small, big),
     r"does the (.+) fit (?:in|inside) the (.+)": facts.is_smaller,
     rf"is the (.+) ({facts.SIDES}) the (.+)": facts.is_beside,
     r"where will (\S+) go": facts.room_for,

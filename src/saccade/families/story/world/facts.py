@@ -11,7 +11,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from saccade.families.story.stories import StoryExample, words_of
-from saccade.families.story.world.state import BABI, ROOMS, Draws, Known
+from saccade.families.story.world.state import BABI, ROOMS, Derived, Draws
 
 Step = tuple[int, int]
 
@@ -71,19 +71,21 @@ def _relations(sentences: Sequence[str]) -> list[Link]:
     return links
 
 
-def what_is_beside(sentences: Sequence[str], side: str, room: str) -> Known | None:
+def what_is_beside(sentences: Sequence[str], side: str, room: str) -> Derived | None:
     """What is SIDE the ROOM?"""
-    beside = [Known(link.end, (link.at,)) for link in _relations(sentences) if (link.side, link.start) == (side, room)]
+    beside = [
+        Derived(link.end, (link.at,)) for link in _relations(sentences) if (link.side, link.start) == (side, room)
+    ]
     return beside[-1] if beside else None
 
 
-def way_between(sentences: Sequence[str], start: str, end: str) -> Known | None:
+def path_between(sentences: Sequence[str], start: str, end: str) -> Derived | None:
     """How do you go from the START to the END? The shortest way that was told, by first letters: ``n,e``."""
     path = _path(_relations(sentences), start, end)
-    return Known(",".join(link.side[0] for link in path), tuple(link.at for link in path)) if path else None
+    return Derived(",".join(link.side[0] for link in path), tuple(link.at for link in path)) if path else None
 
 
-def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> Known | None:
+def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> Derived | None:
     """Is the FIRST SIDE the SECOND? Each told neighbour lies one step away."""
     path = _path(_relations(sentences), first, second)
     if not path:
@@ -91,7 +93,7 @@ def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> K
     steps = [_STEPS[link.side] for link in path]  # they lead from FIRST to SECOND: the other way
     x, y = -sum(across for across, _ in steps), -sum(up for _, up in steps)
     across, up = _STEPS[side]
-    return Known("yes" if across * x + up * y > 0 else "no", tuple(link.at for link in path))
+    return Derived("yes" if across * x + up * y > 0 else "no", tuple(link.at for link in path))
 
 
 def generate_beside(draws: Draws) -> list[StoryExample]:
@@ -108,7 +110,7 @@ def generate_beside(draws: Draws) -> list[StoryExample]:
     return [StoryExample(sentences, question, first if asks_first else second, (at,))]
 
 
-def generate_way(draws: Draws) -> list[StoryExample]:
+def generate_path(draws: Draws) -> list[StoryExample]:
     """Task 19: six rooms on a grid, each beside one told before; a way of two steps is asked for.
 
     Rooms that are not told to be neighbours do not touch: the way is the only one.
@@ -126,13 +128,13 @@ def generate_way(draws: Draws) -> list[StoryExample]:
             cells[cell] = room
     relations = draws.some(relations, len(relations))
     sentences = tuple(_relation(*relation, reverse=draws.chance() < 0.5) for relation in relations)
-    ways = []
+    paths = []
     for start, end in permutations(rooms, 2):
-        known = way_between(sentences, start, end)
-        if known and len(known.supporting) == 2:
-            ways.append((f"How do you go from the {start} to the {end}?", known))
-    question, known = draws.pick(ways)
-    return [StoryExample(sentences, question, *known)]
+        derived = path_between(sentences, start, end)
+        if derived and len(derived.supporting) == 2:
+            paths.append((f"How do you go from the {start} to the {end}?", derived))
+    question, derived = draws.pick(paths)
+    return [StoryExample(sentences, question, *derived)]
 
 
 _SHAPES = ("blue square", "pink rectangle", "red sphere", "red square", "triangle", "yellow square")
@@ -148,9 +150,9 @@ def generate_shapes(draws: Draws) -> list[StoryExample]:
     questions: dict[str, list[StoryExample]] = {"yes": [], "no": []}
     for first, second in (ends, ends[::-1]):
         for side in _SIDES:
-            if known := is_beside(sentences, first, side, second):
+            if derived := is_beside(sentences, first, side, second):
                 question = f"Is the {first} {side} the {second}?"
-                questions[known.answer].append(StoryExample(sentences, question, *known))
+                questions[derived.answer].append(StoryExample(sentences, question, *derived))
     return [draws.pick(questions["yes" if draws.chance() < 0.5 else "no"]) for _ in range(8)]
 
 
@@ -165,28 +167,28 @@ _FEAR = re.compile(r"(\S+) are afraid of (\S+)")
 _COLOUR = re.compile(r"(\S+) is (\S+)")
 
 
-def fear_of(sentences: Sequence[str], name: str) -> Known | None:
+def fear_of(sentences: Sequence[str], name: str) -> Derived | None:
     """What is NAME afraid of? A kind, in the singular. It follows from what NAME is and what its kind is afraid of."""
     fears = {_SINGULARS.get(match[1], match[1]): (at, match[2]) for at, match in _matches(_FEAR, sentences)}
     for at, match in reversed(_matches(_KIND, sentences)):
         if match[1] == name and match[2] in fears:
             where, feared = fears[match[2]]
-            return Known(_SINGULARS.get(feared, feared), (at, where))
+            return Derived(_SINGULARS.get(feared, feared), (at, where))
     return None
 
 
-def colour_of(sentences: Sequence[str], name: str) -> Known | None:
+def colour_of(sentences: Sequence[str], name: str) -> Derived | None:
     """What color is NAME? Its own if told, else that of the one of its kind that was told last."""
     colours = {match[1]: (at, match[2]) for at, match in _matches(_COLOUR, sentences)}
     if name in colours:
         at, colour = colours[name]
-        return Known(colour, (at,))
+        return Derived(colour, (at,))
     kinds = [(at, match[1], match[2]) for at, match in reversed(_matches(_KIND, sentences))]
-    own, kind = next(((at, kind) for at, one, kind in kinds if one == name), (None, ""))
+    kind_at, kind = next(((at, kind) for at, one, kind in kinds if one == name), (None, ""))
     for at, one, other in kinds:
-        if own is not None and other == kind and one in colours:
+        if kind_at is not None and other == kind and one in colours:
             where, colour = colours[one]
-            return Known(colour, (own, at, where))
+            return Derived(colour, (kind_at, at, where))
     return None
 
 
@@ -196,8 +198,8 @@ def generate_fears(draws: Draws) -> list[StoryExample]:
     facts = [f"{_PLURALS[kind].capitalize()} are afraid of {_PLURALS[draws.pick_but(kinds, kind)]}." for kind in kinds]
     facts += [f"{name.capitalize()} is a {draws.pick(kinds)}." for name in _FEARFUL]
     sentences = tuple(draws.some(facts, len(facts)))
-    asked = [(name, fear_of(sentences, name)) for name in (draws.pick(_FEARFUL) for _ in range(4))]
-    return [StoryExample(sentences, f"What is {name} afraid of?", *known) for name, known in asked if known]
+    answers = [(name, fear_of(sentences, name)) for name in (draws.pick(_FEARFUL) for _ in range(4))]
+    return [StoryExample(sentences, f"What is {name} afraid of?", *derived) for name, derived in answers if derived]
 
 
 def generate_colours(draws: Draws) -> list[StoryExample]:
@@ -211,16 +213,16 @@ def generate_colours(draws: Draws) -> list[StoryExample]:
     alike = 2 if draws.chance() < 0.9 else draws.pick((4, 5))
     kinds = [kind if place < alike else draws.pick_but(_KINDS, kind) for place in range(5)]
     facts = {name: [f"{name.capitalize()} is a {kind}."] for name, kind in zip(names, kinds, strict=True)}
-    asked = names[0]
+    subject = names[0]
     for name in names[1:]:
         facts[name].append(f"{name.capitalize()} is {draws.pick(_COLOURS)}.")
     sentences: list[str] = []
     while left := [name for name in names if facts[name]]:
-        others = [name for name in left if name != asked]
+        others = [name for name in left if name != subject]
         name = draws.pick(left if draws.chance() < 0.5 or not others else others)
         sentences.append(facts[name].pop(0))
-    known = colour_of(sentences, asked)
-    return [StoryExample(tuple(sentences), f"What color is {asked.capitalize()}?", *known)] if known else []
+    derived = colour_of(sentences, subject)
+    return [StoryExample(tuple(sentences), f"What color is {subject.capitalize()}?", *derived)] if derived else []
 
 
 _SWEETS = ("chocolate", "box of chocolates")
@@ -239,7 +241,7 @@ def _sizes(sentences: Sequence[str]) -> list[Link]:
     return sorted(fits + [Link(at, match[2], match[1]) for at, match in _matches(_BIGGER, sentences)])
 
 
-def is_smaller(sentences: Sequence[str], small: str, big: str) -> Known | None:
+def is_smaller(sentences: Sequence[str], small: str, big: str) -> Derived | None:
     """Whether SMALL is smaller than BIG.
 
     ``yes`` is supported from the big end to the small end, ``no`` the other way. As in the official files, two
@@ -247,9 +249,9 @@ def is_smaller(sentences: Sequence[str], small: str, big: str) -> Known | None:
     """
     links = _sizes(sentences)
     if chain := _chain(links, small, big):
-        return Known("yes", chain[::-1])
+        return Derived("yes", chain[::-1])
     chain = _chain(links, big, small)
-    return Known("no", chain) if chain else None
+    return Derived("no", chain) if chain else None
 
 
 def _chain(links: Sequence[Link], small: str, big: str) -> tuple[int, ...]:
@@ -278,18 +280,18 @@ def generate_sizes(draws: Draws) -> list[StoryExample]:
             sentences.append(bigger if draws.chance() < 0.5 else f"The {small} fits inside the {big}.")
         pairs = {(link.start, link.end) for link in _sizes(sentences)}
         for small, big in permutations(by_size, 2):
-            known = None if (small, big) in pairs else is_smaller(sentences, small, big)
-            if known and known.answer == "yes" and len(known.supporting) == 2:
-                askable.append((small, big, known.supporting))
-    asked = []
+            derived = None if (small, big) in pairs else is_smaller(sentences, small, big)
+            if derived and derived.answer == "yes" and len(derived.supporting) == 2:
+                askable.append((small, big, derived.supporting))
+    examples = []
     for _ in range(_QUESTIONS):
         small, big, supporting = draws.pick(askable)
         form = "Is the {1} bigger than the {0}?" if draws.chance() < 0.5 else "Does the {0} fit in the {1}?"
         if draws.chance() < 0.5:
-            asked.append(StoryExample(tuple(sentences), form.format(small, big), "yes", supporting))
+            examples.append(StoryExample(tuple(sentences), form.format(small, big), "yes", supporting))
         else:
-            asked.append(StoryExample(tuple(sentences), form.format(big, small), "no", supporting[::-1]))
-    return asked
+            examples.append(StoryExample(tuple(sentences), form.format(big, small), "no", supporting[::-1]))
+    return examples
 
 
 _MOTIVES = {
@@ -303,13 +305,13 @@ _PEOPLE = ("antoine", "jason", "sumit", "yann")
 _FEELS = re.compile(rf"(\S+) is ({'|'.join(_MOTIVES)})")
 
 
-def motive_of(sentences: Sequence[str], person: str) -> Known | None:
+def motive_of(sentences: Sequence[str], person: str) -> Derived | None:
     """Why did PERSON go to the ROOM, or get the THING? What they felt last."""
-    felt = [Known(match[2], (at,)) for at, match in _matches(_FEELS, sentences) if match[1] == person]
+    felt = [Derived(match[2], (at,)) for at, match in _matches(_FEELS, sentences) if match[1] == person]
     return felt[-1] if felt else None
 
 
-def room_for(sentences: Sequence[str], person: str) -> Known | None:
+def room_for(sentences: Sequence[str], person: str) -> Derived | None:
     """Where will PERSON go?"""
     motive = motive_of(sentences, person)
     return motive and motive._replace(answer=_MOTIVES[motive.answer][0])
@@ -318,7 +320,7 @@ def room_for(sentences: Sequence[str], person: str) -> Known | None:
 def generate_motives(draws: Draws) -> list[StoryExample]:
     """Everyone feels something, goes to a room and gets a thing there, if it is left; each sentence has a question."""
     sentences: list[str] = []
-    asked: list[StoryExample] = []
+    examples: list[StoryExample] = []
     taken: set[str] = set()
     steps = {person: _steps(draws, person, taken) for person in _PEOPLE}
     felt: dict[str, int] = {}  # by person: the sentence that says so
@@ -330,8 +332,8 @@ def generate_motives(draws: Draws) -> list[StoryExample]:
         sentence, question, answer = step
         at = felt.setdefault(person, len(sentences))
         sentences.append(sentence)
-        asked.append(StoryExample(tuple(sentences), question, answer, (at,)))
-    return asked
+        examples.append(StoryExample(tuple(sentences), question, answer, (at,)))
+    return examples
 
 
 def _steps(draws: Draws, person: str, taken: set[str]) -> Iterator[tuple[str, str, str]]:

@@ -19,9 +19,9 @@ from saccade.families.story.world.state import (
     TIMES,
     WIDE,
     WOMEN,
+    Derived,
     Draws,
     Event,
-    Known,
     State,
     Words,
 )
@@ -40,7 +40,7 @@ sentences of each kind come about as often as in the official files."""
 _THERE_AFTER_DROP = 0.2  # how often, as in the official files
 _ARTICLES = {"apple": "an", "football": "a"}
 
-Question = tuple[str, Known | None]
+Question = tuple[str, Derived | None]
 """The text of a question, and its answer if the story tells it."""
 
 
@@ -74,7 +74,7 @@ class Scene:
         """Those of whom the last few sentences told where they are."""
         return [one for one, stays in self.state.stays.items() if self.is_recent(stays[-1].supporting[-1])]
 
-    def tell(self, event: Event) -> None:
+    def add(self, event: Event) -> None:
         """Add the sentence that tells ``event``."""
         at = len(self.sentences)
         if event.kind in ("take", "drop", "give"):
@@ -233,9 +233,9 @@ def _person_before(scene: Scene) -> Question | None:
     questions: list[Question] = []
     for person, stays in scene.state.stays.items():
         for room in dict.fromkeys(stay.event.what for stay in stays):
-            known = scene.state.person_before(person, room)
-            if known and scene.is_recent(max(known.supporting)):
-                questions.append((f"Where was {person.capitalize()} before the {room}?", known))
+            derived = scene.state.person_before(person, room)
+            if derived and scene.is_recent(max(derived.supporting)):
+                questions.append((f"Where was {person.capitalize()} before the {room}?", derived))
     return scene.one_of(questions)
 
 
@@ -253,7 +253,7 @@ def _gift(scene: Scene) -> Question | None:
         (f"Who received the {thing}?", taker),
         (f"Who did {giver} give the {thing} to?", taker),
     )
-    return scene.one_of([(question, Known(answer, (at,))) for question, answer in answers])
+    return scene.one_of([(question, Derived(answer, (at,))) for question, answer in answers])
 
 
 def _is_in(scene: Scene) -> Question | None:
@@ -270,7 +270,7 @@ def _is_in(scene: Scene) -> Question | None:
     return (f"Is {person.capitalize()} in the {room}?", state.is_in(person, room))
 
 
-def _of_carrier(question: str, answer: Callable[[State, str], Known | None]) -> Callable[[Scene], Question | None]:
+def _of_carrier(question: str, answer: Callable[[State, str], Derived | None]) -> Callable[[Scene], Question | None]:
     """Asks ``question`` about one who took, dropped or gave something."""
 
     def ask(scene: Scene) -> Question | None:
@@ -319,8 +319,8 @@ def generate_people(number: int, draws: Draws, words: Words) -> list[StoryExampl
     questions: list[StoryExample] = []
     while len(questions) < QUESTIONS:
         for event in plot.block(scene):
-            scene.tell(event)
-        question, known = plot.ask(scene) or ("", None)
-        if known:
-            questions.append(StoryExample(tuple(scene.sentences), question, *known))
+            scene.add(event)
+        question, derived = plot.ask(scene) or ("", None)
+        if derived:
+            questions.append(StoryExample(tuple(scene.sentences), question, *derived))
     return questions

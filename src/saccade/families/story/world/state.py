@@ -140,7 +140,7 @@ _PLACES = frozenset({"go", "in", "not", "either"})
 PRONOUNS = frozenset({"he", "she", "they"})
 
 
-class Known(NamedTuple):
+class Derived(NamedTuple):
     """An answer and the sentences that it follows from."""
 
     answer: str
@@ -242,68 +242,68 @@ class State:
         stays = self.stays.get(person)
         return stays[-1] if stays else None
 
-    def place_of_person(self, person: str) -> Known | None:
+    def place_of_person(self, person: str) -> Derived | None:
         """Where is PERSON?"""
         stay = self._stay(person)
-        return Known(stay.event.what, stay.supporting) if stay and stay.is_there else None
+        return Derived(stay.event.what, stay.supporting) if stay and stay.is_there else None
 
-    def is_in(self, person: str, room: str) -> Known | None:
+    def is_in(self, person: str, room: str) -> Derived | None:
         """Is PERSON in the ROOM? yes, no or maybe; None where the story does not say it."""
         stay = self._stay(person)
         if not stay:
             return None
         kind, what, other = stay.event.kind, stay.event.what, stay.event.other
         if kind == "either":
-            return Known("maybe" if room in (what, other) else "no", stay.supporting)
+            return Derived("maybe" if room in (what, other) else "no", stay.supporting)
         if kind == "not":
-            return Known("no", stay.supporting) if room == what else None
-        return Known("yes" if room == what else "no", stay.supporting)
+            return Derived("no", stay.supporting) if room == what else None
+        return Derived("yes" if room == what else "no", stay.supporting)
 
-    def place_of_thing(self, thing: str) -> Known | None:
+    def place_of_thing(self, thing: str) -> Derived | None:
         """Where is the THING?"""
         rooms, stay = self.rooms.get(thing), self._stay(self.holder.get(thing, ""))
         if not rooms or (stay and not stay.is_there):
             return None
-        return Known(rooms[-1][0], (self.moved[thing], self.brought[thing]))
+        return Derived(rooms[-1][0], (self.moved[thing], self.brought[thing]))
 
-    def thing_before(self, thing: str, room: str) -> Known | None:
+    def thing_before(self, thing: str, room: str) -> Derived | None:
         """Where was the THING before the ROOM?"""
         for earlier, later in reversed(list(pairwise(self.rooms.get(thing, [])))):
             if later[0] == room:
-                return Known(earlier[0], (self.moved[thing], later[1], earlier[1]))
+                return Derived(earlier[0], (self.moved[thing], later[1], earlier[1]))
         return None
 
-    def person_before(self, person: str, room: str) -> Known | None:
+    def person_before(self, person: str, room: str) -> Derived | None:
         """Where was PERSON before the ROOM? By the times that were told, otherwise by the order of telling."""
         stays = [stay for stay in self.stays.get(person, ()) if stay.is_there]
         stays.sort(key=lambda stay: -1 if stay.event.time is None else stay.event.time)
         for earlier, later in reversed(list(pairwise(stays))):
             if later.event.what == room:
-                return Known(earlier.event.what, (*later.supporting, *earlier.supporting))
+                return Derived(earlier.event.what, (*later.supporting, *earlier.supporting))
         return None
 
-    def number_carried(self, person: str) -> Known | None:
+    def number_carried(self, person: str) -> Derived | None:
         """How many objects is PERSON carrying? All comings and goings support it, in the order of telling."""
         if person not in self.hands:
             return None
         number = len(self.carried.get(person, ()))
         word = NUMBERS[number] if number < len(NUMBERS) else str(number)
-        return Known(word, tuple(sorted(at for places in self.hands[person].values() for at in places)))
+        return Derived(word, tuple(sorted(at for places in self.hands[person].values() for at in places)))
 
-    def things_carried(self, person: str) -> Known | None:
+    def things_carried(self, person: str) -> Derived | None:
         """What is PERSON carrying? Things, and the sentences about each, in the order in which they first had them."""
         if person not in self.hands:
             return None
         carried = [thing for thing in self.hands[person] if thing in self.carried.get(person, ())]
         supporting = tuple(at for places in self.hands[person].values() for at in places)
-        return Known(",".join(carried) or "nothing", supporting)
+        return Derived(",".join(carried) or "nothing", supporting)
 
     def gift(
         self, part: Literal["giver", "thing", "taker"], *, giver: str = "", thing: str = "", taker: str = ""
-    ) -> Known | None:
+    ) -> Derived | None:
         """The giver, thing or taker of the last gift that fits all that is named."""
         for at, event in reversed(self.gifts):
             parts = {"giver": event.who[0], "thing": event.what, "taker": event.other}
             if giver in ("", parts["giver"]) and thing in ("", parts["thing"]) and taker in ("", parts["taker"]):
-                return Known(parts[part], (at,))
+                return Derived(parts[part], (at,))
         return None
