@@ -97,7 +97,7 @@ def make(
 
 def _make_photographs(name: str, out: Path, **given: Any) -> dict[str, Any]:
     """A causal set of photographs, see :mod:`saccade.data.causal.photographs`."""
-    from saccade.data.causal.photograph_sources import cutout_set, picture_set
+    from saccade.data.causal.photograph_sources import make_photographs
 
     if name != "causal":
         raise ConfigError(f"pictures and cutouts go with causal, found {name}")
@@ -105,10 +105,9 @@ def _make_photographs(name: str, out: Path, **given: Any) -> dict[str, Any]:
     foreign = (other, *(("backgrounds",) if own == "pictures" else ("fill",)), *_OF_SCENES)
     if unused := [key for key in foreign if given[key]]:
         raise ConfigError(f"{unused[0]}: does not go with {own}; leave it out")
-    keys = ("masks", "labels", "backgrounds", "count", "seed", "fill", "size", "max_share", "resume")
+    keys = ("pictures", "cutouts", "count", "seed", *_OF_PHOTOGRAPHS)
     settings = {key: given[key] for key in keys if given[key] is not None}
-    make_set = picture_set if own == "pictures" else cutout_set
-    facts = make_set(given[own], out=out, progress=given["on_progress"], **settings)
+    facts = make_photographs(out, progress=given["on_progress"], **settings)
     return {"folder": out, **asdict(facts)}
 
 

@@ -12,7 +12,7 @@ from saccade.commands.door import app
 from saccade.data import read_causal_set
 from saccade.data.causal import read_drawn_set
 from saccade.data.causal.marking import UnusablePictureError, marker
-from saccade.data.causal.photograph_sources import cutout_set, picture_set
+from saccade.data.causal.photograph_sources import make_photographs
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
@@ -22,7 +22,7 @@ SMOOTH = {"fill": "smooth"}
 
 def make(folder, out="set", **options):
     options = {"masks": str(folder / "masks"), **SMOOTH, **options}
-    picture_set(folder / "images", out=folder / out, **options)
+    make_photographs(folder / out, pictures=folder / "images", **options)
     return read_causal_set(folder / out)
 
 
@@ -282,7 +282,7 @@ def test_composed_scenes_without_an_object_are_exact(tmp_path):
         save(tmp_path / "grounds" / f"{number}.png", ground(number))
     save(tmp_path / "cut" / "key" / "opaque.png", ground(1))
     how = {"backgrounds": tmp_path / "grounds", "count": 5}
-    cutout_set(tmp_path / "cut", out=tmp_path / "set", **how)
+    make_photographs(tmp_path / "set", cutouts=tmp_path / "cut", **how)
     made = read_causal_set(tmp_path / "set")
     made.verify()
     assert made.facts.fill == "exact"
@@ -299,7 +299,7 @@ def test_composed_scenes_without_an_object_are_exact(tmp_path):
             others = blocks(np.delete(scene.masks, number, 0).any(0))
             assert np.abs(twin.image - behind)[~others].mean() < 2  # the ground itself, as a JPEG has it
             assert not ((scene.image != twin.image).any(2) & ~blocks(twin.changed)).any()
-    cutout_set(tmp_path / "cut", out=tmp_path / "again", **how)
+    make_photographs(tmp_path / "again", cutouts=tmp_path / "cut", **how)
     assert files_of(tmp_path / "again") == files_of(tmp_path / "set")
 
 
@@ -353,10 +353,7 @@ def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):
         assert (code, said in output, out.exists()) == (2, True, False), output
     assert run("make", "causal", "--cutouts", images, "--out", out)[0] == 2
     assert "goes with pictures or cutouts" in run("make", "causal", "--masks", masks, "--out", out)[1]
-    assert (
-        "lies in the folder"
-        in run("make", "causal", "--pictures", images, "--out", images / "set", "--masks", masks)[1]
-    )
+    assert "which is read" in run("make", "causal", "--pictures", images, "--out", images / "set", "--masks", masks)[1]
     code, output = run(*begin, "--masks", masks, "--fill", "smooth", "--count", "2")
     assert (code, "photographs: 2" in output) == (0, True), output
     sheet = tmp_path / "sheet.png"

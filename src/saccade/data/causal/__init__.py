@@ -50,10 +50,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -249,17 +249,24 @@ class CausalScene(CausalPicture):
         return {map_name(self.id, picture, query): (picture, query) for picture, query in maps}
 
 
-class CausalSet:
-    """A folder that ``saccade data make causal`` wrote."""
+class RowFolder:
+    """A folder with facts, and with ``truth.jsonl``, which has a line for each ``thing``."""
 
-    def __init__(self, folder: Path, facts: CausalFacts) -> None:
+    thing: ClassVar[str]
+
+    def __init__(self, folder: Path, facts: Any) -> None:
         self.folder, self.facts = folder, facts
 
     def __len__(self) -> int:
-        return self.facts.count
+        return int(self.facts.count)
 
-    def __iter__(self) -> Iterator[CausalScene]:
-        """The scenes in their order; of a long set only one is in memory.
+    @staticmethod
+    def check(row: Any) -> None:
+        """Refuse a line that lacks something, or that leads out of its folder, by a ValueError or the like."""
+        raise NotImplementedError
+
+    def rows(self) -> Iterator[Row]:
+        """The lines in their order; of a long set only one is in memory.
 
         Raises:
             DataError: a line that is none, or the wrong number of them, or digests of another set.
@@ -269,19 +276,65 @@ class CausalSet:
             for count, line in enumerate(lines, start=1):
                 try:
                     row = json.loads(line)
-                    _check(row)
-                except (ValueError, KeyError, TypeError, IndexError, RecursionError) as error:
-                    why = f"{type(error).__name__}: {error}"
+                    self.check(row)
+                except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+                    said = f"{type(error).__name__}: {error}"
                     raise DataError(
-                        f"{path}: line {count} is not a scene ({why}); make or copy the set again"
+                        f"{path}: line {count} is not a {self.thing} ({said}); make or copy the set again"
                     ) from error
                 digest.update(bytes.fromhex(row["digest"]))
-                yield CausalScene(self.folder, self.facts.size, row)
+                yield row
         if (count, digest.hexdigest()) != (self.facts.count, self.facts.digest):
             raise DataError(
-                f"{path}: {count} scenes of digest {digest.hexdigest()}, but {FACTS} says {self.facts.count} of "
+                f"{path}: {count} {self.thing}s of digest {digest.hexdigest()}, but {FACTS} says {self.facts.count} of "
                 f"{self.facts.digest}; make or copy the set again"
             )
+
+    def check_digest(self, row: Row, digest: str) -> None:
+        """Refuse a line whose ``digest`` is not the one that it says."""
+        if digest != row["digest"]:
+            raise DataError(
+                f"{self.folder}: {self.thing} {row['id']} is not as it was written (digest {digest}, its line says "
+                f"{row['digest']}); make or copy the set again"
+            )
+
+
+def leads_out(paths: Iterable[str]) -> bool:
+    """Whether one of the ``paths`` leads out of the folder that it is taken from."""
+    return any((path := PurePosixPath(text)).is_absolute() or ".." in path.parts or "\\" in text for text in paths)
+
+
+class CausalSet(RowFolder):
+    """A folder that ``saccade data make causal`` wrote."""
+
+    thing = "scene"
+    facts: CausalFacts
+
+    @staticmethod
+    def check(row: Any) -> None:
+        """Refuse a line that lacks something, or that leads out of its folder."""
+        objects, questions = row["objects"], row["questions"]
+        pair = (row["target"], row["other"])
+        shown = [row, *(row["twins"][name] for name in TWINS)]
+        right = {
+            "id": isinstance(row["id"], str),
+            "digest": len(bytes.fromhex(row["digest"])) == 16,
+            "target or other": all(type(at) is int and 0 <= at < len(objects) for at in pair),
+            "questions": len(questions) == 2
+            and tuple(question["object"] for question in questions) == pair
+            and all(isinstance(question[key], str) for question in questions for key in ("query", "answer")),
+            "twins": len(row["twins"]) == len(TWINS)
+            and all(len(twin["answers"]) == 2 and "object" in twin for twin in shown[1:]),
+            "image or mask, which leads out of the folder": not leads_out(
+                each[key] for each in shown for key in ("image", "mask")
+            ),
+        }
+        if wrong := [what for what, holds in right.items() if not holds]:
+            raise ValueError(wrong[0])
+
+    def __iter__(self) -> Iterator[CausalScene]:
+        """The scenes in their order; of a long set only one is in memory."""
+        return (CausalScene(self.folder, self.facts.size, row) for row in self.rows())
 
     def verify(self) -> None:
         """Read every picture and mask, and check every digest.
@@ -293,11 +346,7 @@ class CausalSet:
             pictures: dict[str, CausalPicture] = {SCENE: scene, **scene.twins}
             images = {name: picture.image for name, picture in pictures.items()}
             digest = scene_digest(scene.row, images, {name: pictures[name].label_map for name in MASKED})
-            if digest != scene.row["digest"]:
-                raise DataError(
-                    f"{self.folder}: scene {scene.id} is not as it was written (digest {digest}, its line says "
-                    f"{scene.row['digest']}); make or copy the set again"
-                )
+            self.check_digest(dict(scene.row), digest)
 
 
 def read_causal_set(folder: str | Path) -> CausalSet | PhotographSet:
@@ -332,30 +381,6 @@ def read_drawn_set(folder: str | Path) -> CausalSet:
     if not isinstance(causal, CausalSet):
         raise DataError(f"{folder}: a causal set of photographs, where one of drawn scenes is needed")
     return causal
-
-
-def _check(row: Any) -> None:
-    """Refuse a line that lacks something, or that leads out of its folder."""
-    objects, questions = row["objects"], row["questions"]
-    pair = (row["target"], row["other"])
-    shown = [row, *(row["twins"][name] for name in TWINS)]
-    right = {
-        "id": isinstance(row["id"], str),
-        "digest": len(bytes.fromhex(row["digest"])) == 16,
-        "target or other": all(type(at) is int and 0 <= at < len(objects) for at in pair),
-        "questions": len(questions) == 2
-        and tuple(question["object"] for question in questions) == pair
-        and all(isinstance(question[key], str) for question in questions for key in ("query", "answer")),
-        "twins": len(row["twins"]) == len(TWINS)
-        and all(len(twin["answers"]) == 2 and "object" in twin for twin in shown[1:]),
-        "image or mask, which leads out of the folder": not any(
-            (named := PurePosixPath(each[key])).is_absolute() or ".." in named.parts or "\\" in each[key]
-            for each in shown
-            for key in ("image", "mask")
-        ),
-    }
-    if wrong := [what for what, holds in right.items() if not holds]:
-        raise ValueError(wrong[0])
 
 
 def decoded(path: Path, mode: str, size: tuple[int, int], kind: str = "PNG") -> Pixels:

@@ -23,7 +23,7 @@ from saccade.data.causal.filling import Fill, grown, growth
 from saccade.data.causal.marking import Marked, UnusablePictureError
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 
-EMPTY = 2  # Patches of ground that are filled in, at most
+PATCHES = 2  # Patches of ground that are filled in, at most
 SCALES = (1.0, 0.7, 0.5)  # of a patch, along each side: the first at which there is a place
 OVERLAPS = (0.0, 0.25, 0.5)  # Share of a moved object that lies on its old place: the first at which there is a place
 FEATHER = 0.003  # of the longest side: the blur of a pasted edge
@@ -69,14 +69,10 @@ def ground_of(photograph: Marked, fill: Fill) -> Pixels:
     return fill(photograph.pixels, hole_of(photograph, photograph.labels > 0))
 
 
-def filled_twins(photograph: Marked, fill: Fill, ground: Ground, seed: int) -> Twins:
-    """The twins of a photograph whose holes are filled in."""
-    draw, target, pixels, labels = (
-        drawer(seed, photograph.name),
-        photograph.target,
-        photograph.pixels,
-        photograph.labels,
-    )
+def twins_of(photograph: Marked, fill: Fill, ground: Ground, seed: int, patches: int = PATCHES) -> Twins:
+    """The twins of a photograph; ``ground`` goes behind its objects in one, ``patches`` are filled in at most."""
+    pixels, labels, target = photograph.pixels, photograph.labels, photograph.target
+    draw = drawer(seed, photograph.name)
     twins: dict[str, Twin] = {}
     left_out: list[str] = []
     for number in range(len(photograph.names)):
@@ -84,7 +80,7 @@ def filled_twins(photograph: Marked, fill: Fill, ground: Ground, seed: int) -> T
         hole = hole_of(photograph, mask)
         twins[f"removed-{number}"] = Twin("removed", fill(pixels, hole), np.where(mask, 0, labels), hole, number)
     mask, without = labels == target + 1, twins[f"removed-{target}"]
-    if place := new_place(mask, without.labels > 0, draw(_MOVED)):
+    if place := _new_place(mask, without.labels > 0, draw(_MOVED)):
         there, alpha = shifted(mask, *place), shifted(feathered(mask), *place)
         moved = laid_over(without.pixels, shifted(pixels, *place), alpha)
         placed = np.where(there, np.uint8(target + 1), without.labels)
@@ -99,7 +95,7 @@ def filled_twins(photograph: Marked, fill: Fill, ground: Ground, seed: int) -> T
     else:
         left_out.append("background: no other photograph with a ground")
     near = grown(labels > 0, growth(labels.shape))
-    for number in range(EMPTY):
+    for number in range(patches):
         patch = next(filter(None, (_patch(mask, near, scale, draw(_PATCH + number)) for scale in SCALES)), None)
         if patch is None:
             left_out.append("empty: no free place for a patch of the target's shape")
@@ -137,7 +133,7 @@ def drawn_place(free: Masks, bits: int) -> tuple[int, int] | None:
     return (int(rows[at]), int(columns[at])) if len(rows) else None
 
 
-def new_place(mask: Masks, others: Masks, bits: int) -> tuple[int, int] | None:
+def _new_place(mask: Masks, others: Masks, bits: int) -> tuple[int, int] | None:
     """By how many rows and columns an object is moved.
 
     It stays at a border that cuts it off. Where there is no place beside its old one, up to half of it lies there.

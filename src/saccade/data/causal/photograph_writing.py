@@ -23,7 +23,7 @@ from saccade.config import from_dict
 from saccade.data.causal import CARD, FACTS, ROWS, Pixels, Row, picture_name
 from saccade.data.causal.filling import Fill
 from saccade.data.causal.marking import Marked, Marker, UnusablePictureError, marked
-from saccade.data.causal.photograph_twins import Twins, box_of, filled_twins, ground_of
+from saccade.data.causal.photograph_twins import Twins, box_of, ground_of, twins_of
 from saccade.data.causal.photographs import CHANGES, PhotographFacts, photograph_digest
 from saccade.data.pictures.labelled import check_request
 from saccade.data.pictures.reading import read_picture
@@ -77,7 +77,7 @@ class MarkedPictures:
                 shares[other.name] = share
         best = min(shares, key=lambda other: shares[other], default=None)
         ground = None if best is None else (best, self._ground(best))
-        return photograph, filled_twins(photograph, self._fill, ground, self._facts.seed)
+        return photograph, twins_of(photograph, self._fill, ground, self._facts.seed)
 
     def _usable(self, name: str) -> Marked:
         photograph = self._read(name)

@@ -65,12 +65,12 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from saccade.data.causal import FACTS, ROWS, Masks, Pixels, Row, decoded
+from saccade.data.causal import Masks, Pixels, RowFolder, decoded, leads_out
 from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, read_regular
 
@@ -165,39 +165,32 @@ class Photograph(PhotographPicture):
         }
 
 
-class PhotographSet:
+class PhotographSet(RowFolder):
     """A folder that ``saccade data make causal --pictures`` or ``--cutouts`` wrote."""
 
-    def __init__(self, folder: Path, facts: PhotographFacts) -> None:
-        self.folder, self.facts = folder, facts
+    thing = "photograph"
+    facts: PhotographFacts
 
-    def __len__(self) -> int:
-        return self.facts.count
+    @staticmethod
+    def check(row: Any) -> None:
+        """Refuse a line that lacks something, or that leads out of its folder."""
+        objects, sides, twins = len(row["objects"]), row["size"], row["twins"].values()
+        right = {
+            "id or name": isinstance(row["id"], str) and isinstance(row["name"], str),
+            "digest": len(bytes.fromhex(row["digest"])) == 16,
+            "size": len(sides) == 2 and all(type(side) is int and 0 < side <= MAX_PIXELS for side in sides),
+            "objects": 1 <= objects <= MOST_OBJECTS and all(len(each["box"]) == 4 for each in row["objects"]),
+            "target": type(row["target"]) is int and 0 <= row["target"] < objects,
+            "label": all(each["label"] is None or isinstance(each["label"], str) for each in (row, *twins)),
+            "twins": all(twin["change"] in CHANGES and twin["object"] in (None, *range(objects)) for twin in twins),
+            "path, which leads out of the folder": not leads_out(_paths(row)),
+        }
+        if wrong := [what for what, holds in right.items() if not holds]:
+            raise ValueError(wrong[0])
 
     def __iter__(self) -> Iterator[Photograph]:
-        """The photographs in their order; of a long set only one is in memory.
-
-        Raises:
-            DataError: a line that is none, or the wrong number of them, or digests of another set.
-        """
-        path, digest, count = self.folder / ROWS, hashlib.blake2b(digest_size=32), 0
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            for count, line in enumerate(lines, start=1):
-                try:
-                    row = json.loads(line)
-                    _check(row)
-                except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-                    raise DataError(
-                        f"{path}: line {count} is not a photograph ({type(error).__name__}: {error}); make or copy the "
-                        "set again"
-                    ) from error
-                digest.update(bytes.fromhex(row["digest"]))
-                yield Photograph(self.folder, row)
-        if (count, digest.hexdigest()) != (self.facts.count, self.facts.digest):
-            raise DataError(
-                f"{path}: {count} photographs of digest {digest.hexdigest()}, but {FACTS} says {self.facts.count} of "
-                f"{self.facts.digest}; make or copy the set again"
-            )
+        """The photographs in their order; of a long set only one is in memory."""
+        return (Photograph(self.folder, row) for row in self.rows())
 
     def verify(self) -> None:
         """Read every file and check every digest.
@@ -205,13 +198,8 @@ class PhotographSet:
         Raises:
             DataError: names the first photograph that is not as it was written.
         """
-        for photograph in self:
-            digest = photograph_digest(self.folder, photograph.row)
-            if digest != photograph.row["digest"]:
-                raise DataError(
-                    f"{self.folder}: photograph {photograph.id} is not as it was written (digest {digest}, its line "
-                    f"says {photograph.row['digest']}); make or copy the set again"
-                )
+        for row in self.rows():
+            self.check_digest(row, photograph_digest(self.folder, row))
 
 
 def photograph_digest(folder: Path, row: Mapping[str, Any]) -> str:
@@ -233,27 +221,3 @@ def _paths(row: Mapping[str, Any]) -> list[str]:
     """The files of a line, from the folder of the set."""
     twins = [twin[key] for twin in row["twins"].values() for key in ("image", "mask", "changed")]
     return [row["image"], row["mask"], *twins]
-
-
-def _check(row: Row) -> None:
-    """Refuse a line that lacks something, or that leads out of its folder."""
-    objects, sides = len(row["objects"]), row["size"]
-    whole = range(objects)
-    paths = [PurePosixPath(path) for path in _paths(row)]
-    right = {
-        "id or name": isinstance(row["id"], str) and isinstance(row["name"], str),
-        "digest": len(bytes.fromhex(row["digest"])) == 16,
-        "size": len(sides) == 2 and all(type(side) is int and 0 < side <= MAX_PIXELS for side in sides),
-        "objects": 1 <= objects <= MOST_OBJECTS and all(len(each["box"]) == 4 for each in row["objects"]),
-        "target": type(row["target"]) is int and row["target"] in whole,
-        "label": all(each["label"] is None or isinstance(each["label"], str) for each in (row, *row["twins"].values())),
-        "twins": all(
-            twin["change"] in CHANGES and (twin["object"] is None or twin["object"] in whole)
-            for twin in row["twins"].values()
-        ),
-        "path, which leads out of the folder": not any(
-            path.is_absolute() or ".." in path.parts or "\\" in str(path) for path in paths
-        ),
-    }
-    if wrong := [what for what, holds in right.items() if not holds]:
-        raise ValueError(wrong[0])
