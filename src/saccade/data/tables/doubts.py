@@ -86,8 +86,8 @@ def first_few(names: Sequence[str], most: int) -> str:
 def summarised(left_out: Sequence[str]) -> str:
     """``left_out`` in one line: how often each reason, the most frequent first, and the first few rows of each.
 
-    >>> summarised(["empty label: line 3", "no such picture: line 4, a.png", "empty label: line 9"]) '2 × empty label
-    (line 3; line 9), 1 × no such picture (line 4, a.png)'
+    >>> summarised(["empty label: line 3", "no such picture: line 4, a.png", "empty label: line 9"])
+    '2 × empty label (line 3; line 9), 1 × no such picture (line 4, a.png)'
     """
     places: dict[str, list[str]] = {}
     for entry in left_out:
