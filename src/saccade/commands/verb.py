@@ -305,21 +305,14 @@ class Progress:
         what = plain(str(said[0])) if len(said) == 3 else self._what
         done, total = said[-2:]
         if self._bar is None:
+            from rich import progress as bars
             from rich.console import Console
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                TaskProgressColumn,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-            from rich.progress import Progress as Bar
 
             console = Console(stderr=True)
-            counted = TaskProgressColumn() if total == 1 else MofNCompleteColumn()
-            columns = (TextColumn("{task.description}", markup=False), BarColumn(), counted)
-            is_off = not console.is_terminal
-            self._bar = Bar(*columns, TimeRemainingColumn(), console=console, transient=True, disable=is_off)
+            counted = bars.TaskProgressColumn() if total == 1 else bars.MofNCompleteColumn()
+            what_for = bars.TextColumn("{task.description}", markup=False)
+            columns = (what_for, bars.BarColumn(), counted, bars.TimeRemainingColumn())
+            self._bar = bars.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
             self._task = self._bar.add_task("", total=None)
             self._bar.start()
         now = time.monotonic()

@@ -74,17 +74,16 @@ class View:
         """Mean and standard deviation (C,) of each channel over all cells of the pictures ``numbers``."""
         key = numbers.numpy().tobytes()
         if key not in self._statistics:
-            total, squares = torch.zeros(2, self.shape[0], dtype=torch.float64, device=self.device)
-            cells = 0
+            (total, squares), cells = torch.zeros(2, self.shape[0], dtype=torch.float64), 0  # not every GPU has it
             for part in torch.split(numbers, 64):
-                values = self._cells(part).permute(0, 2, 3, 1).flatten(0, 2).double()  # (n,C)
+                values = self._cells(part).permute(0, 2, 3, 1).flatten(0, 2).cpu().double()  # (n,C)
                 total += values.sum(0)
                 squares += values.square().sum(0)
                 cells += len(values)
             centre = total / cells
             spread = (squares / cells - centre.square()).clamp_min(0).sqrt()
             least = 1e-3 * float(spread.max().clamp_min(1e-6))
-            self._statistics[key] = centre.float(), spread.clamp_min(least).float()
+            self._statistics[key] = centre.float().to(self.device), spread.clamp_min(least).float().to(self.device)
         return self._statistics[key]
 
     def batches(self, centre: Tensor, spread: Tensor) -> Input:

@@ -27,7 +27,7 @@ def low_shot_section(result: ProbeResult) -> Section | None:
     columns = [*map(str, SHOTS), "all"]
     text = (
         "Test accuracy after learning from so many training pictures of each class (first seed, mean over splits), "
-        "with the setting that is best for all of them."
+        "with the setting that is best for all of them. Features are standardised by all training pictures of a split."
     )
     alt = "a line for each row of the table below"
     drawn = Picture(_drawn(curves, columns, _LIGHT), alt=alt, dark=_drawn(curves, columns, _DARK))

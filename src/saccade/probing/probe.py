@@ -13,8 +13,10 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, cast
+from weakref import finalize
 
 import numpy as np
 import numpy.typing as npt
@@ -118,8 +120,9 @@ class Probe:
             table, label_of = asked_table(self.reference, family, ask), {}
         else:
             labels = [*labels]
-            self._written = TemporaryDirectory(prefix="saccade-")  # which goes with this probe
-            family, probing, table = labelled_pictures(pictures, labels, groups, Path(self._written.name))
+            written = mkdtemp(prefix="saccade-")
+            finalize(self, rmtree, written, ignore_errors=True)  # they go with this probe
+            family, probing, table = labelled_pictures(pictures, labels, groups, Path(written))
             label_of = {str(label): label for label in labels}
         self._open(family, probing)  # what the backbone lacks is said before pictures are read
         self._compare(table, on_progress)
