@@ -62,7 +62,7 @@ def probe(
         batch_size: pictures in a batch.
         untrained: random weights, as a control. A backbone without published weights has no others.
         evidence_weight: teach attention heads to look at boxes and masks, with this weight.
-        device: auto, cpu, cuda, cuda:N or mps.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
         offline: fetch no weights from the hubs of timm and transformers.
         on_progress: called with what is going on, the share of all work that is done, and 1.
 

@@ -33,7 +33,7 @@ from saccade.errors import ConfigError
 from saccade.losses.maps import evidence_loss
 from saccade.metrics.intervals import Resplit
 from saccade.metrics.result import Part
-from saccade.models.probe_heads import LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
 from saccade.probing.data import Examples, Split, some_of
 from saccade.probing.features import CLASS_TOKEN, Features
 
@@ -185,6 +185,12 @@ class Plan:
         """Batches for that many training pictures."""
         batches = -(-pictures // self.batch_size)
         return self.steps or (self.epochs * batches if self.epochs else max(150, 10 * batches))
+
+    @property
+    def compared(self) -> Sequence[str]:
+        """The heads to compare; those that the backbone cannot have are among them only if they are named."""
+        every = HEADS if self.grid else QUICK_HEADS
+        return (*every, CLASS_TOKEN) if self.heads is None else self.heads
 
     def settings(self, head: str) -> list[Setting]:
         """The settings that validation chooses from."""

@@ -30,18 +30,7 @@ from saccade.metrics.result import Part, without_nan
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName
 from saccade.probing.data import Examples, Split, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import (
-    QUICK_HEADS,
-    Material,
-    Places,
-    Plan,
-    Setting,
-    Trained,
-    Training,
-    Trial,
-    accuracy,
-    head_trial,
-)
+from saccade.probing.heads import Material, Places, Plan, Setting, Trained, Training, Trial, accuracy, head_trial
 
 RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
 """All rivals that are trained."""
@@ -182,8 +171,7 @@ class ProbeResult:
 
 def wanted_heads(plan: Plan) -> tuple[str, ...]:
     """The rivals to train, the linear head and the one to keep among them in any case."""
-    every = RIVALS if plan.grid else (*QUICK_HEADS, CLASS_TOKEN)
-    named = {*(every if plan.heads is None else plan.heads), *([plan.keep] if plan.keep else []), LINEAR}
+    named = {*plan.compared, *([plan.keep] if plan.keep else []), LINEAR}
     for name in sorted(named):
         if name not in RIVALS:
             raise ConfigError(f"heads: no head '{name}': {nearest(name, RIVALS)}")

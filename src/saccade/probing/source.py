@@ -40,8 +40,9 @@ def labelled_pictures(
     """
     sources, words = list(pictures), [str(label) for label in labels]
     owners = [""] * len(sources) if groups is None else [str(group) for group in groups]
-    if not len(sources) == len(words) == len(owners):
-        raise DataError(f"labels: found {len(words)} labels and {len(owners)} groups of {len(sources)} pictures")
+    for name, column in (("labels", words), ("groups", owners)):
+        if len(column) != len(sources):
+            raise DataError(f"{name}: found {len(column)} {name} for {len(sources)} pictures; give one for each")
     label_of: dict[Path, str] = {}
     rows = []
     for number, (source, label, group) in enumerate(zip(sources, words, owners)):
