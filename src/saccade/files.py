@@ -1,14 +1,12 @@
 """Files: written whole or not at all, read as a stranger's, and known by their digest.
 
 **Writing.** A file or folder is written beside its place as ``.NAME.RANDOM.saccade-part``, then moved into it. A
-failure to write (full disk, read-only folder) becomes an OutputError that names the place and a remedy. A killed
-process leaves its draft behind; a later one that writes into the folder removes drafts that are a week old. A folder
-that is replaced is called ``….saccade-old`` for a moment. If its writer was killed in that moment, :func:`recover` puts
-a whole folder in place again. :func:`locked` lets one process write at a time.
+failure to write becomes an OutputError that names the place and a remedy. Drafts of killed processes are removed by a
+later writer when they are a week old. A replaced folder is called ``….saccade-old`` for a moment; if its writer was
+killed then, :func:`recover` puts a whole folder in place again. :func:`locked` lets one process write at a time.
 
-**Reading.** A path may lead to a pipe, a device or a file without end, and text may nest a million brackets: files have
-to be regular and of a bounded size, plain values of a bounded depth, tensors of known shapes and digest. Refusals are
-OSError or ValueError, as for any other unreadable file; the caller adds the name of the file.
+**Reading.** Files have to be regular (no pipe or device) and of a bounded size, plain values of a bounded depth,
+tensors of known shapes and digest. Refusals are OSError or ValueError; the caller adds the name of the file.
 
 **The cache folder** holds downloads, each known by its digest.
 """

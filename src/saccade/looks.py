@@ -163,8 +163,7 @@ class Look(ShortRepr):
 
         ``model(images, query, attention=look.edit(cells).as_given())`` runs the rest of the model on it.
         Weights that a softmax made keep their sum: the others are scaled up. If all of an example's weights are taken
-        away, nothing is left to scale: its weights are then all 0, their sum is 0 instead of 1, and the model reads
-        a context of 0. Gates are never scaled.
+        away, they are all 0, and the model reads a context of 0. Gates are never scaled.
 
         Args:
             cells: bool, shaped as the weights or without their leading axes: (H,W) or (S,) for all examples alike.

@@ -16,8 +16,7 @@ from saccade import zoo
 from saccade.commands.tour import TourResult
 from saccade.errors import CheckpointError, OutputError
 from saccade.families import families
-from saccade.models.card import model_card
-from saccade.models.facts import ModelFacts, Score, read_facts
+from saccade.models.facts import ModelFacts, Score, model_card, read_facts
 from saccade.models.folder import load_model, save_model
 from saccade.papers.results import recorded_runs
 from saccade.zoo import shipped

@@ -1,7 +1,7 @@
 """Looks at every picture of folders, here or on a Ray cluster, and writes a row for each to Parquet.
 
-The pictures are cut into parts of so many files. A part goes through the model in batches of its own and becomes
-Parquet files of its own: its rows are equal whoever makes them, and a part that is there need not be made again.
+The pictures are cut into parts of so many files. Each part goes through the model in batches of its own and becomes
+Parquet files of its own, so its rows are the same wherever they are made, and a finished part is not made again.
 ``job.json`` says what was asked, and how many rows there must be.
 """
 

@@ -22,8 +22,8 @@ notes          list of string: what was done to the picture, and what the model 
 error          string: why there is no answer; null where there is one
 =============  ===========================================================================================
 
-A map lies on the whole picture. Its ``data`` is ``height · width`` numbers, float16, little-endian, row by row; times
-``scale`` they are the weights. The largest is 1, so that small weights keep their digits.
+A map lies on the whole picture. Its ``data`` is ``height · width`` numbers, float16, little-endian, row by row, the
+largest 1; times ``scale`` they are the weights.
 """
 
 from __future__ import annotations

@@ -12,8 +12,8 @@ Section 3, "Update Mechanism"   S' = 0 at glimpsed cells, elsewhere max(S − M,
 A saliency model is a function from an activation volume (B,C,H,W) to a map (B,H,W), and has a name in
 :data:`SALIENCY`; one of your own joins by :func:`register_saliency`.
 
-Deviations from the paper: S is normalised once, at the start, and not after updates, which would amplify small
-remainders and hide that nothing is left. A map that is the same everywhere becomes 0 everywhere.
+Deviations from the paper: S is normalised once, at the start: after updates this would amplify small remainders. A map
+that is the same everywhere becomes 0 everywhere.
 
 **Gaussian mixture attention**, spotlights on a grid placed by a state vector: Section 3, "Gaussian Attention Mechanism"
 and "Interface", after the one-dimensional window of Graves 2013.

@@ -13,9 +13,8 @@ Xu, Eq. (8)        s ~ Categorical(α)                          :func:`sample_ce
 The answers of the cells come in as log-probabilities (B,K,H,W): a log-softmax over K exclusive answers, or for many
 labels at once a log-sigmoid of each, which are then marginalised label by label.
 
-Cells are drawn by the Gumbel-max trick: the largest of logits plus independent Gumbel noise is a draw from their
-softmax. Unlike ``torch.multinomial`` it reads nothing back from the device, so it works inside a CUDA graph, and the
-noise of a whole rollout can be drawn at once.
+Cells are drawn by the Gumbel-max trick: the largest of logits plus Gumbel noise is a draw from their softmax. Unlike
+``torch.multinomial`` it reads nothing back from the device, so it works inside a CUDA graph.
 
 Deviations from the paper: none known. The paper says only "marginal log-likelihood" about HARD; the formula is ours.
 

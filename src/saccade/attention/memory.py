@@ -10,10 +10,10 @@ Section 4.2  linear start: the softmax is left out            :func:`memory_hop`
 ===========  ==========================================================================================
 
 Every position code here has the form l_kj = a_j + s_k b_j. So a sentence is two weighted bags of words, with weights a
-and with weights b, and m = [bag_a, bag_b] · [A; A·diag(s)]: one matrix product instead of a gather for each word. The
-bags do not depend on A. They are made once for each sentence; hops, and restarts trained side by side, share them.
+and b, and m = [bag_a, bag_b] · [A; A·diag(s)]: one matrix product instead of a gather for each word. The bags do not
+depend on A, so all hops and stacked restarts share them.
 
-Deviations: an empty slot can be masked. The authors' code does not mask it: its memory vector is 0 and so is its score.
+Deviations: an empty slot can be masked; in the authors' code its score is 0.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ Eq. (5)    f̂_ij = α_ij f_ij                        the product in :meth:`Prog
 The last attention of the paper, a softmax (Eq. 6, l = L) and a sum (Eq. 8) without context, is
 :class:`saccade.attention.SoftAttention`. Eq. (7), the next layer, belongs to the model.
 
-Deviations from the paper: it takes the context as large as the footprint of the next convolution and pooling together,
-4×4 for 3×3 and 2×2; the authors' released code has 3×3, and so have the recipes. Context 4 is that footprint.
+Deviations from the paper: the paper's context is the footprint of the next convolution and pooling together, 4×4 for
+3×3 and 2×2 (context 4); the authors' released code has 3×3, and so have the recipes.
 """
 
 from __future__ import annotations

@@ -12,11 +12,11 @@ Eq. (6)    spatial, f3: M = σ((x_ic − μ_c)/σ_c) :func:`spatial_mask`, mean 
 
 F is the trunk's output; x is what the soft mask branch (:class:`MaskBranch`, Section 3.2) makes of the trunk's input.
 The branch is wired as the authors' published network definitions: a pooling and a unit at every level, one more unit at
-the lowest, then up level by level, each time adding a unit of the map of the same size on the way down, and a unit
-after the sum. The last step up has neither. Two 1×1 convolutions end it.
+the lowest, then up level by level, each time adding a unit of the map of the same size on the way down, then a unit
+(not after the last step up). Two 1×1 convolutions end it.
 
-Deviations from the paper: none in the equations. Enlarging takes cells as areas (``align_corners=False``), where the
-authors' Caffe layer puts the corner cells onto each other; a small number keeps f2 and f3 finite where all is equal.
+Deviations from the paper: none in the equations. Maps are enlarged with cells as areas (``align_corners=False``),
+unlike the authors' Caffe layer; a small number keeps f2 and f3 finite where all values are equal.
 """
 
 from __future__ import annotations

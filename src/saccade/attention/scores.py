@@ -1,8 +1,8 @@
 """Scores: how well each cell of a feature map fits a query; and attention that is given instead of computed.
 
-**Given attention.** Every mechanism takes ``weights`` of the shape of its own and computes with them: context =
-Σ weights · features, for a gate weights ⊙ features. They are used and returned as they are, not normalised. Scores are
-still computed: they say where the mechanism would have looked. A crop takes the ``frame`` of its look instead.
+**Given attention.** Every mechanism takes ``weights`` of the shape of its own and computes with them as they are, not
+normalised: context = Σ weights · features, for a gate weights ⊙ features. Scores stay the mechanism's own. A crop takes
+the ``frame`` of its look instead.
 
 **Scores.** Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393); layer sizes from its authors' code.
 
@@ -11,12 +11,11 @@ Eq. (2)    s_ij = g_att(f_ij, q): :class:`AdditiveScorer` with context 1
 Eq. (9)    s_ij = g_att(f_ij, F_ij, q), F the (2δ+1)² neighbourhood: context 2δ+1; 4 is the text's footprint
 =========  ==============================================================
 
-Deviations from the paper: none. It leaves g_att open; here features and query are each mapped to ``hidden`` channels,
-**added**, rectified and read out by one linear unit, as in the released code; other papers take another ``activation``
-than the rectifier.
+Deviations from the paper: none. It leaves g_att open; here features and query are mapped to ``hidden`` channels,
+**added**, rectified and read out by one linear unit, as in the released code. Other papers take another ``activation``.
 
-Several queries of one feature map share what does not depend on them. Call ``from_features`` once and
-``from_query`` with all queries; :meth:`AdditiveScorer.score_all` takes both.
+For several queries of one feature map, call ``from_features`` once and ``from_query`` with all queries;
+:meth:`AdditiveScorer.score_all` takes both.
 
 Axes: B examples, K queries of each, C channels, D hidden, H and W cells.
 """

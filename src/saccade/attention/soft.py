@@ -17,9 +17,9 @@ Deviations from the paper: none.
 Eq. (1)    α = softmax(q·k_ij / √d), context = Σ_ij α_ij v_ij   :meth:`CrossAttention.score`, :func:`attend_with_scores`
 =========  ==============================================================
 
-Deviations from the paper: one head; the values are the features themselves, without a projection before or after, so
-that the weights are exactly what multiplied the features. Neither projection has a bias: a bias of the keys would add
-the same number to all scores of an example, and a one-hot query needs none.
+Deviations from the paper: one head; the values are the features themselves, so the weights are exactly what multiplied
+the features. Neither projection has a bias: that of the keys would add the same number to all scores, and a one-hot
+query needs none.
 
 Axes: B examples, C channels, D the width of keys, H and W cells.
 """

@@ -9,12 +9,12 @@ Eq. (1)    (x, y) of the picture = θ (x', y', 1)  :func:`saccade.geometry.sampl
 Eq. (5)    bilinear reading of the picture        :func:`saccade.geometry.sample_theta`
 =========  ==============================================================
 
-θ takes a cell of the crop to a point of the picture, both in [-1, 1] between outer edges (``align_corners=False``), so
-scales below 1 zoom in. Feature and query meet in a hidden layer: with one linear layer alone the query could only move
-the same window over every picture, wherever its object is.
+θ takes a cell of the crop to a point of the picture, both in [-1, 1] between outer edges (``align_corners=False``):
+scales below 1 zoom in. Feature and query meet in a hidden layer; in one linear layer the query could only move the same
+window over every picture.
 
-**No free zooming out.** Beyond the border the picture repeats its border, as a value of its own would make a frame.
-``bounded`` also makes every θ a window inside the picture, by smooth functions of six numbers:
+**No free zooming out.** Beyond its border the picture repeats its border. ``bounded`` makes every θ a window inside the
+picture, by smooth functions of six numbers:
 
 * extent e = smallest + (1 − smallest)·σ(·) of each axis, so no axis grows beyond the picture nor shrinks to a point;
 * turn u = ½ tanh(·), row i of the matrix = e_i · (1, u_i) / (1 + √(u_i² + ε²)), diagonal first: a row sums to less
@@ -23,10 +23,9 @@ the same window over every picture, wherever its object is.
 * place t = (1 − e)·tanh(·), so that the farthest corner, at e + |t| < 1, stays inside.
 
 Deviations from the paper: the bounds (``bounded=False`` is the paper's θ), and the border. The last layer starts with
-weights 0, so every picture starts with the same window: the identity, or if bounded a centred one of extent 0.9, since
-at extent 1 the place has no gradient. ``pace`` below 1 lets the numbers leave that start more slowly than everything
-else learns: windows that run ahead end in an empty corner, where nothing pulls them back. Coordinates are computed in
-float32 whatever the precision around them.
+weights 0, so every picture starts with the same window: the identity, or if bounded a centred one of extent 0.9, as at
+extent 1 the place has no gradient. ``pace`` below 1 slows the window: one that runs ahead ends in an empty corner,
+where no gradient pulls it back. Coordinates are computed in float32.
 
 **Pointing.** Seo et al. 2016 (arXiv:1606.02393), for the attention; Finn et al., "Deep Spatial Autoencoders for
 Visuomotor Learning", 2016 (arXiv:1509.06113), for the point; Jaderberg et al. 2015, for the window.
@@ -37,17 +36,15 @@ Finn           p = Σ_ij α_ij u_ij, the soft argmax      :func:`expected_point`
 Jaderberg (2)  θ = [[e, 0, t_x], [0, e, t_y]]           :func:`square_window`
 =============  ==============================================================
 
-A linear layer on a flattened map must learn for every cell separately what a 7 looks like; a scorer that all cells
-share learns it once. The weights also show what decided the crop.
+A linear layer on a flattened map must learn each cell's look of a 7 separately; a scorer that all cells share learns it
+once. The weights also show what decided the crop.
 
-The window keeps inside the picture: cells lie at u from −1 to 1, edge to edge, and t = (1 − e)·p. Its extent e is
+The window stays inside the picture: cells lie at u from −1 to 1, edge to edge, and t = (1 − e)·p. Its extent e is
 smallest + (largest − smallest)·σ(·) of one number that the attended feature and the query decide. ``largest`` is well
-below 1: training would otherwise start by widening the window, and in a window that shows everything no place is better
-than another.
+below 1: in a window that shows everything no place is better than another, and training would start by widening it.
 
 Deviations from the papers: Jaderberg's Eq. (2) has no bounds; Finn's points have no query. The number of the extent
-starts in the middle of its range and moves at a tenth of the layer's pace, so that it does not settle at an end before
-the window is in the right place.
+starts in the middle of its range and moves at a tenth of the layer's pace, so that the place settles first.
 
 Axes: B examples, C channels of the picture, F of the features, Q queries, H and W pixels, I and J cells.
 """

@@ -16,15 +16,13 @@ region has the shape of its parent. It is legal if its side is ``smallest`` of t
 inside: smallest / 2 ≤ t_l ≤ ½ and t_l ≤ t_x, t_y ≤ 1 − t_l. ``smallest`` is ⅓ here; public ports, which compare t_l
 itself with a third of the side, never go below ⅔.
 
-**Nesting.** θ (B,2,3) of a region takes normalised points of the crop to normalised points of the picture, as in a
-spatial transformer. A region of a region composes (:func:`nested`), and every crop is read from the picture itself, so
-that a crop of a crop shows pixels of the picture and no blur of the first crop.
+**Nesting.** θ (B,2,3) of a region takes normalised points of the crop to normalised points of the picture. Regions
+compose (:func:`nested`), and every crop is read from the picture itself, without the blur of another crop.
 
 Deviations from the paper: legal boxes by smooth functions of three numbers (:func:`legal_box`) instead of sigmoids that
-may leave the picture; k counts in sides of the parent, not in pixels, where k = 10 is an almost hard edge; the mask is
-taken at the very points that are read. So the mask in the crop depends on t_l alone: gradients are those of what is
-computed, and the centre is taught by the pixels under the grid. The paper's own gradient keeps the grid where it is and
-moves the mask; public ports replace it by signs of the outer thirds.
+may leave the picture; k counts in sides of the parent, not in pixels, where k = 10 is an almost hard edge. The mask is
+taken at the points that are read, so in the crop it depends on t_l alone, and the centre is taught by the pixels under
+the grid. The paper's gradient moves the mask over a fixed grid; public ports use signs of the outer thirds.
 """
 
 from __future__ import annotations

@@ -5,21 +5,19 @@ Tables 1 and 2. A block widens its few channels by t, filters each of them alone
 an activation; where neither size nor channels change, its input is added. Deviations: none. Layers are numbered as in
 the published weights.
 
-**EfficientNet-Lite**, some blocks with 5×5 filters. Tan and Le, "EfficientNet: Rethinking Model Scaling for
-Convolutional Neural Networks", 2019 (arXiv:1905.11946), Table 1, in the form for small devices that its authors
-published in 2020: no squeeze-and-excitation, ReLU6 for Swish. Lite1 and Lite2 are deeper and wider, for larger
-pictures; the first block and the last are never repeated. Pictures are centred as for the published weights,
-(byte − 127) / 128, not by the statistics of ImageNet.
+**EfficientNet-Lite.** Tan and Le, "EfficientNet: Rethinking Model Scaling for Convolutional Neural Networks", 2019
+(arXiv:1905.11946), Table 1, in the form for small devices that its authors published in 2020: no
+squeeze-and-excitation, ReLU6 for Swish. Lite1 and Lite2 are deeper and wider, for larger pictures; the first block and
+the last are never repeated. Pictures are centred as for the published weights: (byte − 127) / 128.
 
 TensorFlow, where the weights were trained, pads strided convolutions by what the size of the picture leaves over. Here
 they are padded as for the pictures of training (:data:`SCALES`), whatever the size, so a stage has one frame. Where the
-trained side is even on its way down, less is padded in front than behind and an odd side is rounded down; where it is
-odd (15 in Lite1; 65, 33 and 17 in Lite2), both sides are padded alike and an odd side is rounded up. For a picture
-whose side is odd where the trained one is even, or the reverse, TensorFlow's windows lie one pixel of the finer grid
-further up and left, or down and right.
+trained side is even on its way down, less is padded in front than behind, and an odd side is rounded down; where it is
+odd (15 in Lite1; 65, 33 and 17 in Lite2), both sides are padded alike, and an odd side is rounded up. For other
+pictures TensorFlow's windows can lie one pixel of the finer grid away.
 
 Deviations of EfficientNet-Lite: no stochastic depth; norms forget ten times faster than in the 350 epochs of ImageNet,
-as in the other backbones, or their statistics would lag behind the weights in a short training.
+so that their statistics keep up in a short training.
 """
 
 from __future__ import annotations

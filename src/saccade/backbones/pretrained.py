@@ -6,8 +6,8 @@ They are searched in this order, and never downloaded from here:
 * ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
 * what ``saccade data get NAME-imagenet`` has put into the cache folder.
 
-Published files are pickles. Only here are such files read, with ``weights_only``, and only after their content matched
-the digest that the publisher announced. Other weights must be safetensors.
+Published files are pickles. They are read with ``weights_only``, and only if their content has the digest that the
+publisher announced. Other weights must be safetensors.
 """
 
 from __future__ import annotations
@@ -102,10 +102,9 @@ def from_published_names(raw: Mapping[str, Tensor], spec: BackboneSpec, where: s
 def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: str) -> Tensors:
     """VGG-19's convolutions from the file of the style-transfer networks (Huang and Belongie, 2017, arXiv:1703.06868).
 
-    Their layers are scaled to a mean activation of one, which the rectifiers let through. A 1×1 convolution in front
-    makes bytes in the order BGR, less a mean, of RGB 0..1. Being linear it is folded into the first real convolution,
-    together with our own normalisation; at the border, where zeros are padded after rather than before it, this is off
-    by the difference of two published means (less than 0.002 of the range).
+    Their layers are scaled to a mean activation of one. A 1×1 convolution in front makes BGR bytes, less a mean, of RGB
+    0..1. It is folded into the first real convolution, together with our own normalisation; at the border, where zeros
+    are padded after it, this is off by the difference of two published means (less than 0.002 of the range).
     """
     expected = expected_state(spec)
     layers = sorted({int(name.partition(".")[0]) for name in raw})

@@ -6,10 +6,9 @@ Deviation: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before
 ("v1.5"). Layers have the names of those weights, so they load without a name table.
 
 **Compact**, small enough to ship and to train from scratch in a minute: one such block in each stage and fewer
-channels. A picture of 100×100 pixels ends in 7×7 cells, as one of 224×224 does in the published networks. Deviations:
-widths and depth; no pooling in the stem; the input is centred by its mid-grey, not by the statistics of ImageNet.
-Further blocks are stages of their own and start as the identity: the scale of their last norm is 0. So the weights of
-the network without them load, and compute what they did.
+channels. A picture of 100×100 pixels ends in 7×7 cells. Deviations: widths and depth; no pooling in the stem; the input
+is centred by its mid-grey, not by the statistics of ImageNet. Further blocks are stages of their own and start as the
+identity (the scale of their last norm is 0), so weights without them still load and compute the same.
 
 **Pre-activation units.** He et al., "Identity Mappings in Deep Residual Networks", 2016 (arXiv:1603.05027), as in Wang
 et al., "Residual Attention Network for Image Classification", 2017 (arXiv:1704.06904), Table 2: x + F(x) with

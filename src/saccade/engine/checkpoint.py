@@ -1,9 +1,8 @@
 """Checkpoints of a run: the state of model, optimiser, average, position and random generators, and how it is stored.
 
 ``checkpoints/step-00001200/`` holds ``state.safetensors`` (weights, optimiser state by parameter name, random state)
-and ``state.json`` (step, phase, data cursor, best so far, versions, digests); pickle is never touched. A checkpoint is
-written beside its final name and moved there in one step, so a folder with that name is always complete; the loader
-still verifies the digests and falls back to the one before when the disk has damaged it.
+and ``state.json`` (step, phase, data cursor, best so far, versions, digests). A checkpoint is written beside its final
+name and moved there in one step. The loader verifies the digests and falls back to the one before a damaged one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a run computes on: one device, or several by Lightning Fabric, and what the first process does for all.
 
-Fabric is imported only where several devices or a strategy are asked for (the extra ``distributed``). `SingleDevice`
-has the part of its interface that one process uses, and computes the same numbers as Fabric's ``SingleDeviceStrategy``
-with the precisions ``32-true`` and ``bf16-mixed``.
+Fabric is imported only for several devices or a strategy (the extra ``distributed``). `SingleDevice` has the part of
+its interface that one process uses, with the same numbers as Fabric's ``SingleDeviceStrategy`` with ``32-true`` and
+``bf16-mixed``.
 """
 
 from __future__ import annotations

@@ -299,9 +299,9 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     """The plain values of a recipe and of those that it ``extends``, all protocols still in it.
 
     What is extended comes first and is changed group by group; a list such as ``phases`` is replaced as a whole, or
-    reached into by a key such as ``phases.0.steps``. The overrides of a protocol come after those of the same protocol
-    in what is extended. A path is taken from where the file is. A packaged file may hold ``variants`` by name: recipes
-    that extend it, unless they say what else they extend.
+    reached into by a key such as ``phases.0.steps``. A protocol's overrides come after those of the same protocol in
+    what is extended. A path is taken from where the file is. A packaged file may hold ``variants`` by name: recipes
+    that extend it by default.
     """
     text, where = _recipe_text(name_or_path)
     if where in _inside:

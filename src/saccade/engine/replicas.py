@@ -1,8 +1,8 @@
 """R restarts of a model, trained side by side as one stacked model under ``vmap``.
 
-Every parameter and buffer gets a leading replica axis and keeps its name, so phases, optimisers and checkpoints
-treat a stack like any model. Replicas never mix: losses are summed, which gives each its own gradient, and the
-gradient norm is taken and clipped per replica.
+Every parameter and buffer gets a leading replica axis and keeps its name, so phases, optimisers and checkpoints treat a
+stack like any model. Losses are summed, which gives each replica its own gradient; the norm is taken and clipped per
+replica.
 """
 
 from __future__ import annotations

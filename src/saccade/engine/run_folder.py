@@ -11,9 +11,9 @@
     saccade.lock    which process trains into it now
     replicas/N/     the same for each of several restarts that were trained as one stack, at the end
 
-``data.json`` has the settings of the data in plain words, and of every other part (rows, pictures, vocabulary, glyphs,
-…) how much there is and a digest. A run that goes on with other data would be a mixture of two runs, so it is refused,
-unless the change is accepted; every model that is saved from there on says so.
+``data.json`` has the settings of the data in plain words, and for every other part (rows, pictures, vocabulary, glyphs,
+…) its size and a digest. A run that goes on with other data is refused, unless the change is accepted; every model that
+is saved from there on says so.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The model under training, one optimisation step of it, the moving average of its weights, and where it broke.
 
-Nothing in a step asks the device for a number, so on CUDA the host runs ahead: scalars are summed on the device and
-read by `drain` every so often, and a non-finite gradient is remembered there too. On the CPU, where reading is free,
-the gradient is checked before every update. `saccade.engine.cuda_graph` captures the same step.
+On CUDA nothing in a step asks the device for a number, so the host runs ahead: scalars are summed on the device,
+`drain` reads them every so often, and a non-finite gradient is remembered there too. On the CPU the gradient is checked
+before every update. `saccade.engine.cuda_graph` captures the same step.
 """
 
 from __future__ import annotations

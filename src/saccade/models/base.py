@@ -9,17 +9,16 @@
 :class:`QueryModel`         a picture and a query: asked many times about one encoded picture
 ==========================  =======================================================================================
 
-``forward_raw`` maps plain tensors to a :class:`~saccade.trace.ModelOutput` of plain tensors, so it can be compiled,
-captured in a graph and exported. ``forward`` wraps its result into an :class:`~saccade.trace.Output`. Each look has an
-act with the features that were attended (``values``) and the result (``context``), so that a trace can be checked
-against the computation. ``look_specs`` has what is constant about each look.
+``forward_raw`` maps plain tensors to a :class:`~saccade.trace.ModelOutput` of plain tensors, so it can be compiled and
+exported. ``forward`` wraps its result into an :class:`~saccade.trace.Output`. Each look has an act with what was
+attended (``values``) and the result (``context``), so a trace can be checked. ``look_specs`` holds the constants of
+each look.
 
-``attention`` replaces a model's own weights by given ones, by the name of the look. They have the shape of that look
-and are used as they are, never normalised, so a look that mixes predictions or chooses a cell wants weights that sum
-to 1. In eval mode a choice is the cell with the largest weight. Scores stay the model's own. Of an act that repeats
-(words, glimpses), the first t ≤ T steps (B,t,…) are enough; the model computes the later ones. A crop takes a frame
-(B,2,3), cells of the crop → pixels of the network input, instead of weights. ``trace.as_given()`` has all looks of a
-trace in this form: ``model(images, attention=trace.as_given())`` repeats them.
+``attention`` replaces a model's own weights, by the name of the look. Given weights have the shape of that look and are
+used as they are, never normalised: a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval
+mode the cell with the largest weight is chosen. Scores stay the model's own. Of an act that repeats (words, glimpses),
+the first t ≤ T steps (B,t,…) are enough. A crop takes a frame (B,2,3), cells of the crop → pixels of the network input.
+``model(images, attention=trace.as_given())`` repeats the looks of a trace.
 """
 
 from __future__ import annotations

@@ -16,11 +16,10 @@ Eq. (7)      p(y_t) ∝ exp(L_o(E y_t-1 + L_h h_t + L_z ẑ_t))                 
 
 W_a a of Eq. (4) is computed once for a picture; W E y and Eq. (7) of a given caption once for all its words.
 
-Deviations from the paper, as in the released code: tanh before L_o; the gate β also on hard attention; dropout on h
-and before L_o, and in f_init; E y_0 is 0. Unlike in that code, W_a a has no second nonlinearity before it meets W_h h,
-and σ stands for tanh where they meet: since tanh(x) = 2σ(2x) − 1 these are the same functions, and on a CPU σ is six
-times as fast. The two f_init share no layer, as in the paper. Matrices start as torch's usual ones, the recurrent one
-orthogonal, words from a narrow Gaussian, biases at zero.
+Deviations from the paper, as in the released code: tanh before L_o; the gate β also on hard attention; dropout on h,
+before L_o and in f_init; E y_0 is 0. Unlike that code, W_a a has no second nonlinearity, and σ replaces the tanh of the
+score: tanh(x) = 2σ(2x) − 1, so the functions are the same, and on a CPU σ is six times as fast. The two f_init share no
+layer, as in the paper. The recurrent matrix starts orthogonal, words from a narrow Gaussian, biases at zero.
 
 Axes: B pictures, K captions of each side by side, T words, L = h·w cells, D channels, n units, m of an embedded word,
 V words of the vocabulary.

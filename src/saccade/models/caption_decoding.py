@@ -1,14 +1,13 @@
 """Captions by beam search, and drawn captions, of many pictures at once, with their attention.
 
 Xu et al. 2015 (arXiv:1502.03044) leave the search open; the beam is that of their released code. The best continuations
-of all open captions are kept. A caption that ends keeps its place, so ended and open captions together are as many as
-the beam is wide. Greedy is a beam of one. A caption that does not end is cut after ``longest`` words; it cannot begin
-with the end. Nothing is copied while captions grow: each step keeps its results and the place from which every caption
-came, and captions are read backwards in the end.
+of all open captions are kept, and a caption that ends keeps its place. A beam of one is greedy. A caption is cut after
+``longest`` words and cannot begin with the end. Each step stores its results and the place that every caption came
+from; captions are read backwards in the end.
 
-Drawn captions are for training (Rennie et al. 2017, arXiv:1612.00563): words are drawn by the very logits whose log p
-gets the gradient, without what is never said (:func:`allowed`). The number of steps is fixed, and no number is read
-back from the device.
+Drawn captions are for training (Rennie et al. 2017, arXiv:1612.00563): words are drawn by the logits whose log p gets
+the gradient, without what is never said (:func:`allowed`). The number of steps is fixed, so nothing is read back from
+the device.
 
 Axes: B pictures, K places of the beam, N captions asked for, T words, L = h·w cells, V words of the vocabulary.
 """

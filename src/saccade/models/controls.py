@@ -16,10 +16,9 @@ Perez, Eq. (2)  FiLM(F_c) = γ_c F_c + β_c                 :meth:`FeatureModula
 Seo, Eq. (4)    with α_ij = 1/HW                          :func:`saccade.attention.soft.attend_uniformly`
 ==============  ====================================================================
 
-Deviations of FiLM: the modulation follows each whole stage (the paper has it between normalisation and rectifier of
+Deviations of FiLM: the modulation follows each whole stage (in the paper it lies between normalisation and rectifier of
 residual blocks), in a deep backbone the last stage of each resolution; f and h are one linear map of the one-hot query
-to Δγ and β, with γ = 1 + Δγ, so that an untrained layer is near the identity, and the identity between pretrained
-stages.
+to Δγ and β, with γ = 1 + Δγ. It starts near the identity, and between pretrained stages at the identity.
 
 Axes: B examples, Q queries, C channels, h and w cells.
 """

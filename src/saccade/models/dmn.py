@@ -13,17 +13,17 @@ A fact carries what was told before it, so a gate is about a sentence and its pa
 
 Deviations from the paper:
 
-- ``facts: sentences`` reads each sentence by itself, then all sentences in both directions, as the input fusion layer
-  of DMN+ does (Xiong et al. 2016, arXiv:1603.01417, Section 3.1). From 1,000 stories a GRU over all words does not
-  learn which of several like sentences is the last one; what comes after a sentence tells.
-- ``gate: softmax`` with ``episode: sum`` takes the weighted sum of the facts for an episode. So does the shipped
+- ``facts: sentences`` reads each sentence by itself, then all sentences in both directions, like the input fusion layer
+  of DMN+ (Xiong et al. 2016, arXiv:1603.01417, Section 3.1). With 1,000 stories, a GRU over all words does not learn
+  which of several similar sentences is the last.
+- ``gate: softmax`` with ``episode: sum`` makes an episode the weighted sum of the facts, as in the shipped
   ``dmn-babi``, which also has ``facts: sentences``.
 - Story and question share the GRU and the embeddings, which begin at random: no vectors from elsewhere.
 - The first word is said from a₁ = GRU([0, q], m), so that every word is said by the same step.
 - The end-of-passes fact is one learned vector after the last sentence. A model that is taught gates stops there; one
   that is not always makes all passes.
-- Recurrent weights begin orthogonal. What an episode takes from a fact, and the memory from an episode, begins as the
-  identity, so that a gate can compare facts with the memory from the start. Dropout is on the embeddings.
+- Recurrent weights begin orthogonal. The input weights of an episode and of the memory begin as the identity, so that a
+  gate can compare facts with the memory from the start. Dropout is on the embeddings.
 """
 
 from __future__ import annotations

@@ -1,19 +1,19 @@
 """Model folders: weights as safetensors, facts as JSON, and a card. Written atomically, read as untrusted.
 
-**Reading.** Pickles are refused unopened. The digest of the weights file is checked, then its header: the model is
-built with no more numbers than the header accounts for, and every tensor must have the model's name, type and shape.
-Only then are the weights read. Their values must be finite.
+**Reading.** Pickles are refused unopened. The digest of the weights file is checked, then its header: every tensor must
+have the model's name, type and shape, and the model may hold no more numbers than the header accounts for. Only then
+are the weights read; they must be finite.
 
 **Base weights.** Of a model that started from published ImageNet weights, the file holds the tensors that training
 changed. The others are read from the published weights, if these have the digest that was noted.
 
 **int8.** A parameter with rows is stored as whole numbers, −127 … 127, with a scale for each row (first axis) in
-``NAME.scale``; the other parameters are float16. A scale is a 127th of the largest absolute value of its row, as
-bfloat16. Eight bits of scale times seven of number fit into the 24 of a float32, so no product is rounded and a second
-rounding changes nothing. Smaller scales, which clip the largest numbers, lower the squared error by 2 % at best.
+``NAME.scale``; the others are float16. A scale is a 127th of the largest absolute value of its row, as bfloat16: eight
+bits times seven fit into the 24 of a float32, so products are exact and storing again changes nothing. Scales that clip
+lower the squared error by 2 % at best.
 
-Kernels that see pixels are not rounded. On a flat ground all errors of such a row add up: with them rounded,
-``sat-soft-scenes`` said 41.9 % of the first 1,000 test scenes exactly instead of 98.7 %.
+Kernels that see pixels are not rounded: on a flat ground the errors of a row add up, and ``sat-soft-scenes`` said 41.9
+% of the first 1,000 test scenes exactly instead of 98.7 %.
 """
 
 from __future__ import annotations
@@ -46,7 +46,6 @@ from saccade.files import (
     write_text,
 )
 from saccade.models.base import AttentionModel, ImageModel
-from saccade.models.card import model_card
 from saccade.models.facts import (
     CARD,
     CONFIG,
@@ -59,6 +58,7 @@ from saccade.models.facts import (
     InputsNote,
     ModelFacts,
     StoredType,
+    model_card,
     read_facts,
 )
 from saccade.models.likeness import Likeness

@@ -10,13 +10,13 @@ Section 5.2     p(a) = Σ_ij α_ij p(a|f_ij), label by   ``logits``: log p(a) �
                 label, with ``multi_label``            cross-entropy on them is the marginal loss
 ==============  ================================================================
 
-``estimator: marginal`` is the paper's HARD: with few locations the sum is exact. ``estimator: reinforce`` is its
-sampled twin after Xu et al. (2015): locations are drawn in training, and the likeliest one answers in eval mode; see
+``estimator: marginal`` is the paper's HARD: with few locations the sum is exact. ``estimator: reinforce`` draws
+locations in training, after Xu et al. (2015), and the likeliest one answers in eval mode; see
 :mod:`saccade.losses.policy`.
 
-Deviations from the paper: those of :mod:`saccade.models.picture_query`; the BatchNorm of the head sees all cells;
-how labels that do not exclude each other are summed out is not said there. With ``prior`` the query's own term is part
-of every cell's answer.
+Deviations from the paper: those of :mod:`saccade.models.picture_query`; the BatchNorm of the head sees all cells. The
+paper does not say how several labels are summed out. With ``prior`` the query's own term is part of every cell's
+answer.
 """
 
 from __future__ import annotations

@@ -11,22 +11,21 @@ Eq. (9)    scores of gates that see 3×3 cells    ``context: 3``, catalog name "
 
 Every attention has its own path for the query; the classifier never sees it. The total map is the product of all maps.
 
-**On a pretrained backbone** the next stage expects the statistics it was trained on. A norm would replace them, and
-half-open gates would halve them. There, by default, gates start nearly open and no norm follows. The stages behind a
-gate should still be fine-tuned (Section 4.4): gates go on to close. Section 5.2 has gates behind the third and the
-fourth pooling of VGG-16, and the soft attention behind the fifth.
+**On a pretrained backbone** the next stage expects the statistics it was trained on, which a norm or half-open gates
+would change. So gates start nearly open there and no norm follows. The stages behind a gate should still be fine-tuned
+(Section 4.4). Section 5.2 has gates behind the third and fourth pooling of VGG-16, and the soft attention behind the
+fifth.
 
 Deviations from the paper: those of :mod:`saccade.models.picture_query`, and a BatchNorm between an attended map and the
-next stage, which the authors' released code has and the text has not. Without it (``norm_after_gates: false``) each
-gate, half open at the start, halves the signal. Yet on MREF (2,500 steps, one seed) accuracy rises, 99.2 % against
-98.8 %, and the attention on the target falls, 4.9 % against 11.2 %. The released code averages the last attended map
-where Eq. (8) sums; the BatchNorm of the head makes both the same.
+next stage, which only the authors' released code has. Without it (``norm_after_gates: false``) each gate, half open at
+the start, halves the signal. On MREF (2,500 steps, one seed) accuracy then rises from 98.8 % to 99.2 %, and the
+attention on the target falls from 11.2 % to 4.9 %. The released code averages the last attended map where Eq. (8) sums;
+the BatchNorm of the head makes both the same.
 
-Two penalties are not in the paper. On a black background open gates cost nothing, so nothing closes them:
-``gate_penalty`` is that cost. With a norm behind it, a gate can pay less by shrinking everywhere alike.
-``spread_penalty`` is the price of the shape alone: the mean of the openings over their root mean square where features
-stand out from their picture's mean. An even gate costs 1, whatever its width; one that opens on few such cells costs
-less; one that opens on the empty background costs more.
+Two penalties are not in the paper. On a black background open gates cost nothing; ``gate_penalty`` gives them a cost.
+With a norm behind it, a gate can pay less by shrinking everywhere alike, so ``spread_penalty`` prices the shape alone:
+the mean of the openings over their root mean square where features stand out from their picture's mean. An even gate
+costs 1; one that opens on few such cells costs less, one that opens on the background more.
 """
 
 from __future__ import annotations

@@ -12,24 +12,22 @@ Section 4.2, "Reward"          R of a glimpse: P_t at its cell                  
 Section 5                      in training drawn, otherwise the likeliest until stop   :meth:`HsalModel.read`
 =============================  ======================================================  ==========================
 
-Every rollout has ``most`` + 1 meta steps of k + 1 controller steps, so that it can be captured; ``active`` says which
-count. What teaches the parts is in :mod:`saccade.losses.multiset`.
-
-The result is a :class:`~saccade.trace.MultisetOutput` of T = ``most`` + 1 meta steps and Y classes with stop. Behind
-the end ``said`` is stop, except in training, where a rollout goes on whatever was drawn. Glimpses are k steps a label.
+Every rollout has T = ``most`` + 1 meta steps of k + 1 controller steps, so that it can be captured; ``active`` says
+which count. The result is a :class:`~saccade.trace.MultisetOutput` with Y classes, stop included. Behind the end
+``said`` is stop, except in training, where a rollout goes on. Glimpses are k steps a label. The losses are in
+:mod:`saccade.losses.multiset`.
 
 **Given attention** (:mod:`saccade.models.base`) has T maps for each of ``saliency`` (S_t), ``covert`` (M_t),
-``priority`` (P_t) and ``inhibited`` (S_t+1), and T·k maps for ``glimpse``: the model glimpses the cell with the largest
-weight of each. ``inhibited`` is the saliency of the next step, unless ``saliency`` is given too. The first maps of each
-may be given alone. ``location_log_prob`` and ``location_entropy`` stay those of the model's own scores.
+``priority`` (P_t) and ``inhibited`` (S_t+1), and T·k maps for ``glimpse``: the cell with the largest weight of each is
+glimpsed. ``inhibited`` is the saliency of the next step, unless ``saliency`` is given too. ``location_log_prob`` and
+``location_entropy`` stay those of the model's own scores.
 
-Deviations from the paper: those of :mod:`saccade.attention.glimpse` and :mod:`saccade.models.multiset_reader`. It does
-not say whether the controller's state outlives a meta step; here it does (``carry_state``), so it can name later what
-it saw before. The reward of glimpses does not reach the state that decides where to look; ``follow_priority`` lets it
-add the priority map itself. a_i is a one-hot vector, 0 before the first glimpse, as is ŷ_0. Saliency is cut from the
-graph: it is an input of the controllers and does not teach the backbone. The backbones compact-fine and, on 224×224,
-resnet34 through layer3 have finer cells, and ``fine_stage`` gives a cell finer activations: ways past the resolution
-that Section 5.2 names as the limit.
+Deviations from the paper: those of :mod:`saccade.attention.glimpse` and :mod:`saccade.models.multiset_reader`. The
+paper does not say whether the controller's state outlives a meta step; here it does (``carry_state``), so it can name
+later what it saw before. The reward of glimpses does not reach the state that decides where to look;
+``follow_priority`` lets it add the priority map itself. a_i is one-hot, 0 before the first glimpse, as is ŷ_0. Saliency
+does not teach the backbone. Section 5.2 names the resolution as the limit: the backbones compact-fine and, on 224×224,
+resnet34 through layer3 have finer cells, and ``fine_stage`` gives a cell finer activations.
 """
 
 from __future__ import annotations

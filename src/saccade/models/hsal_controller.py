@@ -14,8 +14,8 @@ Appendix A         location and value heads do not reach the state              
 =================  ==============================================================  =======================
 
 W x_i is linear, so the part that a glimpse decides, W_a a + W_g g, is computed once for all cells
-(:meth:`Controller.project`). Scores for drawing are computed step by step; those that are learned from, for the states
-of a whole rollout at once (:meth:`Controller.judge`).
+(:meth:`Controller.project`). Scores for drawing are computed step by step, those that are learned from for a whole
+rollout at once (:meth:`Controller.judge`).
 
 Axes: B examples, N cells, k glimpses, D units of state, C channels of the volume, Y classes with "nothing more".
 """

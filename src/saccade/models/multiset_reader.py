@@ -9,9 +9,9 @@ Deviations from the paper: the compact backbone starts from nothing; ``backbone:
 ``input_size: [224, 224]`` are the paper's.
 
 **Control** (:class:`MultisetCountsModel`): one hidden layer on each cell, a mean over cells, and one linear layer for
-the probability of 0, 1, … ``most`` objects of every class (``count_logits`` (B,C,most+1)). The multiset is written as
-HSAL does: at each step the class that is likeliest to have one more object than was named, until this is likelier than
-not for none. ``logits`` (B,T,C+1) are these log-odds, and 0 for "nothing more".
+the probability of 0, 1, … ``most`` objects of every class (``count_logits`` (B,C,most+1)). Labels are named one by one
+as HSAL does: at each step the class that is likeliest to have one more object, until none is likelier than not.
+``logits`` (B,T,C+1) are these log-odds, and 0 for "nothing more".
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ Paper: Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393): a
 backbone (Eq. 1: f = CNN(I)) and one linear layer for the answer. They differ in what happens between. Section 5.1 has
 the small stack, trained from nothing; Section 5.2 a VGG-16 with ImageNet weights, many labels at once, and a prior.
 
-Deviations from the paper: BatchNorm and dropout before the classifier (the authors' released code has them, the text
-does not), the BatchNorm with torch's usual constants instead of the code's eps 0.01 and averaging 0.5 (``norm_eps``,
-``norm_momentum``); Glorot-uniform initial weights of the small stack, as in the code, and torch's usual ones elsewhere
-unless ``initial`` says otherwise. The query is a one-hot vector. The paper leaves open how several labels at once are
-answered (here each by a sigmoid) and what its prior is (here a term of the logits, :class:`QueryPrior`).
+Deviations from the paper: BatchNorm and dropout before the classifier, as in the authors' released code, the BatchNorm
+with torch's constants instead of the code's eps 0.01 and averaging 0.5 (``norm_eps``, ``norm_momentum``);
+Glorot-uniform initial weights of the small stack, as in the code, and torch's elsewhere unless ``initial`` says
+otherwise. The query is a one-hot vector. The paper leaves open how several labels are answered (here each by a sigmoid)
+and what its prior is (here a term of the logits, :class:`QueryPrior`).
 """
 
 from __future__ import annotations

@@ -24,9 +24,9 @@ questions knows A of them:
 The heads with one classifier add a term of the question alone to the logits (``QueryPrior``), because the linear head
 has a bias for each question.
 
-Deviations from the papers: the values are the features themselves, without a projection, so ``queries`` has no value
-matrix and each query pools all channels. ``pyramid`` is no HAttNet: its maps change nothing that a later stage sees.
-It reads its maps as one (:mod:`saccade.backbones.stages`): finer ones are folded onto the cells of the last.
+Deviations from the papers: the values are the features themselves, so ``queries`` has no value matrix and each query
+pools all channels. ``pyramid`` is no HAttNet: no later stage sees its maps. It reads them as one map
+(:mod:`saccade.backbones.stages`), finer ones folded onto the cells of the last.
 
 :meth:`ProbeHead.stacked` computes many heads of one kind: their weights have a leading axis M, and the features are
 read once for all of them.

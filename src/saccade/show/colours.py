@@ -1,18 +1,18 @@
 """Colours of maps: how values are rescaled, smoothed, and coloured. No other module rescales maps for display.
 
-Each map is divided by its own peak, or several maps by their common peak, and the rule says what it did, for a legend.
-Zero stays zero: a map is never stretched from its minimum, so that a uniform map looks uniform and not empty.
+Each map is divided by its own peak, or several maps by their common peak; the rule says which, for a legend. Zero stays
+zero, so that a uniform map looks uniform and not empty.
 
-Masks that only add (1 + M) are the exception: their zero means nothing, and they often lie close about one half. Such a
-map is shown from its least to its peak where 1 + M differs by half or more. A flatter one is shown on a scale of that
-width about its middle, so that an almost even mask looks almost even.
+Masks that only add (1 + M) are the exception: their zero means nothing. Such a map is shown from its least to its peak
+where 1 + M differs by half or more. A flatter one is shown on a scale of that width about its middle, so that an almost
+even mask looks almost even.
 
-Maps are smoothed as Xu et al. (2015, Section 5.4) show theirs: upsampled, then a Gaussian filter. The paper gives no
-width. Half a cell hides the creases of bilinear upsampling, and is too little to move a peak into another cell.
+Maps are smoothed as Xu et al. (2015, Section 5.4) show theirs: upsampled, then a Gaussian filter, of half a cell (the
+paper gives no width): it hides the creases of bilinear upsampling and moves no peak into another cell.
 
 The nine anchors of the colour map were computed in OKLCH: lightness rises in equal steps from 0.24 to 0.95 while the
 hue turns from indigo over teal to pale yellow, with as much chroma as sRGB allows up to 0.155. Lightness alone carries
-the order, so the map reads the same in grey and without any sense of red and green.
+the order, for print in grey and for colour-blind readers.
 """
 
 from __future__ import annotations

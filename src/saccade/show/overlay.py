@@ -4,7 +4,7 @@ Pictures of any kind become upright RGB images, enlarged by whole factors or red
 its picture pixel for pixel.
 
 Outlines are evidence masks, boxes, crops and points, in a double line that shows on any background, in pixels of the
-picture that was handed in. A mask is outlined from outside, so that small evidence stays visible.
+given picture. A mask is outlined from outside, so small evidence stays visible.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Self-contained HTML pages: one file, no network, readable on paper and in the dark.
 
 A page carries its style and its pictures. Its content security policy allows the style, and the script of a live part,
-by their SHA-256 and forbids everything else, so nothing that slipped into a caption could run or call home.
+by their SHA-256 and forbids everything else: nothing in a caption can run or call home.
 
 All HTML is written by the templates beside this file, which extend ``page.html``. They escape what they insert;
 ``of_the_package`` lets through what comes from the package itself. Blocks are data, with a macro for each kind.

@@ -2,8 +2,8 @@
 
 Pictures, pages and the terminal draw the same grid of numbers. Weight on slots without a text is one row more.
 
-As HTML, sentences stay text that can be selected. A page allows no style but its own, so its cells have classes
-(:func:`heat_rules`). A notebook has no style sheet, so cells there carry their colours themselves.
+As HTML, sentences stay text that can be selected. Cells of a page have classes (:func:`heat_rules`); those of a
+notebook, which has no style sheet, carry their colours themselves.
 """
 
 from __future__ import annotations

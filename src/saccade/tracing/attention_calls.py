@@ -1,14 +1,14 @@
 """Sees each attention call of a forward pass, and computes the rows of its weights that are wanted.
 
-softmax(s·Q Kᵀ + M) V is computed in three ways, and each is caught where it is called, so the model stays as it is:
+softmax(s·Q Kᵀ + M) V is computed in three ways; each is caught where it is called:
 
 * ``scaled_dot_product_attention``, which never returns its weights: wanted rows are computed again from Q, K, M and s.
 * ``nn.MultiheadAttention``: the same function is called again with the wanted rows as its queries. Its fast path of
   eval mode is not taken while a function mode is active.
 * eager code, a softmax over the last axis that multiplies values: the weights are there, and wanted rows are copied.
 
-:class:`AttentionCalls` is a function mode of torch. It belongs to the thread that entered it, and is gone when its
-``with`` block ends, however that ends.
+:class:`AttentionCalls` is a function mode of torch: it belongs to the thread that entered it, for the length of its
+``with`` block.
 
 Axes: B examples, h heads, Q query rows, K keys, d channels of a head.
 """

@@ -1,8 +1,8 @@
 """Published transformers of timm and transformers by name, and such a model behind ``saccade look``.
 
-Weights come from the library's hub or its cache (extras ``timm`` and ``transformers``), or from a folder, and are read
-from safetensors alone: a pickle can run code. No code comes from the hub. A picture goes in; out come the answer that
-the head gives and the model's own attention. Where the model has no head, no answer is claimed.
+Weights come from the library's hub or its cache (extras ``timm`` and ``transformers``), or from a folder, as
+safetensors alone: a pickle can run code. No code comes from the hub. A picture goes in; the answer of the head and the
+model's own attention come out. A model without a head gives no answer.
 """
 
 from __future__ import annotations

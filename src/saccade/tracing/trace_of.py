@@ -271,9 +271,9 @@ class TraceResult:
 def trace_of(model: nn.Module, image: Any, **options: Any) -> AttentionTrace:
     """Where a vision transformer of timm, transformers or plain torch looked, per layer and head.
 
-    Each look holds weights as they multiplied the values, on the grid of patches. The part of a row that lies on the
-    tokens before the patches (class, registers) is what the weights lack to 1. The model runs once, in eval mode and
-    without gradients, and is as before afterwards. Threads may trace at once a model that is in eval mode already.
+    Each look holds weights as they multiplied the values, on the grid of patches. What the weights of a row lack to 1
+    lies on the tokens before the patches (class, registers). The model runs once, in eval mode and without gradients,
+    and is as before afterwards. Several threads may trace a model that is in eval mode already.
 
     Args:
         model: a vision transformer.

@@ -1,11 +1,11 @@
 """What a request may cost, and the guard that checks each one and sets the security headers of every response.
 
-A page from elsewhere can make the browser send requests to 127.0.0.1, and by rebinding a name of its own it can even
-read the answers. So the Host must be ours, a request from another origin is refused, and no other origin may read.
+A page from elsewhere can make the browser send requests to 127.0.0.1, and by DNS rebinding read the answers. So the
+Host must be ours, and requests from another origin are refused.
 
-A server that other machines can reach asks for its token, made anew at each start and printed once, in the address of
-the page. Opening that address keeps the token in a cookie, so it leaves the address bar; scripts send it as
-``Authorization: Bearer …``. It is compared in constant time, so that nobody can guess it letter by letter.
+A server that other machines can reach asks for its token, made at each start and printed once, in the address of the
+page. Opening that address keeps the token in a cookie; scripts send it as ``Authorization: Bearer …``. It is compared
+in constant time.
 """
 
 from __future__ import annotations

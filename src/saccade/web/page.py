@@ -1,4 +1,4 @@
-"""The page: what it is told of a model by its family, and the page as one text that needs no server.
+"""The page: what a family tells it about a model, and the page as one text that needs no server.
 
 ``Family.panel`` names an ES module with controls of the family's own, in its folder: ``families/NAME/FILE.js`` for the
 page. It exports ``function panel(place, page)``, which the page calls when a model of the family is chosen; models of
@@ -17,10 +17,10 @@ one family that are compared share it:
 ``page.style``           adds a style sheet of the panel's own, once, as ``style(".saccade .mine { … }")``
 =======================  ===========================================================================================
 
-It may return an object of functions, which are called: ``models(list)`` with the shown models of the family, now and
-whenever they change; ``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours
-change; ``unanswered(name)`` with a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no
-model of the family is shown any more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
+It may return an object of functions, which are called: ``models(list)`` with the shown models of the family, whenever
+they change; ``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours change;
+``unanswered(name)`` with a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no model
+of the family is shown any more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
 
 ``Family.runtime`` names an ES module that computes the family's models in a worker of the page. It exports
 ``function network(weights, tools)``, called with what ``page_model`` made, which returns an object with

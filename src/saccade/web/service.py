@@ -1,8 +1,8 @@
-"""What the server does, without HTTP: pictures are kept, models asked in their queues, answers made into views.
+"""What the server does, without HTTP: it keeps pictures, asks models in their queues, and makes views of answers.
 
 A view names its ``editable`` looks. An edited answer has ``edited``: for each look how many of its cells differ from
-the model's own and how far they moved (total variation of the two maps), the looks that were given unchanged
-(``frozen``), and the ``unedited`` answer. An answer is kept for a while and can be fetched again.
+the model's own and how far they moved (total variation of the two maps), the looks given unchanged (``frozen``), and
+the ``unedited`` answer. Answers are kept for a while.
 """
 
 from __future__ import annotations

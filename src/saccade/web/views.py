@@ -5,14 +5,14 @@ one over slots, each with the frame that lays its cells over the original pictur
 text is "" for an empty slot; the last ``own_slots`` of the others belong to the model. The total is sent at the
 picture's resolution, or a smaller one where the picture is large.
 
-What the page draws follows from the ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and from the looks.
-``picture`` is null where the model read something else; ``notes`` say what was done to it on the way in.
+The ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and the looks decide what the page draws. ``picture``
+is null where the model read something else; ``notes`` say what was done to it.
 
 A family says which of its models the engine (``static/js/engine``) can compute, and of which layers; the functions here
-write the layers. A weight takes two bytes: those saved as float16 stay so, bit by bit; others become integers times a
-scale of their row. A norm is a scale and a shift of each channel, which the engine folds into the layer that follows:
-exact behind a gate, because the convolutions of the small stack have no border. Kernels are matrices (outputs × inputs
-of the kernel), the channels of a cell side by side.
+write the layers. A weight takes two bytes: float16 stays so, others become integers times a scale of their row. A norm
+is a scale and a shift of each channel, which the engine folds into the next layer: exact behind a gate, as the
+convolutions of the small stack have no border. Kernels are matrices (outputs × inputs of the kernel), the channels of a
+cell side by side.
 """
 
 from __future__ import annotations

@@ -15,8 +15,7 @@ from caption_stubs import WORDS, save_tiny_captioner
 from saccade.errors import CheckpointError, ConfigError, OutputError
 from saccade.families import model_spec
 from saccade.families.caption.vocabulary import Vocabulary
-from saccade.models.card import model_card
-from saccade.models.facts import VOCABULARY, Score, read_facts
+from saccade.models.facts import VOCABULARY, Score, model_card, read_facts
 from saccade.models.folder import load_matching, load_model, save_model
 from saccade.models.soft import SoftModel
 from tiny_models import (
