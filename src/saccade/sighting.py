@@ -207,8 +207,8 @@ class Sighting:
     def top_slot(self) -> str | None:
         """The text with the most weight in the last step of a look over slots; None where it looked at a picture.
 
-        Empty slots count together, as in :attr:`slot_grid`. A step that chose a slot of the model's own, such as
-        the end of its passes, is passed over if there is another.
+        Empty slots count together, as in :attr:`slot_grid`. A step that chose a slot of the model's own, such as the
+        end of its passes, is skipped if there is another.
         """
         if self.is_spatial or not self.trace.looks:
             return None
@@ -227,7 +227,7 @@ class Sighting:
     def peak(self) -> tuple[int, int]:
         """(x, y) of the picture's pixel with the most weight in total; of equal ones, the nearest to the middle.
 
-        Edge cells go on to the border, so a peak there is a plateau, and its inner end is the centre of the cell. Of
+        Edge cells extend to the border, so a peak there is a plateau; its inner end, the centre of the cell, counts. Of
         several crops it is the middle of the last.
         """
         if not self.is_spatial:

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.engine.replicas import ReplicaStack
-from saccade.models.hard import HardConfig, HardModel
+from saccade.models.soft import HardConfig, HardModel
 from tiny_models import example_batch, named, tiny_model
 
 

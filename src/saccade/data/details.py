@@ -1,15 +1,13 @@
 """Layouts of pictures whose class depends on a small detail: a pure function of (seed, picture number).
 
-A picture of 224×224 pixels shows four discs on a blurred, noisy ground. One of them, the **bearer**, has a light rim.
-It is red, green or blue. Every disc carries a mark of 19 pixels, woven of stripes in one of four directions. The class
+A picture of 224×224 pixels shows four discs on a blurred, noisy ground. One of them, the **bearer**, has a light rim
+and is red, green or blue. Every disc carries a mark of 19 pixels, woven of stripes in one of four directions. The class
 is colour and direction of the bearer: twelve classes. The stripes are finer than a picture of 112×112 pixels can hold:
-a coarse view shows where to look and which colour it is, and no more. The evidence is the mark. The other discs have
-marks too, so finding stripes is not enough.
+a coarse view shows where to look and which colour it is. The evidence is the mark.
 
-Discs lie in distinct cells of a grid of 3×3, each with an offset of its own, so no two touch. An edit gives another
-layout, which is rendered again: the bearer elsewhere (:func:`moved`), another mark (:func:`rewoven`), or the same
-bearer among other discs and on another ground (:func:`surrounded`). Pixels are whole numbers: the same on every device
-and in any batch.
+Discs lie in distinct cells of a grid of 3×3, each with an offset, so no two touch. An edit gives another layout, which
+is rendered again: the bearer elsewhere (:func:`moved`), another mark (:func:`rewoven`), or the same bearer among other
+discs and on another ground (:func:`surrounded`). Pixels are whole numbers, the same on every device and in any batch.
 
 **What half the size keeps.** A weave is cos 2π(f_x·x + f_y·y) with f = (5/12, 0), (0, 5/12), (4/12, 4/12) or
 (4/12, −4/12) cycles a pixel, in a table of 12×12 whole numbers. A view of half the size holds at most ¼ cycle a pixel

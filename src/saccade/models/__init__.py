@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from saccade.models.folder import load_model as load_model
     from saccade.models.folder import save_model as save_model
     from saccade.models.folder import store_as as store_as
-    from saccade.models.hard import HardModel as HardModel
     from saccade.models.hattnet import HAttNetModel as HAttNetModel
     from saccade.models.hsal import HsalModel as HsalModel
     from saccade.models.memn2n import MemN2NModel as MemN2NModel
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from saccade.models.ran import RanModel as RanModel
     from saccade.models.ran import ResidualNetModel as ResidualNetModel
     from saccade.models.sat import SatModel as SatModel
+    from saccade.models.soft import HardModel as HardModel
     from saccade.models.soft import SoftModel as SoftModel
     from saccade.models.stn import StnModel as StnModel
     from saccade.models.stn import StnTunedModel as StnTunedModel

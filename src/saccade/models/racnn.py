@@ -12,13 +12,13 @@ Section 3.4   the scales' normalised descriptors, one classifier          ``fuse
 What teaches the parts, and in which order, is in :mod:`saccade.losses.maps` and in the recipes.
 
 The network input is the **whole picture** (``input_size``, 224×224). Scale 1 sees it shrunk to ``coarse`` (112×112), so
-that a crop of half its side, read at ``crop`` (112×112), shows pixels that scale 1 never saw. Without that a zoom adds
-nothing that scale 1 did not have. Every crop is read from the picture itself, also a crop of a crop.
+a crop of half its side, read at ``crop`` (112×112), shows pixels that scale 1 never saw. Every crop is read from the
+picture itself, also a crop of a crop.
 
 The result is a :class:`~saccade.trace.LabelOutput`: ``logits`` are those of all scales together.
 
 **Controls for the zoom** (``crops``). The gain may come from three networks instead of one, from the middle of the
-picture, or from more pixels; each control keeps all but one thing:
+picture, or from more pixels; each control changes one thing:
 
 =============  ===============================================================================================
 ``proposed``   the model: regions come from the attention proposals
@@ -37,8 +37,7 @@ Deviations from the paper:
 - Scale 1 and the crops have the same size.
 - ``fused`` learns together with the scales, from descriptors that it does not change.
 - Proposals may learn from ``responses``: the network of the next scale sees the whole region of this one, at
-  ``input_size``. With its ImageNet weights it says better where an object is than a network that has begun to learn
-  classes at half the resolution.
+  ``input_size``. With its ImageNet weights it says better where an object is than a network at the start of training.
 - Those of :mod:`saccade.attention.zoom` and :mod:`saccade.losses.maps` apply too.
 """
 

@@ -17,9 +17,9 @@ Deviations from the paper: it does not say the widths for 32 × 32. 64, 128, 256
 weights that it reports for Attention-92 (convolutions and the last layer: 1,931,696).
 
 **Control** (:class:`ResidualNetModel`): a residual network (He et al. 2016, arXiv:1603.05027) of the same stem, stages
-and last units, with plain units instead of attention modules. Their number makes weights and multiplications match:
-``units: [5, 5, 10]`` has 1.1 M weights as Attention-56, ``[11, 9, 20]`` has 1.9 M as Attention-92. Its look is a plain
-mean of the last map, as global average pooling is.
+and last units, with plain units instead of attention modules, as many as match in weights and multiplications: ``units:
+[5, 5, 10]`` has 1.1 M weights as Attention-56, ``[11, 9, 20]`` has 1.9 M as Attention-92. Its look is a plain mean of
+the last map.
 """
 
 from __future__ import annotations

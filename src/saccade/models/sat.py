@@ -11,15 +11,14 @@ Section 4.1      b ← 0.9 b + 0.1 log p(y|s)                                   
 Section 4.2      Σ_i α_i a_i instead of a draw                                    ``attention_kind: soft``
 ===============  ===============================================================  =================================
 
-A caption is given as ids, then 0 (the end), then -1 (padding). The result is a
-:class:`~saccade.trace.CaptionOutput` with one act, ``word``, whose context has the gate in it. Where no caption is
-given, the model draws some of each picture for itself (:mod:`.caption_decoding`), B counting the captions of the first
-picture, then of the next …
+A caption is given as ids, then 0 (the end), then -1 (padding). The result is a :class:`~saccade.trace.CaptionOutput`
+with one act, ``word``, whose context has the gate in it. Without a caption the model draws some for each picture
+(:mod:`.caption_decoding`); B then counts the captions of the first picture, of the next …
 
 Deviations from the paper, beside those of the decoder: the moving average is that of a word, not of a caption, so that
-batches of long and of short captions can share it (the released code's choice). It is taken over the pictures whose
-cells were drawn, begins at log 1/V, and does not hold the present batch, which would bias the gradient.
-``attention_kind: none`` is a control that sees the mean of all cells.
+batches of long and of short captions can share it (as in the released code). It covers the pictures whose cells were
+drawn, begins at log 1/V, and leaves out the present batch, which would bias the gradient. ``attention_kind: none`` is a
+control that sees the mean of all cells.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """STN and STN-tuned: one network finds where to look and cuts it out, another reads the answer from the crop.
 
-The first stack sees the whole picture, the query decides what is cut out, and the second stack sees the crop alone. So
-the query can change the answer only by cutting out the right thing.
+The query decides what the first stack cuts out of the picture; the second stack sees the crop alone. So the query can
+change the answer only by cutting out the right thing.
 
 Paper: the baseline STN of Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Section 5.1, after
 Jaderberg et al. 2015 (arXiv:1506.02025).
@@ -14,13 +14,13 @@ Sec. 5.1    "a single fc layer" behind a stack of its own on the crop   :meth:`S
 
 With ``query_to_classifier`` the classifier sees the query too, which is no longer a test of attention.
 
-Deviations from the paper: it says no more than the above. The hidden layer in which feature and query meet, the size of
-the crop (the picture's), the pooling of the last map (the mean), the pace and the bounds of the window
-(:mod:`saccade.attention.spatial_transformer`) are choices made here; besides, those of
-:mod:`saccade.models.picture_query`. Flattening ties a model to pictures of one size.
+Deviations from the paper: it says no more than the above. Chosen here are the hidden layer in which feature and query
+meet, the size of the crop (the picture's), the pooling of the last map (the mean), and the pace and bounds of the
+window (:mod:`saccade.attention.spatial_transformer`); besides, those of :mod:`saccade.models.picture_query`. Flattening
+ties a model to pictures of one size.
 
 STN ends near the level of a model without the query, here as in the paper: a window that shows everything already holds
-the most frequent colour, and nothing near it is better.
+the most frequent colour.
 
 **STN-tuned**, which the paper does not have, uses its query:
 

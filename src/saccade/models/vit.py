@@ -11,9 +11,9 @@ Dosovitskiy, (4)     y = LN(z_0), then the answer head                     :meth
 ===================  ============================================================================================
 
 **Looks** are the class token's rows of the last layer, one for each head: they multiplied the values that the answer is
-made of. They sum to 1 with what the token gives to itself. The total is their mean over heads. Earlier layers have
-mixed the patches, so the rows need not show what the answer rests on; :meth:`VitModel.rollout`, which is derived,
-multiplies all layers.
+made of, and sum to 1 with what the token gives to itself. The total is their mean. Earlier layers have mixed the
+patches, so the rows need not show what the answer rests on; :meth:`VitModel.rollout`, which is derived, multiplies all
+layers.
 
 Deviations from the paper: the class token is the query; sine and cosine positions of both axes instead of learned ones;
 a hidden width of twice the token's in the MLP; the answer head of :mod:`saccade.models.picture_query`.

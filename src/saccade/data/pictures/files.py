@@ -1,11 +1,11 @@
 """Picture files: those that paths mean, decoded by Pillow in a bounded amount of memory, and told apart by their bytes.
 
-This module imports no torch (numpy only for 16-bit and float grey), so that the server's process which does nothing but
-decode starts in a tenth of a second; see :mod:`saccade.web.decode`.
+This module imports no torch (numpy only for 16-bit and float grey), so that the server's decoding process starts in a
+tenth of a second (:mod:`saccade.web.decode`).
 
 Files are untrusted. Formats are a fixed list. The size in the header is checked before a pixel is decoded. Only the
-first frame is touched. Colours are converted a few rows at a time, so that there is never more than one other copy of
-the picture in memory.
+first frame is touched. Colours are converted a few rows at a time, with at most one other copy of the picture in
+memory.
 
 Names, sizes and times do not tell two data sets apart, so caches and runs go by the content of pictures.
 """

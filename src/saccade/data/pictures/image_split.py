@@ -3,9 +3,9 @@
 A mask is the evidence where there is one, else a disc round the point, else the box. All go through the same canvas as
 their picture, and boxes end where it ends. A box beside a mask or a point is that of the object they lie on.
 
-What cannot be used is left out when the split is opened, counted and named in one warning: pictures that cannot be
-read, words that a model does not know, and evidence that does not fit its picture. So a batch always has its full size.
-A family adds its columns: the numbers of labels, questions or words.
+What cannot be used is left out when the split is opened, counted and named in one warning: unreadable pictures, words
+that a model does not know, and evidence that does not fit its picture. So a batch always has its full size. A family
+adds its columns: the numbers of labels, questions or words.
 
 Axes: N rows, P pictures, B rows of a batch, H and W pixels of the network input.
 """

@@ -3,8 +3,8 @@
 Whatever comes in (a path, bytes, a PIL image, an array, a tensor) leaves as an upright 8-bit RGB :class:`Picture`, or
 as a DataError that names the file, what is wrong with it and what to do.
 
-Files are untrusted. Before one is decoded, its format must be in a list, its header must not say too many pixels, and
-it must not ask for far more work than its pixels do. Uploads to the server are decoded in a process of their own
+Files are untrusted. Before one is decoded, its format must be in a list, its header within the limit of pixels, and its
+decoding no more work than its pixels are. Uploads to the server are decoded in a process of their own
 (:mod:`saccade.web.decode`).
 
 Choices, said once: EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not

@@ -1,8 +1,7 @@
 """What lies behind the digits: distractors, clutter, a patch, and the black of the reference set.
 
-A background sees the glyphs of the split, the seed and the number of the scene, and never the digits of the scene. So
-all sets hold the same digits at the same places, and a scene rendered again with one object changed keeps its
-background to the last bit.
+A background sees the glyphs of the split, the seed and the number of the scene, never its digits. So all sets hold the
+same digits at the same places, and an edited scene keeps its background to the last bit.
 """
 
 from __future__ import annotations

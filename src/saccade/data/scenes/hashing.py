@@ -1,7 +1,6 @@
 """Random numbers by counter: the same integers on every device, in any order and for any batch size.
 
-A draw is a pure function of a seed and a few counters (scene, object, try …), so scene 7 is the same scene in every
-batch and on every device.
+A draw is a pure function of a seed and a few counters (scene, object, try …).
 
 The state has two 32-bit lanes (a, b), carried in int64. One counter c is taken in by
 

@@ -1,11 +1,11 @@
 """MBG: photographs behind the digits, from any folder of pictures.
 
 Seo et al. (arXiv:1606.02393, §5.1) take natural scenes of the SUN database and do not say how they were cut; here each
-scene takes a photograph, one of three scales, a position and perhaps a mirror image, all from the hash. Which folder:
+scene takes a photograph, one of three scales, a position and perhaps a mirror image, all from the hash. The folder is
 the one that is named, else ``backgrounds`` in the cache, else nine photographs that ship with saccade. Accuracy depends
-on the photographs, so their name goes into every result: folder, split, number and a digest of their pixels. Known sets
-are named by that digest: ``bsds500`` is BSDS500 (Arbelaez et al. 2011), train and val, resized to a short side of 200
-px. Only SUN compares with the paper.
+on the photographs, so every result names folder, split, number and a digest of their pixels. Known sets are named by
+that digest: ``bsds500`` is BSDS500 (Arbelaez et al. 2011), train and val, resized to a short side of 200 px. Only SUN
+compares with the paper.
 
 No photograph is in two splits:
 

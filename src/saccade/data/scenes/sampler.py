@@ -10,8 +10,7 @@ Deviation: the authors try without end; here a scene in which a digit finds no p
 its scales and positions anew. Number, identities, glyphs and colours stay, so they are known without sampling.
 
 A try is a function of its number alone, so many are tested at once, and the first that fits is the answer. On the host
-they are tested in rounds that grow: half of all digits find room within eight tries, one in a hundred needs two
-hundred.
+rounds of tries grow: half of all digits find room within eight tries, one in a hundred needs two hundred.
 """
 
 from __future__ import annotations
@@ -167,8 +166,7 @@ class _Occupied:
     """The non-zero pixels of a batch of square pictures as bits, and the question whether a box is free of them.
 
     A picture row is a few 64-bit words. For every row the OR of the 2^level rows from it on is kept, for the levels
-    that boxes ask for. So which columns are occupied anywhere in a box is two lookups, and a try costs a handful of
-    integer operations however large its box is.
+    that boxes ask for. So the occupied columns of a box are two lookups, however large it is.
     """
 
     def __init__(self, batch: int, spec: SceneSpec) -> None:

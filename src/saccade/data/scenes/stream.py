@@ -1,8 +1,8 @@
 """Scenes by number, made in large aligned chunks; those last used stay on the device as bytes, up to a limit.
 
-Making thousands of scenes at once costs a fraction of making them batch by batch, and a finite set is asked for the
-same scenes in every epoch. A batch of neighbours, as in training on fresh scenes, is a slice of its chunk. On a GPU the
-next chunk of an endless stream is made while this one is used.
+Making thousands of scenes at once costs a fraction of making them batch by batch, and a finite set needs the same
+scenes in every epoch. A batch of neighbours is a slice of its chunk. On a GPU the next chunk of an endless stream is
+made while this one is used.
 """
 
 from __future__ import annotations

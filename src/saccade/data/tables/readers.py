@@ -1,8 +1,8 @@
 """READER:PATH, the way your own data is named: ``csv:my.csv``, ``cub:FOLDER``; and readers by name.
 
 A READER has two letters or more, so that ``C:`` stays a drive. Every family reads its own tables and folders by
-:func:`own_readers`, and the published collections that it knows. A reader is a function of a path and of its options
-that makes a :class:`~saccade.data.tables.table.Table`.
+:func:`own_readers`, and the published collections that it knows. A reader is a function from a path and options to a
+:class:`~saccade.data.tables.table.Table`.
 
 ``folder:PATH`` holds a folder for each class; every family that takes labels reads it:
 

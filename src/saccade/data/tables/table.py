@@ -13,10 +13,10 @@ point     optional: ``x y`` or a JSON list
 mask      optional: path of a picture of the same size, black where there is no evidence
 ======== =============================================================================================================
 
-Which of these a family reads, and what it makes of them, its :class:`Columns` say; other columns are ignored. Without
-``split``, 70 / 15 / 15 % of the groups (of the pictures, where no group is named) are train / val / test by a hash of
-the name: a picture is in one split only, and stays there when the table grows. With it, a picture or a group in two
-splits is refused, and copies of a picture are named (:mod:`saccade.data.tables.doubts`).
+Which of these a family reads, its :class:`Columns` say; other columns are ignored. Without ``split``, 70 / 15 / 15 % of
+the groups (or pictures) are train / val / test by a hash of the name, so a picture stays in its split when the table
+grows. With it, a picture or a group in two splits is refused, and copies of a picture are named
+(:mod:`saccade.data.tables.doubts`).
 
 No pixels here: a hundred thousand rows take seconds. What cannot be used is left out, never silently: ``Table.skipped``
 has one entry for each, ``REASON: WHERE``.
