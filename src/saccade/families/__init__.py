@@ -81,10 +81,10 @@ class ModelSpec:
     summary: str
     paper: str
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Settings that differ from the defaults of its class; settings from the user override them."""
+    """Defaults that differ from those of the class."""
 
     def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
-        """Builds the model from a dictionary of settings; error messages name ``where`` the settings are."""
+        """Builds the model from settings; error messages name ``where`` they are."""
         cls = self.load()
         settings = from_dict(cls.Config, {**self.defaults, **(config or {})}, where=where)
         try:
@@ -96,9 +96,9 @@ class ModelSpec:
 
 @dataclass(frozen=True)
 class DataEntry:
-    """One data set as users see it: a generator, a reader of files named READER:PATH, or a known collection.
+    """One data set: a generator, a reader of files named READER:PATH, or a known collection.
 
-    A collection is called by its name where it lies in the cache (``saccade data get NAME``), else NAME:PATH.
+    A collection is called by its name if it is in the cache (``saccade data get NAME``), else NAME:PATH.
     """
 
     kind: Literal["generator", "reader", "collection"]
@@ -108,24 +108,23 @@ class DataEntry:
     """How to get it."""
     splits: tuple[str, ...] = ("train", "val", "test")
     download: str | None = None
-    """Name to pass to ``saccade data get``, where there is something to fetch."""
+    """Argument of ``saccade data get``, if it can be fetched."""
     shows: str = ""
-    """What its pictures show, in a few words that follow "trained on"; empty: not known."""
+    """What its pictures show, as it follows "trained on"; empty if unknown."""
     research_only: bool = False
-    """Whether it may be used for research only, or states no licence; models that are trained on it say so."""
+    """Whether it is for research only, or states no licence; models trained on it say so."""
     example: str = ""
-    """The shipped picture (``saccade.example``) with which the live page opens a model trained on it; empty: a scene of
-    digits."""
+    """The shipped picture (``saccade.example``) with which the page opens its models; empty: a scene of digits."""
 
 
 def class_folders() -> dict[str, DataEntry]:
-    """The reader of folders of pictures, one for each class."""
+    """The reader of folders of pictures, one per class."""
     text = "pictures in folders by class, CLASS/xxx.jpg, with or without train, val and test above"
     return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
 
 
 def drawn_digits(description: str, **changes: Any) -> DataEntry:
-    """A generator of scenes of MNIST digits; ``changes`` are other fields."""
+    """A generator of scenes of MNIST digits; ``changes`` set other fields."""
     from saccade.data.scenes import DOWNLOAD, GET, LICENCE
 
     entry = DataEntry("generator", description, LICENCE, GET, download=DOWNLOAD, shows="drawn digits")
@@ -133,7 +132,7 @@ def drawn_digits(description: str, **changes: Any) -> DataEntry:
 
 
 def cub_birds(question: str) -> DataEntry:
-    """The reader of CUB-200-2011, for a family that learns an answer to this ``question``."""
+    """The reader of CUB-200-2011 for this ``question``."""
     return DataEntry(
         kind="reader",
         description=f"CUB-200-2011: {question}",
@@ -152,7 +151,7 @@ def own_tables(columns: str) -> dict[str, DataEntry]:
 
 
 def picture_tables() -> dict[str, DataEntry]:
-    """The readers of tables that come with their pictures."""
+    """The readers of tables with their pictures."""
     coco = "annotations as COCO has them: pictures of one category, boxes and masks as evidence"
     described = {
         "coco": (coco, "name it coco:FILE.json"),
@@ -167,9 +166,9 @@ class Probing:
     """How ``saccade probe`` uses a family."""
 
     model: str
-    """The model that carries the result, a :class:`saccade.models.probe.HeadOnBackbone`."""
+    """The model that stores the result, a :class:`saccade.models.probe.HeadOnBackbone`."""
     asks: bool = False
-    """Whether the rows of the table have questions."""
+    """Whether rows have questions."""
 
 
 @dataclass(frozen=True)
@@ -178,84 +177,84 @@ class Family:
 
     name: str
     title: str
-    """What goes in and what comes out, in a few words."""
+    """Input and output, in a few words."""
     folder: Path
-    """Where the family lies: its recipes are ``recipes/*.yaml`` there."""
+    """Its folder, with recipes in ``recipes/*.yaml``."""
     models: Mapping[str, ModelSpec]
     data: Mapping[str, DataEntry]
-    """Generators and readers by name. A reader such as ``csv`` may belong to several families: see ``columns``."""
+    """Generators and readers by name. Several families may have a reader such as ``csv``: see ``columns``."""
     headline: tuple[str, ...]
-    """Metrics that a model may be known by: the first of these that its score has."""
+    """The metric that a model is known by: the first of these that its score has."""
     options: tuple[str, ...] = ()
-    """Names of the options of ``look`` and ``evaluate`` that this family understands."""
+    """Options of ``look`` and ``evaluate`` that this family understands."""
     columns: tuple[frozenset[str], ...] = ()
-    """Columns that a CSV or JSON-lines table of this family has: one of these sets."""
+    """Columns of its CSV or JSON-lines tables: one of these sets."""
     asks_text: bool = False
-    """Whether a question is any text; else it is one of those that a model knows, where it knows some."""
+    """Whether a question is any text, rather than one of the model's queries."""
     probing: Probing | None = None
     featured: tuple[str, ...] = ()
-    """Shipped models that come first: a quick tour stops at them, and the page opens with them."""
+    """Shipped models that come first in the tour and on the page."""
     live: tuple[str, ...] = ()
-    """Shipped models that run inside the tour's page, without a server."""
+    """Shipped models that run in the tour's page without a server."""
     panel: str | None = None
-    """An ES module in ``folder`` that the page loads, for controls that no other family has."""
+    """An ES module in ``folder`` with the family's own page controls."""
     runtime: str | None = None
-    """An ES module in ``folder`` that computes its models inside a page, where the page's engine does not."""
+    """An ES module in ``folder`` that computes its models in a page, if the page's engine does not."""
 
     def task(self) -> type[Task]:
-        """Trains and scores a model, and opens data for a person to look at."""
+        """The class that trains and scores models and opens data."""
         raise NotImplementedError
 
     def reads(self) -> InputReader:
-        """How files and Python values become inputs; by default they are pictures."""
+        """How files and Python values become inputs; by default pictures."""
         from saccade.families.answering import PICTURES
 
         return PICTURES
 
     def decode(self) -> Decode:
-        """From an output to answers; by default one label each."""
+        """Decodes outputs into answers; by default one label each."""
         from saccade.families.answering import decode_labels
 
         return decode_labels
 
     def responder(self) -> type[Responder]:
-        """From an encoded input and a question to answers; by default in one pass."""
+        """Answers questions about encoded inputs; by default in one pass."""
         from saccade.families.answering import Responder
 
         return Responder
 
     def premise(self, facts: ModelFacts) -> str:
-        """What every question to a model takes for granted, in words; empty if the model can reject it."""
+        """What every question takes for granted, in words; empty if the model can reject it."""
         return ""
 
     def prompt(self, facts: ModelFacts) -> str | None:
-        """How a question begins on the page that a model's queries end, such as "What colour is the …"."""
+        """How questions begin on the page, such as "What colour is the …", before one of the model's queries."""
         return None
 
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
-        """The scenes of a model's training; None for one that learned from other pictures, or does not say."""
+        """The scenes of a model's training; None if it learned from other pictures, or is unknown."""
         return None
 
     def panel_facts(self, facts: ModelFacts) -> dict[str, object] | None:
-        """What the family's panel is told of a model besides its entry, as plain JSON values."""
+        """Plain JSON values about a model for the family's panel."""
         return None
 
     def page_model(self, predictor: Predictor) -> dict[str, object]:
-        """Facts and weights of a model as plain values, for the engine of the page (:mod:`saccade.web.views`)."""
+        """A model's facts and weights as plain values for the page's engine (:mod:`saccade.web.views`)."""
         raise ConfigError(
             f"'{predictor.name}' does not run inside a page: the family '{self.name}' has no models for the page's "
             "engine; use 'saccade serve'"
         )
 
     def licence_of_weights(self, data: str) -> tuple[str, bool]:
-        """What the card of a model says that was trained on ``data``, and whether that is for research only."""
+        """The licence line of a model trained on ``data``, and whether it is for research only."""
         entry = self.data.get(data)
         if entry is None or entry.licence == "yours":
             return "Code: Apache-2.0. Weights: yours, like the data they were trained on.", False
         return f"Code: Apache-2.0. Weights: trained on {data} ({entry.licence}).", entry.research_only
 
     def recipes(self) -> dict[str, Path]:
-        """Its recipes by name, with the file of each; a file also holds the variants that it lists."""
+        """The file of each recipe by name; a file also holds variants."""
         recipes: dict[str, Path] = {}
         for file in sorted((self.folder / "recipes").glob("*.yaml")):
             variants = file.read_text(encoding="utf-8").partition("\nvariants:\n")[2]
@@ -269,7 +268,7 @@ _broken: dict[str, str] = {}
 
 @cache
 def families() -> dict[str, Family]:
-    """Every family by name; one of another package whose names are taken is left out, with a warning."""
+    """Every family by name; one of another package whose name is taken is left out."""
     from saccade.families import caption, classify, multiset, question, story
 
     built_in: tuple[Family, ...] = tuple(package.FAMILY for package in (question, multiset, caption, story, classify))
@@ -328,8 +327,8 @@ def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
 def family_of_data(reference: str) -> Family:
     """The family of a generator's or a collection's name, or of READER:PATH.
 
-    Of the families that can read a table the one whose columns fit and that asks for the most; of those that can read a
-    published collection the first.
+    Of the families that can read a table, the one whose columns fit and that needs the most of them; of those that can
+    read a published collection, the first.
     """
     name, _, path = reference.partition(":")
     is_read = bool(path) and len(name) > 1
@@ -356,7 +355,7 @@ def family_of_data(reference: str) -> Family:
 
 
 def _loaded(point: EntryPoint) -> Family | None:
-    """The family that an entry point names; None, with a warning, where it does not load."""
+    """The family of an entry point; None, with a warning, if it does not load."""
     try:
         family = point.load()
         if isinstance(family, Family):
@@ -370,7 +369,7 @@ def _loaded(point: EntryPoint) -> Family | None:
 
 
 def read_table(reference: str, family_name: str = "classify", **options: object) -> Table:
-    """The table that ``reference`` (READER:PATH) names, as a family reads it; ``options`` are those of the reader.
+    """The table ``reference`` (READER:PATH) as a family reads it, with ``options`` of the reader.
 
     >>> table = read_table("csv:my.csv", "question")  # doctest: +SKIP
     >>> print(table.summary())  # doctest: +SKIP
@@ -381,7 +380,7 @@ def read_table(reference: str, family_name: str = "classify", **options: object)
 
 
 def headline(family_name: str, metrics: Mapping[str, object]) -> tuple[str, float] | None:
-    """The metric that a model of a family is known by, and its value; None where it was not measured."""
+    """The headline metric of a model of a family, and its value; None if it was not measured."""
     owner = families().get(family_name)
     names = owner.headline if owner is not None else tuple(metrics)  # of a family that is not installed: any number
     values = ((name, metrics.get(name)) for name in names)

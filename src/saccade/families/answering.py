@@ -33,19 +33,19 @@ class Item(Protocol):
 
     @property
     def name(self) -> str:
-        """Its path, or what kind of thing it was."""
+        """Its path or kind."""
 
     @property
     def stem(self) -> str:
-        """The beginning of the names of files about it."""
+        """The stem of names of files about it."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was done to it on the way in."""
+        """Changes made while reading it."""
 
     @property
     def image(self) -> Image.Image | None:
-        """The picture to draw on; None where there is none."""
+        """The picture to draw on, if any."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +58,11 @@ class ReadItem:
     image_size: Tensor | None = None
     """(2,) height and width of the original."""
     slots: tuple[str, ...] = ()
-    """The texts that a look over slots lies on, such as the sentences of a story, from the first slot."""
+    """The texts under a look over slots, such as the sentences of a story, from the first slot."""
     supporting: tuple[int, ...] = ()
-    """Numbers of the slots that the answer needs, where that is known."""
+    """Numbers of the slots that the answer needs, if known."""
     notes: tuple[str, ...] = ()
-    """What of it the model cannot use, such as words that it does not know."""
+    """What the model cannot use, such as unknown words."""
 
 
 class Prepared(NamedTuple):
@@ -77,43 +77,43 @@ class InputReader(ABC):
     """How one kind of input is read."""
 
     thing: ClassVar[str]
-    """What one item is called, as in "picture"."""
+    """The word for one item, as in "picture"."""
     suffixes: ClassVar[frozenset[str]]
-    """Suffixes of the files that are searched in folders, as in ".txt"."""
+    """File suffixes to search folders for, as in ".txt"."""
     takes_json: ClassVar[bool] = False
-    """Whether :meth:`from_json` reads an item that a request sends as JSON."""
+    """Whether requests may send items as JSON."""
 
     @abstractmethod
     def read(self, source: Any) -> Item:
-        """The item in a path or a Python value, or a DataError that says what is wrong with it."""
+        """The item in a path or a Python value; a DataError says what is wrong with it."""
 
     @abstractmethod
     def prepare(self, items: Sequence[Any], facts: ModelFacts) -> Prepared:
         """The inputs of a model for these items."""
 
     def from_json(self, value: Any) -> Item:
-        """Reads an item from the plain JSON values of a request; a DataError if it is invalid or too large."""
+        """The item in JSON values of a request; a DataError if it is invalid or too large."""
         raise DataError(f"a {self.thing} cannot be sent as JSON, found {type(value).__name__}")
 
     def check(self, item: Any, facts: ModelFacts) -> None:  # noqa: B027 - most models take every item
         """Raises a DataError if a model with these facts cannot use the item."""
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
-        """Example inputs by name (B,…), to make and check an export."""
+        """Example inputs (B,…) by name, for exports."""
         raise CheckpointError(
             f"'{facts.architecture}' cannot be exported: its family '{facts.family}' has no examples of a {self.thing}"
         )
 
     def free_sizes(self) -> dict[str, dict[int, str]]:
-        """Axes of :meth:`examples` whose size may differ from input to input: name → axis → word."""
+        """Axes of :meth:`examples` of variable size: name → axis → word."""
         return {}
 
     def input_spec(self, facts: ModelFacts) -> dict[str, Any]:
-        """How a program makes the inputs of an exported model, as plain values."""
+        """How to make the inputs of an exported model, as plain values."""
         return {}
 
     def item(self, source: Any) -> Item:
-        """:meth:`read`, where an error of any other kind is a DataError too: a reader may come from anywhere."""
+        """:meth:`read`, with any other error turned into a DataError, as readers may come from anywhere."""
         try:
             return self.read(source)
         except SaccadeError:
@@ -124,13 +124,13 @@ class InputReader(ABC):
             raise DataError(f"{named}: cannot be read as a {self.thing} ({reason}); check the source") from error
 
     def find(self, paths: Iterable[str]) -> list[Path]:
-        """The files meant by ``paths``; folders and globs are spelt out."""
+        """The files that ``paths`` mean, with folders and globs expanded."""
         return find_files(paths, self.suffixes, self.thing)
 
     def stream(
         self, sources: Iterable[Any], batch: int, on_bad: Callable[[Any, DataError], None] | None = None
     ) -> Iterator[Sequence[Item]]:
-        """Items in lists of at most ``batch``; an unreadable one goes to ``on_bad``, and the others continue."""
+        """Items in lists of at most ``batch``; unreadable ones go to ``on_bad``."""
         if batch < 1:
             raise DataError(f"a batch holds 1 {self.thing} or more, found {batch}")
         items: list[Item] = []
@@ -165,7 +165,7 @@ class Pictures(InputReader):
         return stream_pictures(sources, batch, on_bad)
 
     def prepare(self, items: Sequence[Picture], facts: ModelFacts) -> Prepared:
-        """The pictures laid into the network input: one tensor (B,3,H,W)."""
+        """The pictures fitted into the network input: one tensor (B,3,H,W)."""
         to = preprocessing_of(facts)
         inputs, canvas, sizes = zip(*(prepare(picture, to.size, to.fill) for picture in items))
         # With the channels together a CPU's convolutions are twice as fast.
@@ -173,7 +173,7 @@ class Pictures(InputReader):
         return Prepared((stacked,), tuple(map(ReadItem, items, canvas, sizes)))
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
-        """Noisy pictures (B,3,H,W), bright ones and dark ones."""
+        """Noise of random brightness (B,3,H,W)."""
         generator = torch.Generator().manual_seed(seed)
         images = torch.rand(count, 3, *preprocessing_of(facts).size, generator=generator)
         return {"images": images * torch.rand(count, 3, 1, 1, generator=generator)}
@@ -191,7 +191,7 @@ class Pictures(InputReader):
 
 
 def preprocessing_of(facts: ModelFacts) -> Preprocessing:
-    """How pictures become the input of a model, where its folder says so."""
+    """A model's preprocessing; a CheckpointError if its folder has none."""
     if facts.preprocessing is None:
         raise CheckpointError(f"'{facts.architecture}' has no preprocessing, so its input size is unknown")
     return facts.preprocessing
@@ -210,7 +210,7 @@ class Response:
     answers: Sequence[Answer]
     trace: AttentionTrace
     notes: Sequence[tuple[str, ...]] | None = None
-    """For each example what of its question the model cannot use, and what is known about maps of that question."""
+    """For each example: what the model cannot use of its question, and what is known about maps of that question."""
 
 
 class Responder:
@@ -222,7 +222,7 @@ class Responder:
         self._ids = {word.casefold(): number for number, word in enumerate(facts.queries)}
 
     def query(self, ask: Question | None) -> Any:
-        """What ``ask`` is for the model; None where it takes no question."""
+        """``ask`` as the model's query; None if it takes no question."""
         if not self.facts.queries:
             if ask is not None:
                 raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
@@ -241,15 +241,15 @@ class Responder:
         return self._ids[word.casefold()]
 
     def query_text(self, query: Any) -> str | None:
-        """A query in words, as in a sighting; None if nothing was asked."""
+        """A query in words, if any."""
         return None if query is None else self.facts.queries[query]
 
     def queries(self) -> list[Any]:
-        """Every question that the model knows; none for one that takes no question, or any."""
+        """Every known question; none if the model takes any, or no question."""
         return list(range(len(self.facts.queries)))
 
     def options(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Options of a look that this family understands, checked; what is not given is left out."""
+        """The options of a look that are not None, checked."""
         options = {name: value for name, value in values.items() if value is not None}
         if unknown := [name for name in options if name not in self.family.options]:
             raise DataError(
@@ -259,15 +259,15 @@ class Responder:
         return options
 
     def as_tensor(self, queries: Sequence[Any]) -> Tensor | None:
-        """Queries as the model takes them, on its device: their ids (B,), or None where nothing is asked."""
+        """Ids (B,) of the queries on the model's device, or None."""
         return None if queries[0] is None else torch.tensor(queries, device=next(self.model.parameters()).device)
 
     def examples(self, count: int, seed: int) -> dict[str, Tensor]:
-        """Example questions by name, to make and check an export; none for a model that takes no question."""
+        """Example questions by name, for exports."""
         return {"query": torch.arange(count) % len(self.facts.queries)} if self.facts.queries else {}
 
     def free_sizes(self) -> dict[str, dict[int, str]]:
-        """As those of the inputs, of :meth:`examples`."""
+        """As for inputs."""
         return {}
 
     def respond(
@@ -275,7 +275,7 @@ class Responder:
     ) -> list[Response]:
         """Answers to ``queries``, one for each encoded input (B,…): the best first, then others.
 
-        Queries are as :meth:`query` gives them, options as :meth:`options`.
+        Queries come from :meth:`query`, options from :meth:`options`.
         """
         raw = self.model.respond(encoding, self.as_tensor(queries), attention=attention)
         size = None if self.facts.preprocessing is None else self.facts.preprocessing.size
@@ -288,7 +288,7 @@ class Responder:
 
 
 def blind_queries(facts: ModelFacts) -> dict[str, str]:
-    """Query → one sentence, for each whose maps were not found to point better than the best map that never looks."""
+    """Query → a warning, for each whose maps do not point better than the best blind map."""
     from saccade.metrics.verdict import BLIND  # many modules for one table
 
     notes = {}
@@ -318,9 +318,9 @@ def calibrated(logits: Tensor, facts: ModelFacts) -> Tensor:
 
 
 def ranked(shares: Tensor, words: Sequence[str], raw: Tensor | None = None) -> Answer:
-    """The likeliest answer and the others, from the probability (K,) of each; ``raw`` (K,): those before calibration.
+    """The likeliest answer and the others, from probabilities (K,), in the order before calibration, ``raw`` (K,).
 
-    The order is that of ``raw``: calibration changes no answer, also where it makes two of them equal.
+    So calibration changes no answer, even if it makes two probabilities equal.
     """
     order = (shares if raw is None else raw).argsort(descending=True, stable=True).tolist()  # (K,)
     (best, share), *others = [(words[number], float(shares[number])) for number in order]

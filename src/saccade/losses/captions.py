@@ -30,13 +30,13 @@ ENTROPY_WEIGHT = 0.002  # λ_e of the released code
 
 
 def word_log_likelihood(logits: Tensor, words: Tensor) -> Tensor:
-    """The log p(y_t) of each word (B,T) under its logits (B,T,V), 0 where there is none: (B,T)."""
+    """The log p(y_t) of each word (B,T) under its logits (B,T,V), 0 for no word: (B,T)."""
     surprise = F.cross_entropy(logits.flatten(0, 1), words.flatten(), ignore_index=-1, reduction="none")  # (BT,)
     return -surprise.reshape(words.shape)
 
 
 def caption_cross_entropy(logits: Tensor, words: Tensor) -> Tensor:
-    """−log p of a whole caption, its end included, mean over captions: logits (B,T,V), words (B,T) → scalar."""
+    """−log p of whole captions with their ends, mean over captions: logits (B,T,V), words (B,T) → scalar."""
     return -word_log_likelihood(logits, words).sum() / words.shape[0]
 
 
@@ -57,18 +57,18 @@ def hard_attention_loss(
     per_word: bool = False,
     to_go: bool = False,
 ) -> dict[str, Tensor]:
-    """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean reward of a word.
+    """Scalars by name: ``loss`` is minimised, the others are its parts and the mean reward of a word.
 
     With ``reward_weight`` 1, no entropy and not ``per_word``, its gradient is unbiased for that of −L.
 
     Args:
         output: of a captioner with hard attention in training.
         words: (B,T).
-        baseline: b, what a word is expected to earn; a scalar that does not depend on the draws.
+        baseline: b, the expected reward of a word; a scalar that does not depend on the draws.
         reward_weight: λ_r.
         entropy_weight: λ_e.
-        per_word: whether the reward is the mean of the words, not their sum.
-        to_go: whether a draw is judged by the words from its own on, not by all.
+        per_word: whether the reward is the mean over words, not their sum.
+        to_go: whether a draw is judged by the words from its own on.
     """
     is_word = words >= 0  # (B,T)
     log_likelihood = word_log_likelihood(output.logits, words)  # log p(y_t|s): (B,T)

@@ -50,7 +50,7 @@ MARGIN = 0.05  # by how much each scale is to be surer than the one before it
 
 
 def evidence_loss(weights: Tensor, on_evidence: Tensor, everywhere: Tensor) -> Tensor:
-    """Eq. (2), a scalar; 0 where no example has evidence.
+    """Eq. (2), a scalar; 0 if no example has evidence.
 
     >>> import torch
     >>> weights, on = torch.tensor([[[0.25, 0.75]]]), torch.tensor([[[1.0, 0.0]]])
@@ -58,7 +58,7 @@ def evidence_loss(weights: Tensor, on_evidence: Tensor, everywhere: Tensor) -> T
     4.0
 
     Args:
-        weights: (B,h,w) ≥ 0, normalised or not.
+        weights: (B,h,w) ≥ 0.
         on_evidence: (B,h,w) nᵢ.
         everywhere: (B,h,w) or (1,h,w) dᵢ.
     """
@@ -70,14 +70,14 @@ def evidence_loss(weights: Tensor, on_evidence: Tensor, everywhere: Tensor) -> T
 
 
 def overlap_loss(maps: Tensor, asks: int) -> Tensor:
-    """Eq. (3), a scalar between 0 and 1.
+    """Eq. (3), a scalar in 0..1.
 
     >>> maps = torch.tensor([[[1.0, 0.0]], [[1.0, 3.0]]])
     >>> round(float(overlap_loss(maps, asks=2)), 4)
     0.25
 
     Args:
-        maps: (S·k,h,w) ≥ 0, normalised or not; k in a row belong to one picture.
+        maps: (S·k,h,w) ≥ 0; k in a row belong to one picture.
         asks: k, at least 2.
     """
     shares = maps.float().flatten(1)  # (S·k,P)
@@ -100,7 +100,7 @@ def true_class_probability(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def rank_loss(probability: Tensor, margin: float = MARGIN) -> Tensor:
-    """Eq. (9), summed over neighbouring scales, the mean of a batch: p_t (B,S) → a scalar; teaches the finer of each.
+    """Eq. (9), summed over neighbouring scales, batch mean: p_t (B,S) → a scalar; teaches the finer of each pair.
 
     >>> import torch
     >>> round(float(rank_loss(torch.tensor([[0.5, 0.6, 0.4]]))), 6)
@@ -110,6 +110,6 @@ def rank_loss(probability: Tensor, margin: float = MARGIN) -> Tensor:
 
 
 def proposal_loss(boxes: Tensor, targets: Tensor) -> Tensor:
-    """Smooth L1 between boxes (B,…,3) and the regions they are to be, summed over the three numbers: a scalar."""
+    """Smooth L1 between boxes (B,…,3) and their targets, summed over the three numbers: a scalar."""
     losses = F.smooth_l1_loss(boxes, targets, reduction="none", beta=0.1)  # (B,…,3)
     return losses.sum(-1).mean()

@@ -96,12 +96,12 @@ def list_rewards(predicted: Tensor, labels: Tensor, classes: int) -> Tensor:
 
 
 def label_steps(labels: Tensor, steps: int) -> Tensor:
-    """Which of ``steps`` T have a label to say, the first m: (B,M) → (B,T) bool."""
+    """The first m of ``steps`` T, which have a label: (B,M) → (B,T) bool."""
     return torch.arange(steps, device=labels.device) < (labels >= 0).sum(1, keepdim=True)
 
 
 def stop_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
-    """−log p(stop) at step m + 1, logits (B,T,Y): (B,), and 0 where the steps end before."""
+    """−log p(stop) at step m + 1, logits (B,T,Y): (B,), 0 if the steps end before."""
     steps, stop = class_logits.shape[1], class_logits.shape[2] - 1
     m = (labels >= 0).sum(1)  # (B,)
     here = torch.arange(steps, device=labels.device) == m.unsqueeze(1)  # (B,T)
@@ -109,7 +109,7 @@ def stop_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def sequence_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
-    """Cross-entropy of the labels in the order in which they come, then of "stop"; a scalar."""
+    """Cross-entropy of the labels in their order, then of "stop"; a scalar."""
     steps = class_logits.shape[1]
     wanted = _in_turn(labels, steps)  # (B,T)
     log_prob = class_logits.log_softmax(-1).gather(-1, wanted.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
@@ -120,7 +120,7 @@ def sequence_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
 def multiset_loss(class_logits: Tensor, predicted: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy to the labels still free after those ``predicted`` (B,T), then to "stop"; a scalar.
 
-    The divergence itself less the entropy of π*, which no parameter reaches.
+    This is the divergence without the entropy of π*, which no parameter changes.
     """
     steps, classes = class_logits.shape[1], class_logits.shape[2]
     left = _left(predicted, labels, classes).to(class_logits.dtype)  # (B,T,Y)
@@ -147,14 +147,14 @@ def label_counts(labels: Tensor, classes: int) -> Tensor:
 
 
 def _left(predicted: Tensor, labels: Tensor, classes: int) -> Tensor:
-    """How many labels (B,M) of each class are still free before each of the steps ``predicted`` (B,T): (B,T,Y)."""
+    """The labels (B,M) of each class still free before each of the steps ``predicted`` (B,T): (B,T,Y)."""
     mentions = (predicted.unsqueeze(2) == torch.arange(classes, device=predicted.device)).long()  # (B,T,Y)
     taken = mentions.cumsum(1) - mentions  # before each step: (B,T,Y)
     return (label_counts(labels, classes).unsqueeze(1) - taken).clamp_min(0)
 
 
 def _in_turn(labels: Tensor, steps: int) -> Tensor:
-    """The real ones of the labels (B,M), in their order, at the first of ``steps`` T, and -1 behind them: (B,T)."""
+    """The real labels (B,M), in order, at the first of ``steps`` T, then -1: (B,T)."""
     real = labels >= 0  # (B,M)
     turn = torch.arange(steps, device=labels.device).unsqueeze(1)  # (T,1)
     here = (real.cumsum(1).unsqueeze(1) == turn + 1) & real.unsqueeze(1)  # (B,T,M)
@@ -162,7 +162,7 @@ def _in_turn(labels: Tensor, steps: int) -> Tensor:
 
 
 def single_object_loss(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
-    """Cross-entropy of the first label (B,M) of each picture that has one, from logits (B,C); ``single_accuracy``."""
+    """Cross-entropy of the first label (B,M) of each picture that has one, logits (B,C); ``single_accuracy``."""
     first = labels[:, 0]  # (B,): where labels are shuffled, any of them
     has_label = (first >= 0).to(logits.dtype)  # (B,)
     losses = F.cross_entropy(logits, first.clamp(min=0), reduction="none") * has_label  # (B,)
@@ -171,7 +171,7 @@ def single_object_loss(logits: Tensor, labels: Tensor) -> dict[str, Tensor]:
 
 
 def object_loss(logits: Tensor, labels: Tensor, boxes: Tensor) -> dict[str, Tensor]:
-    """Cross-entropy of each label (B,M) that has a box (B,M,4), from logits (B,M,C); ``object_accuracy``."""
+    """Cross-entropy of each label (B,M) with a box (B,M,4), logits (B,M,C); ``object_accuracy``."""
     right, has_box = label_matches(logits, labels, boxes)  # (B,M) each
     losses = F.cross_entropy(logits.transpose(1, 2), labels.clamp(min=0), reduction="none") * has_box  # (B,M)
     objects = has_box.sum().clamp(min=1)
@@ -184,12 +184,12 @@ def names_one(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def label_matches(logits: Tensor, labels: Tensor, boxes: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the likeliest class (B,M,C) is the label (B,M), and where there is a label with a box (B,M,4): bool."""
+    """Where the likeliest class (B,M,C) is the label (B,M), and where a label has a box (B,M,4): bool."""
     return logits.argmax(-1) == labels, (labels >= 0) & ~boxes.isnan().any(-1)
 
 
 class LookedRewards(NamedTuple):
-    """What the actions of a rollout are worth, given each other."""
+    """The rewards of the actions of a rollout, given each other."""
 
     classes: Tensor  # (B,T,Y): of every class that could have been said
     glimpses: Tensor  # (B,T,h,w): factor of P_t at every cell that could have been glimpsed
@@ -250,7 +250,7 @@ def _follow(predicted: Tensor, location: Tensor, labels: Tensor, inside: Tensor)
 
 
 def _any_label(chosen: Tensor, members: Tensor) -> Tensor:
-    """Whether some label chosen at a step (B,T,M) has each of X properties (B,M,X): (B,T,X) bool."""
+    """Whether a label chosen at a step (B,T,M) has each of X properties (B,M,X): (B,T,X) bool."""
     return torch.bmm(chosen.float(), members.float()) > 0
 
 
@@ -263,15 +263,15 @@ def hsal_loss(
     to_go: bool = False,
     looked: LookedRewards | None = None,
 ) -> dict[str, Tensor]:
-    """Scalars by name: ``loss`` is to be minimised, the others are its parts and the mean rewards.
+    """Scalars by name: ``loss`` is minimised, the others are its parts and the mean rewards.
 
     Args:
         output: of a rollout in training.
         labels: (B,M), padded with -1.
-        rewards: of every class (B,T,Y), given the classes said, the labels and Y.
-        entropy_weight: price of being decided, added for every action that counts.
+        rewards: of every class (B,T,Y), given the predicted classes, the labels and Y.
+        entropy_weight: weight of the entropy bonus.
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
-        looked: rewards that take the place of ``rewards``, and factors of those of the glimpses; None: as published.
+        looked: replaces ``rewards``, and scales those of glimpses; None: as published.
     """
     predicted, glimpses = output.said, output.location_reward.shape[-1]
     steps = label_steps(labels, predicted.shape[1])  # (B,T)
@@ -300,21 +300,21 @@ def hsal_expected_loss(
     looked: LookedRewards | None = None,
     log_glimpses: bool = False,
 ) -> dict[str, Tensor]:
-    """As :func:`hsal_loss`, each action judged by what all its alternatives were worth: −Σ_a p(a) R(a), summed.
+    """As :func:`hsal_loss`, but each action is judged by the mean over its alternatives: −Σ_a p(a) R(a), summed.
 
-    In every state of a rollout the reward of every class and cell is known, not only of the one drawn. The gradient of
-    their mean is what REINFORCE estimates from one draw, so there is no baseline to learn.
+    In every state of a rollout the reward of every class and cell is known. The gradient of their mean is what
+    REINFORCE estimates from one draw, so no baseline is needed.
 
     Args:
         output: as there, like all that follow.
         labels: (B,M), padded with -1.
         rewards: of every class.
-        entropy_weight: price of being decided.
-        looked: what a cell is worth depends on what was said after the glimpse that was drawn. The cells that were not
-            drawn are judged as if the same had been said, so for glimpses the gradient is biased.
+        entropy_weight: weight of the entropy bonus.
+        looked: a cell's reward depends on the class predicted after the glimpse. Other cells are judged as if the same
+            class had been predicted, so the gradient of glimpses is biased.
         log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not
-            vanish where the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells which
-            the mask leaves out can be learned, and no rewards below 0.
+            vanish if the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells outside the
+            mask can be learned, and no rewards below 0.
     """
     predicted, logits, priority = output.said, output.logits, output.acts["priority"].weights.detach()
     steps = label_steps(labels, predicted.shape[1])  # (B,T)
@@ -362,5 +362,5 @@ def _shared_terms(
 
 
 def _in_time(locations: Tensor, classes: Tensor) -> Tensor:
-    """What belongs to glimpses (B,T,k) and to classes (B,T), in the order of the actions: (B,T·(k+1))."""
+    """Values of glimpses (B,T,k) and classes (B,T), in the order of the actions: (B,T·(k+1))."""
     return torch.cat([locations, classes.unsqueeze(-1)], dim=-1).flatten(1)

@@ -33,18 +33,18 @@ from torch import Tensor
 
 
 class PolicyLoss(NamedTuple):
-    """What teaches the actions, and what teaches the baseline; two scalars to be minimised."""
+    """Losses of the actions and of the baseline: two scalars."""
 
     policy: Tensor
     value: Tensor
 
 
 def policy_gradient(log_prob: Tensor, reward: Tensor, value: Tensor, counts: Tensor) -> PolicyLoss:
-    """Summed over the actions that count, averaged over examples; the error of the baseline is a mean over actions.
+    """Summed over the actions that count, averaged over examples; the baseline's error is a mean over actions.
 
     Args:
         log_prob: log p(a) of each action (B,A).
-        reward: R of each action (B,A); no gradient passes through it.
+        reward: R of each action (B,A), without a gradient.
         value: V(s) before each action (B,A); learns by its error alone.
         counts: which actions count (B,A), bool.
     """
@@ -55,7 +55,7 @@ def policy_gradient(log_prob: Tensor, reward: Tensor, value: Tensor, counts: Ten
 
 
 def rewards_to_go(reward: Tensor, counts: Tensor) -> Tensor:
-    """For each action its reward and all that come after it, of those that count: (B,A)."""
+    """Each action's reward plus all later ones that count: (B,A)."""
     counted = reward * counts  # (B,A)
     return counted.flip(1).cumsum(1).flip(1)
 
@@ -68,13 +68,13 @@ def reinforce(
     entropy: Tensor | None = None,
     entropy_weight: float = 0.0,
 ) -> Tensor:
-    """A scalar to be minimised: its value is −L as the draws estimate it, its gradient is unbiased for that of −L.
+    """A scalar to be minimised, an estimate of −L whose gradient is unbiased.
 
     Args:
         log_likelihood: log p(y|s) of each draw (B,S); learns directly, and is the reward (without a gradient).
         log_prob: log p(s) of each draw (B,S).
-        baseline: what the reward is compared with, anything that spreads to (B,S) and does not depend on the draw, such
-            as a moving average kept by the caller; None: :func:`leave_one_out`.
+        baseline: broadcasts to (B,S) and does not depend on the draw, such as a moving average; None:
+            :func:`leave_one_out`.
         entropy: H of the distribution of s (B,), added to L with ``entropy_weight``.
         entropy_weight: λ.
     """
@@ -86,16 +86,16 @@ def reinforce(
 
 
 def leave_one_out(reward: Tensor) -> Tensor:
-    """For each draw the mean reward of the other draws of its example: (B,S) → (B,S), S at least 2."""
+    """The mean reward of the other draws of the same example: (B,S) → (B,S), S at least 2."""
     return (reward.sum(-1, keepdim=True) - reward) / (reward.shape[-1] - 1)
 
 
 def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
-    """A scalar to be minimised, of which only the gradient means something: mean over captions.
+    """A scalar to be minimised, of which only the gradient has a meaning: mean over captions.
 
     Args:
         log_prob: log p of each draw (B,K,T), of words, or of words and cells; 0 where nothing was drawn.
-        reward: r(w) of each of the K captions of a picture (B,K); no gradient passes through it.
+        reward: r(w) of each of the K captions of a picture (B,K), without a gradient.
     """
     advantage = (reward - leave_one_out(reward)).detach()  # (B,K)
     return -(advantage * log_prob.sum(-1)).mean()

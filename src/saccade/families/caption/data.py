@@ -63,21 +63,21 @@ class CaptionDataConfig:
     seed: Seed = 0
     """Seed of generated scenes."""
     cache_mb: Annotated[int, Within(0)] = 4096
-    """Decoded pictures of a split kept on the device at most; the 6,000 of Flickr8k need 862 at 224 × 224."""
+    """Most decoded pictures of a split on the device in MB; the 6,000 of Flickr8k need 862 at 224 × 224."""
     features_mb: Annotated[int, Within(0)] = FEATURES_MB
-    """What kept features of a frozen encoder may take on disk, those of other trainings among them; 0: keep none. The
-    6,000 pictures of Flickr8k need 1,148 on 14 × 14 × 512."""
+    """Disk space for cached features, other trainings included; 0: no cache. The 6,000 pictures of Flickr8k need 1,148
+    on 14 × 14 × 512."""
     augment: Augmentation | None = None
-    """How training pictures of files are varied; None: not at all. Pictures of which features are kept are seen as they
-    are: this is for phases that see the pictures themselves, above all those that train the encoder."""
+    """How training pictures of files are varied; None: not at all. With cached features pictures stay as they are: this
+    is for phases that see pictures, above all those that train the encoder."""
     glyphs: GlyphPolicy = "disjoint"
-    """Which digits each split of the scenes is made of, see ``glyphs.py``."""
+    """The digits of each split, see ``glyphs.py``."""
     empty: Share = 0.0
-    """Share of empty scenes, of which "nothing" is said, in every split; the others are the same with and without."""
+    """Share of empty scenes ("nothing") in every split; the other scenes do not change."""
     at_least: Count = 5
-    """How often a word must be in the training captions to be in the vocabulary."""
+    """Least count of a vocabulary word in the training captions."""
     most_words: Count = 10_000
-    """Words of the vocabulary at most."""
+    """Largest vocabulary."""
 
     def __post_init__(self) -> None:
         if self.size is None:
@@ -106,14 +106,14 @@ _RECOLOUR = 100  # draws on top of those that make a scene
 
 @dataclass(frozen=True, eq=False)
 class CaptionBatch:
-    """Captions with their pictures; of generated scenes also which words name which digit, and where that is."""
+    """Captions with their pictures; for generated scenes also the digit that each word names."""
 
     images: Tensor  # (B, 3, H, W) float32 in 0..1
     words: Tensor  # (B, T) numbers of words, then 0 for the end, then −1
     picture: Tensor  # (B,) number of the picture in its split; several captions may share one
     layout: SceneLayout | None = None  # the scenes, where the pictures were generated
     names: Tensor | None = None
-    """(B, T) the object of its scene that a word names, −1 for other words and where there is none."""
+    """(B, T) the object that a word names, −1 if none."""
     vocabulary: Vocabulary | None = None  # of the scenes
 
     def __len__(self) -> int:
@@ -127,21 +127,18 @@ class CaptionBatch:
 
     @property
     def has_mask(self) -> Tensor:
-        """(B, T) bool: the words of which it is known where their evidence is."""
+        """(B, T) bool: the words whose evidence is known."""
         return torch.zeros_like(self.words, dtype=torch.bool) if self.names is None else self.names >= 0
 
     def word_masks(self) -> Tensor | None:
-        """(B, T, H, W) bool: the pixels of the digit that a word names, none for other words; None without scenes."""
+        """(B, T, H, W) bool: the pixels of the digit that a word names; None without scenes."""
         if self.layout is None or self.names is None:
             return None
         row = torch.arange(len(self), device=self.names.device)[:, None]
         return self.layout.masks()[row, self.names.clamp(min=0)] & self.has_mask[..., None, None]
 
     def recolour(self, which: int) -> CaptionBatch:
-        """The same scenes with digit ``which`` in another colour, rendered again and put into words again.
-
-        All other words stay: only that colour, drawn from the number of the scene, has changed.
-        """
+        """The same scenes with digit ``which`` in another colour, drawn from the scene number, and new captions."""
         scenes = cast(SceneLayout, self.layout)  # files are never recoloured
         slot = torch.full_like(self.picture, which)  # (B,)
         draw = hash_u32(scenes.seed, scenes.index, slot, _RECOLOUR)
@@ -157,8 +154,7 @@ _TIES, _SHORT, _BATCHES = range(3)  # streams of draws within an epoch
 def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> Tensor:
     """(N,) the numbers 0 … N − 1, to be cut into batches of neighbours in length; a function of its arguments.
 
-    What does not fill a batch is the last one, cut from anywhere among the ``lengths`` (N,): who leaves it out does not
-    leave out the longest captions every time.
+    The short rest comes last and is cut from a random place, so that leaving it out is fair to long captions.
     """
     count = len(lengths)
     full, rest = divmod(count, batch_size)
@@ -182,10 +178,7 @@ def examples(data: Any, count: int) -> list[Example]:
 
 
 class CaptionScenes(SplitStream[SceneLayout]):
-    """Generated scenes of one split by number, in the words of a ``vocabulary`` or in their own.
-
-    The other arguments are those of :class:`SplitStream`.
-    """
+    """Generated scenes of one split by number; ``how`` as in :class:`SplitStream`."""
 
     spec: CaptionSpec
     lengths = features = None
@@ -229,7 +222,7 @@ class CaptionScenes(SplitStream[SceneLayout]):
 
 
 def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:
-    """The words of the training captions; of all of them, where the table has none to train on.
+    """The words of the training captions; of all captions, if the table has no training rows.
 
     Raises:
         DataError: no word is frequent enough.
@@ -245,7 +238,7 @@ def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:
 class CaptionFiles(ImageSplit):
     """The captions and pictures of one split of a table by number; arguments as of :class:`ImageSplit`.
 
-    Captions of which the ``vocabulary`` knows no word are left out, but stay ``references``.
+    Captions without a word in the ``vocabulary`` are left out, but stay ``references``.
     """
 
     features: RowFeatures | None = None  # what stands in the place of pictures
@@ -283,12 +276,12 @@ class CaptionFiles(ImageSplit):
         return len(self.rows)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> CaptionBatch:
-        """The captions ``indices`` (B,) with their pictures; with ``vary``, varied by it if the config says how."""
+        """The captions ``indices`` (B,) with their pictures, perhaps varied by ``vary``."""
         words, numbers = self.captions(indices.cpu())
         return self._batch(words, numbers, None if vary is None else self.config.augment, vary or 0)
 
     def captions(self, numbers: Tensor) -> tuple[Tensor, Tensor]:
-        """The captions ``numbers`` (B,) alone: their words (B,T), and the number of the picture of each (B,)."""
+        """The words (B,T) of the captions ``numbers`` (B,), and the number of each one's picture (B,)."""
         places = zip((self._end - self.lengths)[numbers].tolist(), self._end[numbers].tolist())
         words = [self._words[start:end].long() for start, end in places]
         return pad_sequence(words, batch_first=True, padding_value=NO_WORD), self._picture_of_caption[numbers]
@@ -300,11 +293,11 @@ class CaptionFiles(ImageSplit):
         return self._batch(words, indices)
 
     def references(self, number: int) -> tuple[str, ...]:
-        """What people said of the picture ``number``, as they wrote it: what an answer is compared with."""
+        """The captions of the picture ``number``, as written."""
         return self.rows[number].labels
 
     def described(self) -> dict[str, object]:
-        """The reader; and that the dev pictures are scored, where these are the test split."""
+        """The reader, and whether test are the dev pictures."""
         dev = self.split == "test" and self.config.options.get("splits") == "dev"
         return {**super().described(), **({"scored_part": "dev pictures"} if dev else {})}
 
@@ -316,4 +309,4 @@ class CaptionFiles(ImageSplit):
 
 
 CaptionSplit = CaptionScenes | CaptionFiles
-"""What a model learns from or is scored on: captions by number in ``take``, pictures in ``of_pictures``."""
+"""Training or scoring data: captions by number in ``take``, pictures in ``of_pictures``."""

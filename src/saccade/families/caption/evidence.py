@@ -116,7 +116,7 @@ def _drops(
 
 
 def _noise_maps(trace: AttentionTrace, seed: int, size: Size) -> Tensor:
-    """Maps (T,H,W) of noise, on the cells and through the projection of the model's own."""
+    """Noise maps (T,H,W) on the model's cells, through its projection."""
     look = trace.look(WORD)
     weights = torch.as_tensor(look.weights)  # (1,T,h,w)
     drawn = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))  # (1,T,h,w)
@@ -124,14 +124,14 @@ def _noise_maps(trace: AttentionTrace, seed: int, size: Size) -> Tensor:
 
 
 def kind_of(number: int, vocabulary: Vocabulary) -> str | None:
-    """Whether the word of that number names something or is a function word; ends and unknown words are neither."""
+    """Whether a word names something or is a function word; None for ends and unknown words."""
     if number <= UNKNOWN:
         return None
     return FUNCTION if vocabulary[number] in FUNCTION_WORDS else CONTENT
 
 
 def _content_words(words: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """Which content words each caption (B,T) has, (B,V) of 0 and 1."""
+    """The content words of each caption (B,T), (B,V) of 0 and 1."""
     counts = torch.zeros(len(words), len(vocabulary))
     for row, caption in enumerate(words.tolist()):
         counts[row, [word for word in caption if kind_of(word, vocabulary) == CONTENT]] = 1
@@ -147,7 +147,7 @@ _DRAW = 301  # of the word, on top of those that make a scene
 
 @torch.no_grad()
 def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditScores:
-    """What becomes of one content word of each scene, from features (B,L,D); scenes without a digit do not count."""
+    """Edits of one content word of each scene, from features (B,L,D); scenes without a digit do not count."""
     scores = EditScores()
     chosen = batch.has_mask.any(1).nonzero().squeeze(1)
     if not len(chosen) or model.config.attention_kind == "none":

@@ -43,7 +43,7 @@ from saccade.errors import DataError
 from saccade.families.caption.vocabulary import tokenise
 
 CAPTIONS = 5
-"""Captions of a picture at most, as in the paper: COCO has up to seven, and a fair score has five everywhere."""
+"""Most captions of a picture, as in the paper: COCO has up to seven."""
 
 
 def _captions(cells: Cells) -> tuple[str, ...]:
@@ -65,14 +65,14 @@ COLUMNS = Columns(needed=("image", "caption"), optional=frozenset(), labels=_cap
 
 @dataclass(frozen=True)
 class CaptionOptions(TableOptions):
-    """What all readers of captions can be told."""
+    """Options of all caption readers."""
 
     captions: Annotated[int, Within(1)] = CAPTIONS
-    """Captions of a picture at most; the first ones stay."""
+    """Most captions of a picture; the first ones stay."""
 
 
 class RawCaption(NamedTuple):
-    """One caption as it stands in a file."""
+    """One caption as in a file."""
 
     where: str
     image: Path | None  # none: the picture is not there
@@ -84,9 +84,9 @@ class RawCaption(NamedTuple):
 def captions_table(
     name: str, captions: Iterable[RawCaption], options: CaptionOptions, skipped: list[str], doubts: Sequence[str] = ()
 ) -> Table:
-    """A table of all captions, pictures in the order in which they were first seen.
+    """A table of all captions, pictures in order of first appearance.
 
-    Captions beyond ``options.captions`` are dropped, as in the paper; what cannot be used is added to ``skipped``.
+    Captions beyond ``options.captions`` are dropped; what cannot be used is added to ``skipped``.
     """
     rows: dict[Path, Row] = {}
     keys: set[tuple[object, ...]] = set()
@@ -111,7 +111,7 @@ def captions_table(
 
 
 def read_own(reader: str, path: Path, options: CaptionOptions) -> Table:
-    """The captions of a file or folder of one's own."""
+    """The captions of your own file or folder."""
     name, cells = f"{reader}:{path}", OWN[reader](path, COLUMNS)
     rows, doubts = read_rows(name, cells, COLUMNS)
     captions = (
@@ -127,14 +127,14 @@ def _first_file(*places: Path) -> Path | None:
 
 
 def _finder(*folders: Path) -> Callable[[Path], Path | None]:
-    """Where a picture is, below the first of the folders that has it; each is looked for once."""
+    """Finds a picture in the first folder that has it, once each."""
     return lru_cache(maxsize=None)(lambda picture: _first_file(*(folder / picture for folder in folders)))
 
 
 def karpathy_captions(
     path: Path, find: Callable[[Path], Path | None], splits: Mapping[str, str]
 ) -> Iterator[RawCaption]:
-    """The captions of Karpathy's file ``path``; pictures of no split among ``splits`` are passed over."""
+    """The captions of Karpathy's file ``path``; pictures outside ``splits`` are skipped."""
     try:
         for entry in json_in(path)["images"]:
             if entry["split"] in splits:
@@ -157,7 +157,7 @@ class CocoOptions(CaptionOptions):
     """How the captions are read."""
 
     restval: bool = False
-    """Train on the pictures that are held out and not needed for val and test, too."""
+    """Also train on the pictures outside val and test (``restval``)."""
 
 
 def read_coco(path: Path, options: CocoOptions) -> Table:
@@ -178,7 +178,7 @@ def read_coco(path: Path, options: CocoOptions) -> Table:
 def _annotated_captions(
     folder: Path, find: Callable[[Path], Path | None], splits: Mapping[str, str]
 ) -> Iterator[RawCaption]:
-    """The captions of the official annotations; pictures of val are cut into val, test and the rest."""
+    """The official annotations, with the val pictures cut into val, test and the rest."""
 
     def annotations(part: str) -> Path | None:
         return _first_file(folder / "annotations" / f"captions_{part}.json", folder / f"captions_{part}.json")
@@ -229,12 +229,12 @@ class FlickrOptions(CaptionOptions):
     """How the captions are read."""
 
     splits: Literal["official", "dev"] = "official"
-    """``official``: the lists as they are. ``dev``, for those who have no test pictures or keep them: the dev pictures
-    are test, and val is 500 training pictures by a hash of their names."""
+    """``official``: the lists. ``dev``, without test pictures or to keep them: the dev pictures are test, and val is
+    500 training pictures by a hash of their names."""
 
 
 def read_flickr(reader: str, path: Path, options: FlickrOptions) -> Table:
-    """The captions in ``path``, the folder that ``reader``, flickr8k or flickr30k, was unpacked in."""
+    """The captions in ``path``, the unpacked folder of ``reader``, flickr8k or flickr30k."""
     folders = [path / name for name in FLICKR_PICTURES if (path / name).is_dir()]
     if not folders:
         wanted = ", ".join(FLICKR_PICTURES)
@@ -259,7 +259,7 @@ def read_flickr(reader: str, path: Path, options: FlickrOptions) -> Table:
 def _token_captions(
     tokens: Path, split_of: Mapping[str, str], find: Callable[[Path], Path | None], skipped: list[str]
 ) -> Iterator[RawCaption]:
-    """The captions of a token file, lines of PICTURE#NUMBER, tab and caption; then what no line is about."""
+    """The captions of a token file, lines of PICTURE#NUMBER, tab and caption; then pictures without a line."""
     silent = dict(split_of)
     for line, text in enumerate(tokens.read_bytes().decode("utf-8-sig", "surrogateescape").split("\n"), start=1):
         key, tab, caption = text.strip().partition("\t")

@@ -40,20 +40,20 @@ _COUNT, _ORDER, _COLOUR, _NOISE, _GLYPH, _SIZE, _SIDE, _AXIS, _PLACE, _EMPTY = r
 
 
 def scene_vocabulary(*, empty: bool) -> Vocabulary:
-    """What a model of scenes can say: "nothing", the last word of all, only where some of them are ``empty``."""
+    """The words for scenes; "nothing", the last word, only if some are ``empty``."""
     return SCENE_VOCABULARY if empty else Vocabulary(SCENE_VOCABULARY.words[:-1])
 
 
 @dataclass(frozen=True)
 class CaptionSpec(SceneSpec):
-    """How scenes are drawn of which something is to be said."""
+    """How captioned scenes are drawn."""
 
     empty: float = 0.0
     """Share of scenes without a digit."""
 
 
 def scene_spec(size: int, empty: float = 0.0) -> CaptionSpec:
-    """How scenes of that side are drawn: 100 is what the models that ship were trained on."""
+    """How scenes of side ``size`` are drawn; the shipped models use 100."""
     if not 40 <= size <= 400:
         raise ConfigError(f"size: scenes are 40 to 400 pixels wide, found {size}")
     smallest, largest = SIDES[0][0] * size // 100, SIDES[1][1] * size // 100
@@ -91,10 +91,10 @@ def sample_captioned(spec: CaptionSpec, glyphs: GlyphSet, seed: int, indices: Te
 
 
 def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
-    """(B, 2) left and top edges of boxes of ``side`` (B, 2); a second side of 0 is a digit that is not there.
+    """(B, 2) left and top edges of boxes of ``side`` (B, 2); a second side of 0 is an absent digit.
 
-    Along the main axis what the sides leave over is parted at random into the room before, between and behind. Across
-    it the first digit goes anywhere, the second as near as ``MARGIN`` asks for, which always leaves some place.
+    Along the main axis the free space is split at random into before, between and behind. Across it the first digit
+    goes anywhere, the second as near as ``MARGIN`` requires, which always leaves room.
     """
     bits = hash_more(scene, _PLACE, torch.arange(4, device=side.device))  # (B, 4)
     first, second = side.unbind(1)  # (B,)
@@ -120,13 +120,13 @@ _PLACES = (
     (0, 1, 2, 3, 9, 4, 5, 6, 7, 12, 13),
     (0, 1, 2, 3, 10, 11, 4, 5, 6, 7, 12),
 )
-"""Which words stand where in "nothing", a sentence about one digit, one with "above" and one with "left of": 0 to 3 are
-"a small red seven" of the first digit, 4 to 7 of the second; then come nothing, above, left, of, the end, no word."""
+"""Places of words in "nothing", a sentence about one digit, one with "above" and one with "left of": 0 to 3 are "a
+small red seven" of the first digit, 4 to 7 of the second; then nothing, above, left, of, the end, no word."""
 _NAMED = (-1, 0, 0, 0, -1, 1, 1, 1, *[-1] * 6)  # the digit that each of them names
 
 
 def check_words(vocabulary: Vocabulary, *, empty: bool) -> None:
-    """Refuses a vocabulary without the words of scenes, "nothing" among them where some are ``empty``."""
+    """A DataError if the vocabulary lacks words of scenes ("nothing" if some are ``empty``)."""
     if missing := [word for word in scene_vocabulary(empty=empty).words if word not in vocabulary]:
         raise DataError(
             f"scenes: the vocabulary lacks '{', '.join(missing[:5])}', so it cannot say what is on them; use a model "

@@ -50,22 +50,21 @@ CIDER_ENDS = (0.0, 10.0)
 STRENGTH = "true_positive_strength"
 EMPTY = "exact_match_empty"
 RIVALS = ("uniform", "all_objects", "grid_oracle")
-"""Maps that stand beside the model's: even, on all digits alike, on the best single cell."""
+"""Baseline maps: even, on all digits, on the best single cell."""
 
 
 class Sentences(list[tuple[str, tuple[str, ...]]]):
-    """What was said of each picture, and what people said of it."""
+    """The model's caption of each picture, and its references."""
 
     join = list.extend
 
 
 @dataclass
 class CaptionMeasurements(Measurements):
-    """What was measured of captions.
+    """Measurements of captions.
 
-    ``answers`` are exact matches, ``maps`` those of content words of scenes, ``causal`` has a value for every digit
-    that was recoloured. ``columns`` are ``recoloured``, the scene of each of these, and which maps are of each kind of
-    word.
+    ``answers`` are exact matches, ``maps`` those of content words of scenes, ``causal`` has a value per recoloured
+    digit. ``columns`` are ``recoloured``, the scene of each of these, and which maps belong to each kind of word.
     """
 
     maps: MapScorer = field(
@@ -110,7 +109,7 @@ class CaptionScoring(Scoring):
             raise ConfigError(f"sweeps: generated scenes are rendered again, not altered in parts; found {sweeps}")
 
     def measure(self, numbers: Tensor, before: int) -> CaptionMeasurements:
-        """What is said of the pictures ``numbers`` (B,), and what its words rest on."""
+        """Captions of the pictures ``numbers`` (B,), and what their words rest on."""
         measured, batch = CaptionMeasurements(), self.data.of_pictures(numbers)
         features = encoded(self.model.encode, batch.images)  # (B,L,D)
         words = captions_of(self.model, features, self.beam, self.length_penalty)  # (B,T)
@@ -140,7 +139,7 @@ class CaptionScoring(Scoring):
         return measured
 
     def _add_causal(self, measured: CaptionMeasurements, words: Tensor, batch: CaptionBatch) -> None:
-        """Render each scene again with one of its digits in another colour, and have it put into words again."""
+        """Caption each scene again with one of its digits in another colour."""
         present = cast(SceneLayout, batch.layout).present  # (B,2)
         for which in range(present.shape[1]):
             there = present[:, which].nonzero().squeeze(1)  # (N,)
@@ -157,7 +156,7 @@ class CaptionScoring(Scoring):
             measured.columns.append(recoloured=before.picture)
 
     def scores(self, measured: Measurements) -> dict[str, Any]:
-        """The sentences; of scenes their words and what became of them, of photographs what words rest on."""
+        """Scores of sentences and words, and their causal tests."""
         captions, references = (list(column) for column in zip(*cast(CaptionMeasurements, measured).sentences))
         intervals = bleu_intervals(captions, references)
         intervals["rouge_l"] = mean_interval(rouge_l_scores(captions, references))
@@ -194,7 +193,7 @@ class CaptionScoring(Scoring):
         }
 
     def details(self, measured: Measurements, summary: Summary) -> Mapping[str, Any]:
-        """How captions were searched for; and why METEOR 1.5 is not among the scores of files."""
+        """Beam options, and why METEOR 1.5 is missing."""
         why = meteor_missing() if self.is_files else None
         note = {} if why is None else {"note": f"no METEOR 1.5: {why}"}
         return {"beam": self.beam, "length_penalty": self.length_penalty, **note}
@@ -213,7 +212,7 @@ def sentences(words: Tensor, vocabulary: Vocabulary) -> list[str]:
 def add_maps(
     measured: Measurements, model: SatModel, features: Tensor, batch: CaptionBatch, vocabulary: Vocabulary
 ) -> None:
-    """Where the model looked for each content word of the true sentences of scenes."""
+    """Maps of the content words of the true sentences of scenes."""
     masks = cast(Tensor, batch.word_masks())  # (B,T,H,W)
     size = (masks.shape[-2], masks.shape[-1])
     trace = model.wrap(model.teacher_force(features, batch.words), size).trace

@@ -89,14 +89,14 @@ class HardToGo(Hard):
 
 @dataclass(frozen=True)
 class HardCode(Hard):
-    """As `Hard`, judged as the released code does: by a tenth of the mean of the words."""
+    """As `Hard`, judged by a tenth of the mean over words, like the released code."""
 
     judged: ClassVar[dict[str, Any]] = {"reward_weight": 0.1, "per_word": True}
 
 
 @dataclass(frozen=True)
 class SelfCritical:
-    """The model draws five captions of each picture; each is judged beside the other four. For ``data: own_words``.
+    """Five drawn captions of each picture are judged against each other; for ``data: own_words``.
 
     The reward is a tenth of CIDEr-D + ``bleu`` × BLEU-4 + ``meteor`` × METEOR
     (:mod:`saccade.metrics.text.meteor`).
@@ -120,7 +120,7 @@ LOSSES: dict[str, type] = {
 
 
 class JudgedPictures:
-    """The pictures of one split by the numbers of their captions, so that an epoch is as long as any other."""
+    """The pictures of one split by the numbers of their captions, so that epochs have one length."""
 
     lengths = None  # the captions of a batch are not said side by side, so they need not be of one length
 
@@ -134,20 +134,20 @@ class JudgedPictures:
         self.words = MeteorWords(data.vocabulary.entries, end=END, unknown=UNKNOWN, device=self.device)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> tuple[Tensor, Tensor]:
-        """Pictures (B,3,H,W) of the captions ``indices`` (B,), and all that was said of each (B,R,T), on the device."""
+        """Pictures (B,3,H,W) of the captions ``indices`` (B,), and all their references (B,R,T), on the device."""
         batch = self.data.take(indices, vary=vary)
         return batch.images, self.references(batch.picture.cpu()).to(self.device)
 
     def references(self, pictures: Tensor) -> Tensor:
-        """What people said of ``pictures`` (B,), as numbers of words: (B,R,T), no larger than they need."""
+        """The references of ``pictures`` (B,), as word numbers (B,R,T), no larger than needed."""
         words = self._references[pictures]  # (B,R,T)
         there = words != NO_WORD
         return words[:, : int(there.any(2).sum(1).max()), : int(there.sum(2).max())]
 
     def rewards(self, captions: Tensor, references: Tensor, loss: SelfCritical) -> Tensor:
-        """What captions (B,K,T) of pictures with these ``references`` (B,R,T) earn, their ends counted as words.
+        """Rewards of captions (B,K,T) by ``references`` (B,R,T), ends counted as words.
 
-        CIDEr-D as a fraction in 0..1, the smoothed BLEU-4 of each, and its METEOR, for which an end is no word.
+        CIDEr-D in 0..1, smoothed BLEU-4, and METEOR, for which an end is no word.
         """
         earned = cider_of_words(captions, references, self.rarity)  # (B,K)
         if loss.bleu:
@@ -158,9 +158,9 @@ class JudgedPictures:
 
 
 def _in_words(captions: Sequence[Sequence[str]], vocabulary: Vocabulary) -> Tensor:
-    """What was said of P pictures, as numbers of the words that scores compare, each with its end: (P,R,T).
+    """References of P pictures as word numbers, each with its end: (P,R,T).
 
-    −1 where a picture has fewer captions than another, or a caption fewer words.
+    −1 fills up captions and words.
     """
     ids = [[[*map(vocabulary.number, words), END] for words in map(ptb_tokens, texts) if words] for texts in captions]
     most = max(map(len, ids))
@@ -202,7 +202,7 @@ class CaptionTask(PictureTask):
         return filled_in(settings, {"vocabulary": len(self.vocabulary)}, "the data")
 
     def summary(self) -> str:
-        """What the table holds, in one line, and what looks wrong with it; nothing of scenes."""
+        """One line about the table, and what looks wrong with it; empty for scenes."""
         return "" if self.table is None else summary_of(self.table, self.vocabulary)
 
     def learned_words(self) -> dict[str, Sequence[str]]:
@@ -222,7 +222,7 @@ class CaptionTask(PictureTask):
         return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
 
     def make_split(self, name: str, /, **changes: Any) -> Material:
-        """A split of the data, in the words that this task found."""
+        """A split of the data, in this task's words."""
         if name == JUDGED:
             return JudgedPictures(self.split("train"))
         if self.table is None:
@@ -230,7 +230,7 @@ class CaptionTask(PictureTask):
         return CaptionFiles(self.data_config, self.table, name, vocabulary=self.vocabulary, device=self.device)
 
     def training_split(self, data: str = "default", features: str = "auto") -> Material:
-        """Pictures and captions; with ``kept`` what is kept of these pictures, if they are files."""
+        """Pictures and captions; with ``kept`` the cached features of picture files."""
         captions: CaptionSplit = self.split("train")
         if data == OWN_WORDS:
             return cast(JudgedPictures, self.split(JUDGED))
@@ -239,15 +239,15 @@ class CaptionTask(PictureTask):
         return with_features(captions, self.model, self.on_progress)
 
     def order(self, data: Material, epoch: int, together: int) -> Tensor:
-        """The captions of one epoch, so that those of a batch are (nearly) of one length: (size,)."""
+        """The captions of one epoch (size,), batched by length."""
         if data.lengths is None:
             return super().order(data, epoch, together)
         return bucketed_order(data.lengths, together, self.seed, epoch)
 
     def batch(self, data: Material, indices: Tensor, number: int) -> Batch:
-        """The captions ``indices`` (B,) with their pictures, or the features of those.
+        """The captions ``indices`` (B,) with their pictures or features.
 
-        For a model that says the captions, the ``references`` of the pictures are there in their place.
+        In self-critical training the ``references`` of the pictures take the place of captions.
         """
         varied = derive_seed(self.seed, number)
         if isinstance(data, JudgedPictures):
@@ -273,7 +273,7 @@ class CaptionTask(PictureTask):
         return {**inputs, "draws": DRAWS} if "references" in batch else inputs
 
     def checked_loss(self, loss: Loss | Default, data: str) -> Loss:
-        """The loss that ``default`` stands for; refuses what the material, the model or the data is not made for."""
+        """The loss, with ``default`` resolved; a ConfigError if it does not fit the data or the model."""
         draws = cast(SatModel, self.model).is_hard
         if isinstance(loss, Default):
             loss = SelfCritical() if data == OWN_WORDS else Hard() if draws else Soft()
@@ -303,7 +303,7 @@ class CaptionTask(PictureTask):
         return {**scalars, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
-        """What drawn captions earn beyond others of their picture, by its ``references`` (B,R,T)."""
+        """The self-critical loss by ``references`` (B,R,T)."""
         word = output.acts["word"]
         words, log_prob = word.emits, output.log_prob  # (B·K,T)
         if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
@@ -325,9 +325,9 @@ class CaptionTask(PictureTask):
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """BLEU-1, BLEU-4 and length ratio of greedy captions, and the log-likelihood of a word; of scenes exact match.
+        """BLEU-1, BLEU-4 and length ratio of greedy captions, and the log-likelihood of a word; for scenes exact match.
 
-        Of the first pictures of the validation split; the likelihood is that of the first caption of each.
+        Of the first validation pictures; the likelihood is that of their first captions.
         """
         captioner, data = cast(SatModel, model), self.split("val")
         captions, references, exact = list[str](), list[tuple[str, ...]](), list[Tensor]()
@@ -349,31 +349,31 @@ class CaptionTask(PictureTask):
 
     @classmethod
     def evaluate(cls, model: nn.Module, data: Mapping[str, Any], split: str, **how: Any) -> Evaluation:
-        """Every score of ``model`` on a split; pictures have the size that it was built for."""
+        """Every score of ``model`` on a split, at the picture size of the model."""
         return super().evaluate(model, {**data, "size": cast(SatModel, model).config.input_size}, split, **how)
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
-        """Every word of a table counts: a short one has no frequent words."""
+        """Every word of a table counts, as short tables have no frequent words."""
         return {"at_least": 1, **settings}
 
     @classmethod
     def summary_of(cls, table: Table | None, examples: CaptionFiles) -> str:
-        """What a table holds, all of its words among it; nothing of scenes."""
+        """One line about a table with all its words; empty for scenes."""
         if table is None:
             return ""
         return summary_of(table, vocabulary_of(table, replace(examples.config, at_least=1)))
 
 
 def summary_of(table: Table, words: Vocabulary) -> str:
-    """What a table holds, in one line, and below it what looks wrong; its learner knows the ``words``."""
+    """One line about a table whose learner knows ``words``, and below it what looks wrong."""
     captions = sum(len(row.labels) for row in table.rows)
     first, *doubts = table.summary().splitlines()
     return "\n".join([f"{first}, {pluralise(captions, 'caption')}, {pluralise(len(words.words), 'word')}", *doubts])
 
 
 def _steps(words: Tensor) -> Tensor:
-    """How many words captions (B,T) have together, their ends included; a scalar."""
+    """The number of words of captions (B,T), ends included; a scalar."""
     return (words >= 0).sum().clamp(min=1)
 
 

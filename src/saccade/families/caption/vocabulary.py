@@ -49,7 +49,7 @@ _TOKEN = re.compile(
 
 @lru_cache(maxsize=1 << 12)
 def _cleaned(character: str) -> str:
-    """Letters, marks, numbers and what stands inside words stay; all else parts words."""
+    """Letters, marks, numbers and inner punctuation stay; all else separates words."""
     if character in _APOSTROPHES:
         return "'"
     stays = character in _INSIDE or unicodedata.category(character)[0] in "LMN"
@@ -57,7 +57,7 @@ def _cleaned(character: str) -> str:
 
 
 def tokenise(text: str) -> list[str]:
-    """The words of ``text``, in any language that puts spaces between them.
+    """The words of ``text``, in any language with spaces.
 
     >>> tokenise("A dog's t-shirt isn't red, is it?")
     ['a', 'dog', "'s", 't-shirt', 'is', "n't", 'red', 'is', 'it']
@@ -74,9 +74,9 @@ SPECIAL = ("<end>", "<unknown>")  # what the two are called; no caption has such
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that a captioner can say, by number: 0 ends a caption, 1 is any other word, then these.
+    """A captioner's words by number: 0 ends a caption, 1 is any other word, then these.
 
-    It belongs to a trained model, whose folder keeps its :attr:`entries` as ``vocab.json``.
+    A model's folder stores its :attr:`entries` as ``vocab.json``.
     """
 
     words: tuple[str, ...]  # from number 2 on, the most frequent first
@@ -104,18 +104,18 @@ class Vocabulary:
         return len(SPECIAL) + len(self.words)
 
     def __getitem__(self, number: int) -> str:
-        """The word of that number; ``<end>`` and ``<unknown>`` too."""
+        """The word of a number, ``<end>`` and ``<unknown>`` included."""
         return SPECIAL[number] if number < len(SPECIAL) else self.words[number - len(SPECIAL)]
 
     def __contains__(self, word: object) -> bool:
         return word in self._number_of
 
     def number(self, word: str) -> int:
-        """The number of ``word``, that of ``<unknown>`` for one that is not here."""
+        """The number of ``word``, or of ``<unknown>``."""
         return self._number_of.get(word, UNKNOWN)
 
     def encode(self, text: str) -> list[int]:
-        """The numbers of the words of ``text``; the end is not among them."""
+        """The numbers of the words of ``text``, without the end."""
         return [self.number(word) for word in tokenise(text)]
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -133,7 +133,7 @@ class Vocabulary:
 
     @property
     def entries(self) -> tuple[str, ...]:
-        """All that has a number, at the place of its number: ``<end>``, ``<unknown>``, then the words."""
+        """All words by number: ``<end>``, ``<unknown>``, then the words."""
         return (*SPECIAL, *self.words)
 
     @classmethod
@@ -206,12 +206,12 @@ class CaptionResponder(Responder):
 
 
 def _log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
-    """Log-probability (B,T) of each of the words (B,T), on the CPU."""
+    """Log-probability (B,T) of words (B,T), on the CPU."""
     return logits.double().log_softmax(-1).gather(-1, words.clamp(min=0)[..., None])[..., 0].cpu()
 
 
 def _sentence(ids: Sequence[int], log_shares: Tensor, length: int, whole: float, words: Sequence[str]) -> Answer:
-    """One caption from its ids (T,), the log-probability of each (T,), how many are words, and that of the whole."""
+    """One caption from its ids (T,), their log-probabilities (T,), its number of words, and its own log-probability."""
     parts = tuple((words[ids[step]], float(log_shares[step].exp())) for step in range(length))
     steps = sum(word >= 0 for word in ids)  # the end among them, if it was said
     return Answer(

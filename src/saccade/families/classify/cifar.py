@@ -32,13 +32,13 @@ from saccade.files import cache_home, parse_json, read_regular
 from saccade.geometry import Size
 
 NAME = "cifar10"
-"""Name of the data, of its download and of its folder in the cache."""
+"""Name of the data, download and cache folder."""
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
 PER_BATCH = 10_000
-"""Pictures in a batch of the official order."""
+"""Pictures per official batch."""
 HELD_OUT = 10
-"""Every so many training pictures, one is val."""
+"""One of so many training pictures is val."""
 _PIXELS = SIDE * SIDE
 _RECORD = 1 + 3 * _PIXELS
 _BATCHES = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)}
@@ -49,7 +49,7 @@ LEARNS_VAL = f"{NAME}: val is a part of the 50,000 pictures that are learned fro
 
 
 class CifarPictures:
-    """One split of ``cifar10`` (in the cache) or ``cifar10:FOLDER``; with ``hold_out`` val is left out of train."""
+    """One split of ``cifar10`` (cached) or ``cifar10:FOLDER``; ``hold_out`` leaves val out of train."""
 
     answers: tuple[str, ...] = CLASSES
 
@@ -79,7 +79,7 @@ class CifarPictures:
         return first_numbers(self.size, limit, self.split)
 
     def described(self) -> dict[str, object]:
-        """Its name, and what must be known of its val."""
+        """Its name, and a note if val is learned from."""
         return {"data": NAME, **({"note": self._note} if self._note else {})}
 
     shown = label_examples
@@ -95,7 +95,7 @@ def _members(count: int, split: Split, *, hold_out: bool) -> Tensor:
 
 
 def part_digest(name: str, part: str) -> str:
-    """A digest of the pixels and labels of a part, whichever form they were read from."""
+    """A digest of the pixels and labels of a part, the same for both forms."""
     digest = hashlib.blake2b(digest_size=8)
     for tensor in read_part(name, part):
         digest.update(tensor.contiguous().numpy().data)
@@ -135,7 +135,7 @@ def _files(folder: Path, part: str, *, is_cached: bool) -> Iterator[Path]:
 
 @lru_cache(maxsize=2)
 def _read(files: tuple[Path, ...], changed: tuple[tuple[int, int], ...]) -> tuple[Tensor, Tensor]:
-    """Pixels and labels of ``files``; ``changed`` tells a file from what was there before it."""
+    """Pixels and labels of ``files``, cached by their size and time (``changed``)."""
     last = files[-1]
     if last.suffix == ".bin":
         records = torch.cat([_records(file) for file in files])  # (N,3073)

@@ -38,9 +38,9 @@ COLUMNS = Columns()
 
 
 def read_cub_species(path: Path, options: TableOptions) -> Table:
-    """The birds in ``path``, the folder CUB_200_2011 or the one that holds it: which of 200 species is it?
+    """The birds in ``path``, the folder CUB_200_2011 or its parent: which of 200 species is it?
 
-    Train is the official training list less a tenth of its pictures for val. Boxes are evidence and never learned from.
+    A tenth of the official training pictures are val. Boxes are evidence and never learned from.
     """
     files = CubFiles(path)
     rows: list[Found] = []
@@ -75,7 +75,7 @@ class Details(DrawnPictures):
 
     name: str = DETAILS
     side: int = SIZE
-    """They have one size, for which the stripes are made."""
+    """Fixed, as the stripes need it."""
 
     answers: ClassVar[tuple[str, ...]] = details.CLASSES
 
@@ -84,12 +84,12 @@ class Details(DrawnPictures):
             raise ValueError(f"size: pictures of '{DETAILS}' are {SIZE} × {SIZE}, found {self.side}; set it to {SIZE}")
 
     def draw(self, seed: int, numbers: Tensor) -> LabelledBatch:
-        """The pictures ``numbers`` (B,) of the stream ``seed`` as bytes, with the pixels of the mark."""
+        """The pictures ``numbers`` (B,) of the stream ``seed`` as bytes; the mark is the evidence."""
         return drawn(sample_details(seed, numbers))
 
 
 def drawn(layout: DetailLayout) -> LabelledBatch:
-    """The pictures of a layout (B,3,H,W) as bytes, their classes, and the pixels of the mark (B,H,W)."""
+    """The pictures (B,3,H,W) of a layout as bytes, their classes, and the pixels of the mark (B,H,W)."""
     return LabelledBatch(render_details(layout), layout.label, layout.masks)
 
 
@@ -105,7 +105,7 @@ class LabelFiles(ImageSplit):
         self.label = self.ids(self.answers, lambda row: row.label)  # (N,)
 
     def take(self, indices: Tensor) -> LabelledBatch:
-        """The pictures ``indices`` (B,), with evidence where any picture of the split has some."""
+        """The pictures ``indices`` (B,), with evidence if any picture of the split has it."""
         numbers = indices.to(self.device)
         evidence = self.marks(numbers).evidence() if self.has_evidence else None  # (B,H,W)
         return LabelledBatch(self.images(numbers)[0], self.label[numbers], evidence)
@@ -128,11 +128,11 @@ class LabelDataConfig:
     augment: Augmentation | None = None
     """Resample training pictures; None: not at all. Either this or ``shift``."""
     hold_out: bool = True
-    """For CIFAR-10: whether val, every tenth training picture, is left out of training."""
+    """For CIFAR-10: whether every tenth training picture is val and left out of training."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader or of the generated set."""
     cache_mb: Annotated[int, Within(0)] = 4096
-    """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
+    """Most decoded pictures of a split on the device in MB; 7,000 of 224 × 224 need 1,010."""
 
     def __post_init__(self) -> None:
         if self.shift is not None and self.augment is not None:
@@ -157,24 +157,24 @@ class LabelDataConfig:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """What the labels are called, by number; not of a table, which must be read first."""
+        """The names of the labels; a table must be read first."""
         return CLASSES if self.is_cifar else self.drawn().answers
 
     @property
     def learns_val(self) -> bool:
-        """Whether val is a part of the pictures that are learned from."""
+        """Whether the model learns from val."""
         return self.is_cifar and not self.hold_out
 
     def drawn(self) -> DrawnPictures:
-        """The generated set: its ``side`` is the height of the network input, unless the options say another."""
+        """The generated set; ``side`` is the input height, unless the options set it."""
         settings = {"name": self.name, "seed": self.seed, "side": self.size[0], **self.options}
         return from_dict(GENERATORS[self.name], settings, where="options")
 
 
 def varied(batch: LabelledBatch, config: LabelDataConfig, seed: int) -> LabelledBatch:
-    """Training pictures, varied as ``config`` says; evidence goes with its pixels, but not where they are shifted.
+    """Training pictures, varied as ``config`` says; evidence follows, except with ``shift``.
 
-    What is not resampled stays bytes, which are a quarter as many.
+    Pictures that are not resampled stay bytes.
     """
     if config.shift is not None:
         images = batch.images

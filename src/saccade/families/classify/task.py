@@ -47,26 +47,26 @@ from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
 
 USUAL_SIDE = 0.5
-"""Side of the regions that proposals learn first, as a share of the parent's side, as in the paper."""
+"""Side of the first regions for proposals as a share of the parent's, as in the paper."""
 Scale = Literal["scale1", "scale2", "scale3"]
 
 
 @dataclass(frozen=True)
 class Scales:
-    """Cross-entropy of every scale up to ``last``; with the finest one also of all scales together."""
+    """Cross-entropy of every scale up to ``last``, and with the finest one also of the joint answer."""
 
     last: Scale = "scale3"
 
 
 @dataclass(frozen=True)
 class Proposals:
-    """Smooth L1 between proposals and regions that the responses of a network ask for."""
+    """Smooth L1 between proposals and regions of strong responses."""
 
     of: Literal["scale2", "scale3", "both"] = "both"
-    """Whose proposals are taught."""
+    """The taught proposals."""
     target: Literal["strongest", "responses"] = "strongest"
-    """``strongest``: a region of ``side`` round the strongest response, as in the paper. ``responses``: the square in
-    which the network of the taught scale responds more than on average, ``grow`` times as wide."""
+    """``strongest``: a region of ``side`` around the strongest response, as in the paper. ``responses``: the square in
+    which the network of the taught scale responds above average, times ``grow``."""
     side: Portion = USUAL_SIDE
     """Side of the region round the strongest response, as a share of its parent's."""
     grow: Annotated[float, Within(0, above=True)] = 1.0
@@ -81,7 +81,7 @@ class Proposals:
 
 @dataclass(frozen=True)
 class Rank:
-    """Each scale is to be surer of the true class than the one before it, by ``margin``."""
+    """Each scale should be surer of the true class than the one before it, by ``margin``."""
 
     margin: Weight = MARGIN
 
@@ -97,9 +97,9 @@ LOSSES: dict[str, type] = {
 
 
 def zoom_loss(raw: LabelOutput, label: Tensor, loss: ZoomLoss, smallest: float) -> dict[str, Tensor]:
-    """What ``loss`` makes of a result of ``forward_raw`` and of labels (B,): scalars by name.
+    """``loss`` of a result of ``forward_raw`` and labels (B,): scalars by name.
 
-    ``smallest`` is the side of the model's smallest region: none is taught that it cannot propose.
+    ``smallest`` is the side of the smallest region that the model can propose.
     """
     logits = raw.scale_logits  # (B,S,K)
     right = (logits.argmax(-1) == label[:, None]).float().mean(0)  # (S,)
@@ -117,7 +117,7 @@ def zoom_loss(raw: LabelOutput, label: Tensor, loss: ZoomLoss, smallest: float) 
 
 
 def taught_regions(raw: LabelOutput, loss: Proposals, smallest: float) -> Tensor:
-    """Legal boxes (B,2,3) that ``loss`` teaches; they teach nothing back."""
+    """Target boxes (B,2,3) of ``loss``, without gradients."""
     if loss.target == "strongest":
         centre = raw.strongest.detach()  # (B,2,2)
         region = torch.cat([centre, torch.full_like(centre[..., :1], loss.side / 2)], dim=-1)  # (B,2,3)
@@ -193,7 +193,7 @@ class ClassifyTask(LabelTask):
         return self.data_config.learns_val
 
     def summary(self) -> str:
-        """What the data holds, in one line, and what looks wrong with it; nothing of pictures that are drawn."""
+        """One line about the data, and what looks wrong with it; empty for drawn pictures."""
         if self.table is not None:
             return self.table.summary()
         return LEARNS_VAL if self.learns_val else ""
@@ -218,7 +218,7 @@ class ClassifyTask(LabelTask):
         return super().inputs(batch) | crops
 
     def checked_loss(self, loss: Any, data: str) -> object:
-        """``loss``, once it is clear that the model can be taught by it."""
+        """``loss``; a ConfigError if the model cannot be taught by it."""
         is_racnn, model = isinstance(self.model, RacnnModel), cast(RacnnModel, self.model)
         if isinstance(loss, ZoomLoss) != is_racnn:
             fitting = "scales, proposals or rank" if is_racnn else "cross_entropy"
@@ -237,7 +237,7 @@ class ClassifyTask(LabelTask):
         return super().checked_loss(loss, data)
 
     def forward_options(self, loss: Any) -> dict[str, object]:
-        """What a step leaves out: scales that a loss does not need; masks, where it reads the logits alone."""
+        """Skips scales that the loss does not need, or masks if it reads the logits alone."""
         match loss:
             case Scales():
                 return {"last": loss.last}
@@ -246,13 +246,13 @@ class ClassifyTask(LabelTask):
         return super().forward_options(loss)
 
     def loss(self, raw: LabelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
-        """Cross-entropy of the label, and the share of right answers; a model that zooms has losses of its own."""
+        """Cross-entropy of the label, and accuracy; a zooming model has its own losses."""
         if isinstance(loss, ZoomLoss):
             return zoom_loss(raw, batch["label"], loss, self.model.config.smallest)
         return super().loss(raw, batch, loss)
 
     def metric_names(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells, of a model that zooms also of its scales and crops."""
+        """Validation scores, for a zooming model also of its scales and crops."""
         names = super().metric_names()
         if not isinstance(self.model, RacnnModel):
             return names
@@ -262,10 +262,10 @@ class ClassifyTask(LabelTask):
         return (*names, *(f"{name}_accuracy" for name in SCALES), *crops, *errors)
 
     def _learned_regions(self, model: RacnnModel) -> dict[str, Proposals]:
-        """What teaches the proposals of each scale, of those that are taught the region round the strongest response.
+        """The proposal losses by scale, of those taught the region around the strongest response.
 
-        Of these validation tells ``scale2_proposal_error``: how far a region is from the one that is taught, in shares
-        of its parent's sides.
+        For these, validation has ``scale2_proposal_error``: the distance from the taught region, in shares of the
+        parent's sides.
         """
         losses = {name: self.taught.get(name, Proposals()) for name in model.proposals}
         return {name: loss for name, loss in losses.items() if loss.target == "strongest"}
@@ -278,13 +278,13 @@ class ClassifyTask(LabelTask):
         return any(row.box is not None or row.mask is not None for row in self.table.rows)
 
     def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
-        """Of a model that zooms also what each scale says."""
+        """For a zooming model also the scores of each scale."""
         raw = run_model(model, batch.images, batch.evidence)
         values = self.values_of(raw.logits, batch.label)
         return values | self.zoom_values(model, raw, batch) if isinstance(model, RacnnModel) else values
 
     def zoom_values(self, model: RacnnModel, raw: LabelOutput, batch: LabelledBatch) -> dict[str, Tensor]:
-        """What validation tells (B,) of scales and crops."""
+        """Validation scores (B,) of scales and crops."""
         values = scale_values(raw, batch.label)
         for name, loss in self._learned_regions(model).items():
             wanted = taught_regions(raw, loss, model.config.smallest)  # (B,2,3)
@@ -297,7 +297,7 @@ class ClassifyTask(LabelTask):
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
-        """Generated pictures have a side of their own; files are shown larger than a network of CIFAR-10 sees them."""
+        """Generated pictures keep their size; files are shown larger than CIFAR-10."""
         name = str(settings.get("name", ""))
         if (drawn := GENERATORS.get(name)) is not None:
             return {"size": (drawn.side, drawn.side), **settings}

@@ -63,7 +63,7 @@ def needs_evidence(model: object) -> TypeGuard[RacnnModel]:
 
 
 def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]:
-    """The frames of both crops round the evidence (B,H,W), as ``attention``; the whole where there is none."""
+    """The frames of both crops around the evidence (B,H,W), as ``attention``; the whole picture without evidence."""
     if evidence is None:
         raise DataError("crops 'given' lie round the evidence, and this data has no evidence: add a column box or mask")
     config = model.config
@@ -74,26 +74,26 @@ def crops_round(model: RacnnModel, evidence: Tensor | None) -> dict[str, Tensor]
 
 
 def run_model(model: ImageOnlyModel, images: Tensor, evidence: Tensor | None = None) -> LabelOutput:
-    """What ``forward_raw`` gives for all pictures, a few at a time; with crops round the evidence where they belong."""
+    """``forward_raw`` of all pictures, a few at a time, with crops around the evidence if the model needs them."""
     if needs_evidence(model):
         return cropped(model, images, crops_round(model, evidence), at_once(images))
     return cast(LabelOutput, in_parts(model, images, threads=thread_count(images.device)))
 
 
 def cropped(model: RacnnModel, images: Tensor, crops: Mapping[str, Tensor], together: int) -> LabelOutput:
-    """What the model makes of pictures (B,3,H,W) with these frames (B,2,3) of its crops, so many ``together``."""
+    """``forward_raw`` of pictures (B,3,H,W) with these frames (B,2,3) of crops, ``together`` at a time."""
     parts = [slice(at, at + together) for at in range(0, len(images), together)]
     return joined(model.forward_raw(images[part], attention={n: f[part] for n, f in crops.items()}) for part in parts)
 
 
 def scale_values(raw: LabelOutput, label: Tensor) -> dict[str, Tensor]:
-    """Whether each scale is right (B,), by itself."""
+    """Whether each scale alone is right (B,)."""
     right = raw.scale_logits.argmax(-1) == label[:, None]  # (B,S)
     return {f"{name}_accuracy": right[:, number] for number, name in enumerate(SCALES)}
 
 
 def crops_of(model: RacnnModel, raw: LabelOutput) -> dict[str, Tensor]:
-    """The boxes (B,4) xyxy of the crops in pixels of the network input, by the name of the scale."""
+    """The boxes (B,4) xyxy of the crops in pixels of the network input, by scale."""
     config = model.config
     frames = {n: geometry.theta_to_frame(raw.acts[n].theta.double(), config.crop, config.input_size) for n in CROPS}
     return {name: edits.crop_boxes(frame, config.crop) for name, frame in frames.items()}
@@ -105,10 +105,10 @@ def sides_of(raw: LabelOutput, name: str) -> Tensor:
 
 
 class ClassifyScoring(LabelScoring):
-    """Measures a classifier; of a model that zooms also what its scales and crops do."""
+    """Measures a classifier; for a zooming model also its scales and crops."""
 
     def run_model(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
-        """As of every model; crops that the data gives lie round the evidence."""
+        """As for every model, with crops around the evidence if the data gives them."""
         return run_model(self.model, images, evidence)
 
     def measure_further(
@@ -145,7 +145,7 @@ ONE_LOOK = ("zero_target", "zero_random", "keep_target")
 
 @torch.no_grad()
 def zoom_edits(model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, pictures: Tensor) -> edits.EditScores:
-    """What becomes of the answers (``raw`` is the unedited pass); nothing without evidence or proposed crops."""
+    """Answers with moved crops (``raw`` is the unedited pass); empty without evidence or proposed crops."""
     scores = edits.EditScores()
     if batch.evidence is None or model.config.crops != "proposed":
         return scores
@@ -197,7 +197,7 @@ HALF = 0.5
 
 
 def drawn_again(data: object, numbers: Tensor) -> dict[str, LabelledBatch] | None:
-    """The pictures ``numbers`` (B,) with one thing changed, by name; None of data that is not drawn."""
+    """The pictures ``numbers`` (B,) with one thing changed, by name; None if they are not drawn."""
     if not isinstance(data, DrawnSplit) or not isinstance(data.pictures, Details):
         return None
     layout = sample_details(data.stream, numbers.to(data.device))
@@ -208,7 +208,7 @@ def drawn_again(data: object, numbers: Tensor) -> dict[str, LabelledBatch] | Non
 def causal_values(
     model: RacnnModel, raw: LabelOutput, batch: LabelledBatch, again: Mapping[str, LabelledBatch]
 ) -> dict[str, Tensor]:
-    """The scores (B,) of a batch, of what the model made of it, and of the same pictures drawn again."""
+    """Causal scores (B,) of a batch, its outputs ``raw``, and the same pictures drawn ``again``."""
     if batch.evidence is None:
         return {}
     before = crops_of(model, raw)[CROPS[-1]]  # (B,4)

@@ -66,12 +66,12 @@ class SceneOptions:
     """Options of generated scenes."""
 
     clutter: Annotated[int, Within(0, 400)] = 8
-    """Patches of clutter in a scene."""
+    """Patches of clutter."""
     empty_held_out: Share = 0.0
     """Share of empty scenes in val and test."""
     among: bool = False
-    """Teach the backbone digits among others: scenes of different digits, one of the labels each time. Else scenes of
-    one digit, as the paper has it."""
+    """Teach the backbone with scenes of different digits, one label at a time; else with scenes of one digit, as in the
+    paper."""
 
 
 @dataclass(frozen=True)
@@ -81,19 +81,19 @@ class MultisetDataConfig:
     name: str = "mnist-multiset"
     """A key of ``SCENES``, or READER:PATH."""
     glyphs: GlyphPolicy = "disjoint"
-    """Which digits each split of a generated set is made of, see ``glyphs.py``."""
+    """The digits of each split, see ``glyphs.py``."""
     size: Annotated[int, Within(1, SIDE_LIMIT)] = 100
-    """Side of the pictures: of generated scenes, or of the square that files are laid into."""
+    """Side of scenes, or of the square that files are fitted into."""
     empty: Share = 0.03
     """Share of empty scenes in generated training; mnist-single has none."""
     protocol: MultisetProtocol = "unlimited"
-    """How many scenes each split of a generated set has, see the module; files have as many as there are."""
+    """Number of generated scenes per split, see the module."""
     seed: Seed = 0
     """Seed of generated scenes."""
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader, or of the scenes (``SceneOptions``)."""
     cache_mb: Annotated[int, Within(0)] = 4096
-    """Decoded pictures of a split kept on the device at most; the 33,402 of SVHN need 300 at 56 × 56."""
+    """Most decoded pictures of a split on the device in MB; the 33,402 of SVHN need 300 at 56 × 56."""
     augment: Augmentation | None = None
     """How training pictures are varied; None: not at all."""
 
@@ -110,10 +110,9 @@ class MultisetDataConfig:
 
     @property
     def teaches_objects(self) -> str:
-        """The name of the pictures that a backbone learns objects from; those of files are these very ones.
+        """The pictures that a backbone learns objects from; for files the same ones.
 
-        Never scenes where a digit may occur twice: as what cells say is added up, saliency would lie between equal
-        digits.
+        Never scenes with equal digits: cells' scores are summed, so saliency would lie between them.
         """
         if not self.is_generated:
             return self.name
@@ -132,7 +131,7 @@ NO_LABEL = -1  # fills the columns of ``labels`` that a picture has no label for
 
 @dataclass(frozen=True, eq=False)
 class MultisetBatch:
-    """Pictures with their labels, and where the evidence of each label is, in pixels of the pictures given."""
+    """Pictures with their labels and the boxes of these, in pixels of the pictures."""
 
     images: Tensor  # (B, 3, H, W) float32 in 0..1
     labels: Tensor  # (B, M) numbers of classes, then −1
@@ -154,14 +153,14 @@ class MultisetBatch:
         return label_counts(self.labels, classes)
 
     def masks(self) -> Tensor:
-        """(B, M, H, W) bool: the pixels of each label's object, or those its box touches; none where none is known."""
+        """(B, M, H, W) bool: the pixels of each label's object or box; none if unknown."""
         if self.layout is None or self.slot is None:
             return touched(self.boxes, (self.images.shape[-2], self.images.shape[-1]))
         rows = torch.arange(len(self), device=self.labels.device)[:, None]
         return self.layout.masks()[rows, self.slot] & self.present[..., None, None]
 
     def shuffled(self, order_seed: int) -> MultisetBatch:
-        """The same pictures with the labels of each, and what belongs to them, in an order drawn from the seed."""
+        """The same with the labels of each picture, and their boxes, in a random order by seed."""
         column = torch.arange(self.labels.shape[1], device=self.labels.device)
         key = hash_u32(order_seed, self.picture[:, None], column)  # (B, M)
         order = torch.argsort(key.masked_fill(~self.present, 1 << 32), dim=1, stable=True)
@@ -173,19 +172,19 @@ class MultisetBatch:
         )
 
     def varied(self, config: MultisetDataConfig, seed: int | None) -> MultisetBatch:
-        """The same varied by ``seed``, as ``config.augment`` says; without either as they are."""
+        """The same varied by ``seed``, as ``config.augment`` says."""
         if seed is None or config.augment is None:
             return self
         return self.framed(*augment(self.images, config.augment, seed))
 
     def framed(self, images: Tensor, frames: Tensor) -> MultisetBatch:
-        """Other pictures of the same, where ``frames`` (B,2,3) lead from their pixels back to these; boxes follow."""
+        """Other pictures of the same; ``frames`` (B,2,3) lead from their pixels to these; boxes follow."""
         boxes = apply_to_boxes(invert(frames)[:, None], self.boxes.double())  # (B,M,4)
         return replace(self, images=images, boxes=boxes.to(self.boxes.dtype), layout=None, slot=None)
 
 
 def at_size(images: Tensor, size: Size) -> Tensor:
-    """Pictures (B,3,H,W) at ``size``, as they are if they have it; the paper enlarges 100 × 100 to 224 × 224."""
+    """Pictures (B,3,H,W) at ``size``; the paper enlarges 100 × 100 to 224 × 224."""
     if tuple(images.shape[-2:]) == tuple(size):
         return images
     return F.interpolate(images, size, mode="bilinear", align_corners=False, antialias=True).clamp(0, 1)
@@ -224,7 +223,7 @@ class MultisetScenes(SplitStream[GlyphLayout]):
         return layout, paint(layout)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
-        """The scenes ``indices`` (B,); with ``vary``, varied by it if ``config.augment`` says how."""
+        """The scenes ``indices`` (B,), perhaps varied by ``vary``."""
         layout, images = self.scenes(indices)
         boxes = layout.boxes.float().masked_fill(~layout.present[..., None], float("nan"))  # (B,N,4)
         slot = torch.arange(self.spec.slots, device=layout.device).expand(len(layout), -1).contiguous()  # (B,N)
@@ -264,13 +263,13 @@ class MultisetFiles(ImageSplit):
         self._boxes = apply_to_boxes(to_input, boxes).float().to(self.device)  # (N,M,4)
 
     def take(self, indices: Tensor, *, vary: int | None = None) -> MultisetBatch:
-        """The pictures ``indices`` (B,); with ``vary``, varied by it if ``config.augment`` says how."""
+        """The pictures ``indices`` (B,), perhaps varied by ``vary``."""
         numbers = indices.to(self.device)
         batch = MultisetBatch(self.images(numbers)[0], self._labels[numbers], numbers, self._boxes[numbers])
         return batch.varied(self.config, vary)
 
     def described(self) -> dict[str, object]:
-        """The reader; of SVHN also whether its test pictures are no official ones."""
+        """The reader, and for SVHN whether test is not official."""
         described = super().described()
         if described["data"] != "svhn" or self.split != "test" or self.rows[0].image.parent.name != "train":
             return described

@@ -73,11 +73,11 @@ class MultisetTableOptions(TableOptions):
     kind: Kind = "multiset"
     """What ``labels`` means, see the module."""
     most: Annotated[int | None, Within(1)] = None
-    """Labels of a training picture at most; those with more are then left out of training. All of them if not given."""
+    """Most labels of a training picture; others are left out of training."""
 
 
 def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
-    """The pictures of a file or folder of one's own."""
+    """The pictures of your own file or folder."""
     table = own_table(COLUMNS, reader, path, options, kind=options.kind, most=options.most, several=True)
     if not table.answers:
         raise DataError(f"{table.name}: no training picture has a label; there is nothing to learn")
@@ -92,7 +92,7 @@ def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
 
 
 def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] | None:
-    """The most frequent multiset of the training pictures, as numbers of ``answers``: the baseline that never looks.
+    """The most frequent training multiset, as numbers of ``answers``: the baseline that never looks.
 
     It may be empty. Ties go to the first in the table. None if no training picture has only labels of ``answers``.
     """
@@ -114,10 +114,7 @@ class HouseNumber(NamedTuple):
 
 
 def read_digit_struct(path: Path) -> list[HouseNumber]:
-    """The pictures of a ``digitStruct.mat``, in its order.
-
-    Following its references takes a minute or more, so what was read is kept in the cache, under the file's digest.
-    """
+    """The pictures of a ``digitStruct.mat``, in order; cached by the file's digest, as reading takes a minute."""
     memory = cache_home() / "svhn" / f"{file_digest(path)}.json"
     try:
         numbers = json.loads(memory.read_text(encoding="utf-8"))
@@ -129,10 +126,10 @@ def read_digit_struct(path: Path) -> list[HouseNumber]:
 
 
 def _follow(path: Path) -> list[tuple[str, list[str], list[rows.Box]]]:
-    """Names, digits and boxes, by following every reference of the HDF5 file (MATLAB 7.3).
+    """Names, digits and boxes from the references in the HDF5 file (MATLAB 7.3).
 
-    ``digitStruct/name`` and ``digitStruct/bbox`` refer to the name of each picture as character codes and to a group of
-    five columns. A column of several numbers is references again.
+    ``digitStruct/name`` and ``digitStruct/bbox`` refer to each picture's name as character codes and to a group of five
+    columns. A column of several numbers is references again.
     """
     try:
         import h5py
@@ -170,10 +167,11 @@ class SvhnOptions:
     kind: Literal["multiset", "list"] = "multiset"
     """Whether the order of the digits, left to right, is part of the answer."""
     most: Annotated[int | None, Within(1)] = None
-    """Digits of a training picture at most; longer numbers are then left out of training. Six if not given: one has."""
+    """Most digits of a training picture; longer numbers are left out of training. Six by default: one picture has
+    six."""
     hold_out_test: bool = True
-    """Whether test is a tenth of the training pictures where there are no official test pictures. If false, these
-    are trained on too, and there is no test split but the official one."""
+    """Whether test is a tenth of the training pictures if there is no official one. If false, these are trained on
+    too."""
 
 
 def read_svhn(path: Path, options: SvhnOptions) -> Table:

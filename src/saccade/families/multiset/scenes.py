@@ -31,16 +31,16 @@ _COUNT, _EMPTY, _ORDER, _GLYPH, _SIDE, _CELL, _OFFSET, _ALONE = range(8)  # stre
 
 @dataclass(frozen=True)
 class MultisetSpec:
-    """How scenes are drawn; lengths follow ``size``, and are those of the paper at 100."""
+    """How scenes are drawn; lengths scale with ``size`` and are the paper's at 100."""
 
     size: int = 100
     """Side of the picture in pixels."""
     most: int = 4
-    """Digits in a scene at most; as many always find a cell, since none is larger than half the picture."""
+    """Most digits in a scene; they always fit, as none is larger than half the picture."""
     repeats: bool = True
-    """Whether a digit may be there twice: a multiset; else a set."""
+    """Whether digits may repeat: a multiset, else a set."""
     alone: bool = False
-    """Show one of a scene's digits only."""
+    """Show only one of a scene's digits."""
     clutter: int = PATCHES
     """Patches of clutter."""
     empty: float = 0.0

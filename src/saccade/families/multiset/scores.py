@@ -56,11 +56,11 @@ class MultisetScoring(Scoring):
     def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
         self.model, self.data, self.size = model, data, tuple(model.config.input_size)
         self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
-        """The labels that most training pictures have, scored as an answer to every picture."""
+        """The commonest training labels, scored as a constant answer."""
         self.numbers = data.sampled(limit)
 
     def measure(self, numbers: Tensor, before: int) -> Measurements:
-        """What the model says of the pictures ``numbers`` (B,), where it looks, and of the first ones its edits."""
+        """Answers and looks for the pictures ``numbers`` (B,), and edits of the first ones."""
         measured, batch, is_list = Measurements(), self.data.take(numbers), self.data.is_list
         stop = len(self.data.answers)
         output, trace = read_all(self.model, batch.images, self.size)
@@ -78,7 +78,7 @@ class MultisetScoring(Scoring):
         return measured
 
     def scores(self, measured: Measurements) -> dict[str, Any]:
-        """The answers, also by the number of objects; the glimpses; and what always saying the same would score."""
+        """Answers, also by number of objects; glimpses; and the constant answer."""
         predicted, truth = measured.columns["predicted"], measured.columns["truth"]  # (N,K+1) each
         right = measured.answers["exact_match"]  # (N,)
         objects = truth[:, :-1].sum(1)  # (N,)
@@ -124,7 +124,7 @@ def answer_scores(predicted: Tensor, truth: Tensor) -> dict[str, float]:
 
 
 def read_all(model: ImageOnlyModel, images: Tensor, size: Size) -> tuple[MultisetOutput, AttentionTrace]:
-    """What ``model`` says of pictures (B,3,H,W), and a trace whose maps lie on them at their own size."""
+    """The outputs for pictures (B,3,H,W), and a trace whose maps have their size."""
     output = cast(MultisetOutput, in_parts(model, at_size(images, size)))
     height, width = images.shape[-2:]
     canvas = scale_shift((width / size[1], height / size[0]), (0.0, 0.0))  # network input → picture
@@ -156,7 +156,7 @@ def is_right(predicted: Tensor, batch: MultisetBatch, stop: int, is_list: bool) 
 def add_glimpses(
     measured: Measurements, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, stop: int
 ) -> None:
-    """What lay under the model's glimpses, under random ones, and under those of who follows saliency alone."""
+    """What lies under the model's glimpses, random ones, and the most salient cells."""
     if output.location is None:
         return
     saliency, predicted = output.acts["saliency"].weights, answers_of(trace)
@@ -173,14 +173,14 @@ def add_glimpses(
 
 
 def saliency_at_glimpses(output: MultisetOutput, labels: Tensor) -> Tensor:
-    """Mean saliency, between 0 and 1, at the glimpses of the steps that have a label to say; a scalar."""
+    """Mean saliency in 0..1 at the glimpses of the steps with a label; a scalar."""
     steps = label_steps(labels, output.location.shape[1])  # (B,T)
     there = at_glimpses(output.acts["saliency"].weights.detach(), output.location).to(output.logits.dtype)  # (B,T)
     return (there * steps).sum() / steps.sum().clamp(min=1)
 
 
 def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict[str, float]:
-    """How often the classifier of single objects names one that is there, and each object that has a box."""
+    """Accuracy of the single-object classifier: for any object of a picture, and for each object with a box."""
     single, objects = [], []
     for batch in in_batches(data, VALIDATION_BATCH):
         images, boxes = at_size(batch.images, size), boxes_at_size(batch.boxes, batch.images, size)
@@ -195,7 +195,7 @@ def objects_named(model: MultisetModel, data: MultisetSplit, size: Size) -> dict
 
 
 def _evidence_under_cells(trace: AttentionTrace, predicted: Tensor, batch: MultisetBatch) -> dict[str, Tensor]:
-    """Which cells (B,T,h,w) have an object under their centre, and which one with the label said; NaN without boxes."""
+    """Cells (B,T,h,w) with an object under their centre, and with one of the predicted label; NaN without boxes."""
     grids = cast(Grids, grids_of(trace, (batch.images.shape[-2], batch.images.shape[-1])))
     frame, cells = grids.grids[-1]  # all looks of a reader share one grid
     inside = geometry.cells_in_boxes(batch.boxes, frame.double(), cells)  # (B,M,h,w)
@@ -212,7 +212,7 @@ def _evidence_under_cells(trace: AttentionTrace, predicted: Tensor, batch: Multi
 def glimpse_edits(
     model: HsalModel, output: MultisetOutput, trace: AttentionTrace, batch: MultisetBatch, size: Size
 ) -> EditScores:
-    """What becomes of one label of each generated scene; ``output`` and ``trace`` are those of the unedited pass."""
+    """Edits of one label of each generated scene; ``output`` and ``trace`` are of the unedited pass."""
     scores, layout, predicted = EditScores(), cast(GlyphLayout, batch.layout), output.said  # predicted: (B,T)
     rows, step, obj = _chosen_labels(predicted, batch, model.stop)  # (n,) each
     if not len(rows):
@@ -260,7 +260,7 @@ def glimpse_edits(
 
 
 def _chosen_labels(predicted: Tensor, batch: MultisetBatch, stop: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Rows, steps and objects (n,) of one label of each scene that is there once and was read once."""
+    """Rows, steps and objects (n,) of one label per scene that occurs once and was read once."""
     active = sets.before_stop(predicted, stop)  # (B,T)
     same = (predicted[:, :, None] == batch.labels[:, None]) & active[:, :, None] & batch.present[:, None]  # (B,T,M)
     once = same & (same.sum(1, keepdim=True) == 1) & (same.sum(2, keepdim=True) == 1)  # (B,T,M)
@@ -271,7 +271,7 @@ def _chosen_labels(predicted: Tensor, batch: MultisetBatch, stop: int) -> tuple[
 
 
 def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
-    """``many`` cells (n,k), numbered row by row, of the highest ``rank`` (n,h,w) among those ``allowed`` (n,h,w)."""
+    """The ``many`` cells (n,k), numbered row by row, of highest ``rank`` (n,h,w) among those ``allowed`` (n,h,w)."""
     ranked = torch.where(allowed, rank, -1.0).flatten(1)  # (n,hw)
     order = ranked.argsort(1, descending=True)[:, :many]  # (n,k)
     few = allowed.flatten(1).sum(1, keepdim=True).clamp(min=1)  # (n,1): a small digit has one cell for all glimpses

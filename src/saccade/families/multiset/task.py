@@ -71,8 +71,8 @@ class Reinforce:
     entropy: Weight = 0.0
     """Weight of an entropy bonus; the paper mentions none."""
     elsewhere: Annotated[float, Within(-1, 1)] = 1.0
-    """Reward of naming a label that is there but not looked at, and factor on the reward of a glimpse beside the label
-    that is then named. 1: as published. Below 1 it needs boxes."""
+    """Reward of naming a label that is not looked at, and factor on the reward of a glimpse beside the label then
+    named. 1: as published. Below 1 it needs boxes."""
 
 
 @dataclass(frozen=True)
@@ -82,11 +82,11 @@ class ReinforceToGo(Reinforce):
 
 @dataclass(frozen=True)
 class ReinforceExpected(Reinforce):
-    """As `Reinforce`, by the mean over what could have been drawn instead of what was; needs no baseline."""
+    """As `Reinforce`, by the mean over all possible draws; needs no baseline."""
 
     log_glimpses: bool = False
-    """Whether the log of a glimpse's mean reward is climbed, not the mean: where to look is then learned even where the
-    right cells have become unlikely."""
+    """Whether to maximise the log of a glimpse's mean reward, which still learns where the right cells have become
+    unlikely."""
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ OF_OBJECTS = ("single_object", "each_object")  # losses that single objects teac
 class MultisetTask(PictureTask):
     """Trains one model that reads multisets.
 
-    The settings ``classes`` and ``most`` of the model come from the data, as does ``input_size`` unless it is given:
-    pictures are then resized to it.
+    The data sets ``classes`` and ``most`` of the model, and ``input_size`` unless it is given: pictures are then
+    resized.
     """
 
     name = "multiset"
@@ -149,12 +149,12 @@ class MultisetTask(PictureTask):
 
     @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> MultisetDataConfig:
-        """The protocol of a recipe counts where it says how many scenes there are."""
+        """A recipe's protocol counts if it is one of ``SIZES``."""
         finite = {"protocol": protocol} if settings.get("name") in SCENES and protocol in SIZES else {}
         return from_dict(MultisetDataConfig, {**settings, **finite}, where="data")
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
-        """How many labels there are, and how many a picture has at most, come from the data."""
+        """The data sets the number of labels, in all and per picture."""
         config = self.data_config
         self.answers = DIGITS if self.table is None else self.table.answers
         most = config.scenes("train").slots if self.table is None else self.table.most
@@ -162,12 +162,12 @@ class MultisetTask(PictureTask):
         return {"input_size": (config.size, config.size), **filled_in(model_config, decided, "the data")}
 
     def network_size(self) -> Size:
-        """That of the model: pictures are enlarged for it, as in the paper."""
+        """The model's input size: pictures are enlarged for it."""
         height, width = self.model_config["input_size"]
         return height, width
 
     def training_notes(self) -> dict[str, str]:
-        """That boxes taught where to look, where they did."""
+        """Notes that boxes taught where to look."""
         if self.elsewhere == 1:
             return super().training_notes()
         return {"maps_supervised": f"by boxes: a look beside the label that is said counts {self.elsewhere:g}, not 1"}
@@ -176,7 +176,7 @@ class MultisetTask(PictureTask):
     def open(
         cls, config: MultisetDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
     ) -> MultisetSplit:
-        """Generated scenes, or the pictures of a table; a trained model says its own labels, and only so many."""
+        """Generated scenes, or the pictures of a table, in the labels of a trained model."""
         table = cls.read(config) if how.table is None else how.table
         if table is None:
             return with_labels_of(MultisetScenes(config, split, device, allow_pack=how.allow_pack), how.facts)
@@ -184,12 +184,12 @@ class MultisetTask(PictureTask):
         return MultisetFiles(config, table, split, device=device, progress=how.progress, **limits)
 
     def make_split(self, name: str, /, **changes: Any) -> MultisetSplit:
-        """A split of the pictures, or SPLIT/SCENES: that of other generated scenes."""
+        """A split, or SPLIT/SCENES: that of other generated scenes."""
         split, _, other = name.partition("/")
         return cast("MultisetSplit", super().make_split(split, **({"name": other} if other else {})))
 
     def training_split(self, data: str = "default", features: str = "auto") -> MultisetSplit:
-        """The pictures themselves; for ``objects`` what teaches objects, perhaps other scenes."""
+        """The pictures; for ``objects`` those that teach objects, perhaps other scenes."""
         teaches = self.data_config.teaches_objects
         other = data == OBJECTS and teaches != self.data_config.name
         examples: MultisetSplit = copy(self.split(f"train/{teaches}" if other else "train"))
@@ -197,9 +197,9 @@ class MultisetTask(PictureTask):
         return examples
 
     def batch(self, data: MultisetSplit, indices: Tensor, number: int) -> Batch:
-        """Pictures with their labels in reading order and ``shuffled``, anew for each batch; a list keeps its order.
+        """Pictures with their labels in reading order and ``shuffled`` anew (lists keep their order).
 
-        ``single`` says that only single objects are asked about.
+        ``single`` asks for single objects alone.
         """
         drawn = derive_seed(self.seed, number)
         batch = data.take(indices, vary=drawn)
@@ -212,14 +212,14 @@ class MultisetTask(PictureTask):
         return HeldOut(at_size(data.take(numbers).images, self.size))
 
     def inputs(self, batch: Batch) -> dict[str, object]:
-        """Keyword arguments of ``forward_raw``; where single objects are learned, nothing is read."""
+        """Keyword arguments of ``forward_raw``; for single objects nothing is read."""
         images = at_size(batch["images"], self.size)
         if not batch["single"]:
             return {"images": images}
         return {"images": images, "single": True, "boxes": boxes_at_size(batch["boxes"], batch["images"], self.size)}
 
     def checked_loss(self, loss: Loss, data: str) -> Loss:
-        """Refuse a loss that the material, the model or the data is not made for."""
+        """``loss``; a ConfigError if it does not fit the material, the model or the data."""
         name = loss_name(loss, LOSSES)
         if data == OBJECTS and name not in OF_OBJECTS:
             raise ConfigError(f"loss '{name}': data '{OBJECTS}' is taught by {' or '.join(OF_OBJECTS)}")
@@ -241,12 +241,12 @@ class MultisetTask(PictureTask):
         return loss
 
     def _has_boxes(self, split: str) -> bool:
-        """Whether some label in ``split`` has a box; of generated scenes all have."""
+        """Whether any label in ``split`` has a box; scenes always do."""
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 
     def loss(self, output: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
-        """The value of ``loss``, its parts, and what tells how training goes."""
+        """``loss``, its parts, and training statistics."""
         labels, mixed, predicted = batch["labels"], batch["shuffled"], output.said  # (B,M), (B,M), (B,T)
         match loss:
             case SingleObject():
@@ -280,7 +280,7 @@ class MultisetTask(PictureTask):
         return scalars | {"attn_saliency": multiset_scores.saliency_at_glimpses(output, labels)}
 
     def metric_names(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells; of glimpses only where some were made for a label."""
+        """Validation scores; those of glimpses only if the model makes any."""
         has_boxes = self._has_boxes("val")
         places = ("glimpse_in_evidence", "glimpse_on_label") if has_boxes else ()
         glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)
@@ -288,9 +288,9 @@ class MultisetTask(PictureTask):
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """The scores of the answers on the validation split, and the saliency at glimpses.
+        """Scores of answers and the saliency at glimpses on the validation split.
 
-        Of the classifier of single objects ``single_accuracy`` and, where boxes are known, ``object_accuracy``.
+        ``single_accuracy`` and, with boxes, ``object_accuracy`` are those of the single-object classifier.
         """
         reader = cast(MultisetModel, model)
         measured, stop = Measurements(), len(self.answers)
@@ -307,9 +307,9 @@ class MultisetTask(PictureTask):
 
 
 def decode(model: ImageOnlyModel, output: Output, facts: ModelFacts) -> list[Answer]:
-    """The answer to each example, from logits (B,T,K+1) and what was said (B,T): the labels up to the first stop, id K.
+    """The answers from logits (B,T,K+1) and labels (B,T) up to the first stop, id K.
 
-    The confidence is the product of the probabilities of every label and of the stop after them.
+    The confidence is the product of the probabilities of all labels and of the stop.
     """
     predicted, words = cast(Tensor, output.trace.answer), facts.answers
     every_share = output.logits.float().softmax(-1)  # (B,T,K+1)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from saccade.predict import Predictor
 
 SCENES = ("mref", "mdist", "mbg")
-"""Generated scenes, in which every question was about a digit that is there, unless ``absent`` is set."""
+"""Generated scenes; without ``absent`` every question is about a digit that is there."""
 SEO = "Seo et al. 2016, arXiv:1606.02393"
 MODELS = {
     "stn": ModelSpec(
@@ -115,7 +115,7 @@ class Questions(Family):
         return QuestionTask
 
     def premise(self, facts: ModelFacts) -> str:
-        """A model that never learned from questions about absent digits cannot say that a digit is not there."""
+        """Without questions about absent digits a model cannot reject one."""
         if facts.data.get("name") not in SCENES or facts.data.get("absent"):
             return ""
         return (

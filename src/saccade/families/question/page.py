@@ -21,12 +21,12 @@ from saccade.web.page import Behind, TrainedScenes
 from saccade.web.views import BLOCK, convolution, head, norm, page_facts, scorer
 
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
-"""The models that the engine computes, and what it calls them."""
+"""The engine's names of the models that it computes."""
 _BEHIND: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
 
 
 def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
-    """The scenes of the model's training; None for one that learned from other pictures, or does not say."""
+    """The scenes of the model's training; None for other pictures."""
     name = str(facts.data.get("name"))
     if name not in _BEHIND:
         return None
@@ -34,10 +34,10 @@ def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
 
 
 def page_model(predictor: Predictor) -> dict[str, object]:
-    """The facts and weights of ``predictor``'s model as plain values, which ``load`` of the engine takes.
+    """Facts and weights of ``predictor``'s model as plain values, for ``load`` of the engine.
 
     Raises:
-        ConfigError: for a model that the engine cannot compute.
+        ConfigError: the engine cannot compute the model.
     """
     model = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False)
     size = predictor.facts.preprocessing.size  # type: ignore[union-attr]  # it reads pictures
@@ -51,7 +51,7 @@ def page_model(predictor: Predictor) -> dict[str, object]:
 
 
 def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
-    """The model, where the engine has all of its layers; otherwise a ConfigError that says what it lacks."""
+    """The model; a ConfigError says what the engine lacks for it."""
     model = predictor.model
     if not isinstance(model, (SoftModel, HAttNetModel)):
         raise ConfigError(

@@ -65,15 +65,14 @@ COLUMNS = Columns(
 """A picture, what is asked about it, and one answer or several."""
 
 Part = Literal["back", "belly", "bill", "breast", "crown", "eye", "forehead", "leg", "nape", "throat", "wing"]
-"""Parts that have a colour, by the name in its attributes. The tail has a click but two colours (above, below), so it
-cannot be asked about."""
+"""Parts with one colour, by the name in its attributes. The tail has two, so it is not asked about."""
 CLICKS: dict[str, tuple[str, ...]] = {
     "bill": ("beak",),
     "eye": ("left eye", "right eye"),
     "leg": ("left leg", "right leg"),
     "wing": ("left wing", "right wing"),
 }
-"""The clicks that show a part, where they have another name."""
+"""Clicks of parts with another name."""
 
 _VAL_SPECIES, _TEST_SPECIES = 1 / 8, 1 / 4  # of all species
 
@@ -85,15 +84,15 @@ class CubOptions:
     splits: Literal["pictures", "species"] = "pictures"
     """New pictures of known species, or unseen species."""
     min_percent: Annotated[float, Within(0, 100)] = 50.0
-    """How many of the annotators must have named the colour."""
+    """Least share of annotators who named the colour."""
     min_species: int = 5
-    """A colour that is the answer for fewer species is left out."""
+    """Colours of fewer species are left out."""
     parts: tuple[Part, ...] = ("back", "belly", "bill", "breast", "crown", "forehead", "nape", "throat", "wing")
-    """Not asked by default: eyes, black for 191 of 200 species, and legs, mostly seen as a pair."""
+    """Not by default: eyes, black for 191 of 200 species, and legs, mostly seen as a pair."""
 
 
 def read_cub(path: Path, options: CubOptions) -> Table:
-    """The questions about the birds in ``path``, the folder CUB_200_2011 or the one that holds it."""
+    """The questions about the birds in ``path``, the folder CUB_200_2011 or its parent."""
     files = CubFiles(path)
     colours, reasons = _colours(files, options)
     split_of = files.splits if options.splits == "pictures" else _split_by_species(files)
@@ -119,7 +118,7 @@ def read_cub(path: Path, options: CubOptions) -> Table:
 
 
 def _colours(files: CubFiles, options: CubOptions) -> tuple[dict[tuple[str, str], str], dict[tuple[str, str], str]]:
-    """(species, part) → colour; and for the other pairs why there is none."""
+    """(species, part) → colour, and for other pairs why there is none."""
     colours: dict[tuple[str, str], str] = {}
     reasons: dict[tuple[str, str], str] = {}
     for species in files.species:
@@ -155,13 +154,13 @@ class VisualGenomeOptions:
     """Which questions about Visual Genome."""
 
     min_count: Annotated[int, Within(0)] = 100
-    """Classes and attributes must appear more often than this."""
+    """Classes and attributes appear more often than this."""
     images: Annotated[int, Within(3)] = _PAPER_IMAGES
     """Images used at most."""
 
 
 class _Thing(NamedTuple):
-    """One object of an image that has attributes."""
+    """An object with attributes."""
 
     name: str
     attributes: tuple[str, ...]
@@ -220,7 +219,7 @@ def _word(text: str) -> str:
 
 
 def _frequent(words: Iterable[str], what: str, options: VisualGenomeOptions, path: Path) -> set[str]:
-    """Those of ``words`` that appear more than ``min_count`` times."""
+    """The ``words`` that appear more than ``min_count`` times."""
     frequent = {word for word, count in Counter(words).items() if count > options.min_count}
     if not frequent:
         raise DataError(
@@ -231,7 +230,7 @@ def _frequent(words: Iterable[str], what: str, options: VisualGenomeOptions, pat
 
 
 def _questions(things: list[_Thing], classes: set[str], attributes: set[str]) -> dict[str, tuple[tuple[str, ...], Box]]:
-    """Class → (its attributes in this image, the box around its objects), frequent ones only."""
+    """Class → (its attributes in this image, the box around its objects), for frequent ones."""
     questions: dict[str, tuple[tuple[str, ...], Box]] = {}
     for thing in things:
         labels = tuple(attribute for attribute in thing.attributes if attribute in attributes)
@@ -254,7 +253,7 @@ class CausalConfig:
     name: Literal["causal"] = "causal"
     scenes: SceneName = "mref"
     glyphs: GlyphPolicy = "pack"
-    """Which digits. By default those that ship with saccade, so that everyone can draw the set offline."""
+    """The digits; by default the shipped ones, so that everyone can draw the set offline."""
     backgrounds: str | None = None
     """Folder of photographs for mbg."""
     drawing: Drawing = "blend"
@@ -270,7 +269,7 @@ def write_causal(
     start: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write the first ``count`` usable scenes from number ``start`` on, with their twins; returns the folder."""
+    """Writes the first ``count`` usable scenes from number ``start`` with their twins; returns the folder."""
     check_request(count, start, out)
     spec = SceneDataConfig(config.scenes, config.glyphs, config.backgrounds, config.drawing).spec(split)
     glyphs = glyphs_for(split, config.glyphs)
@@ -300,13 +299,13 @@ class CausalOptions:
     """How a causal set is read as a table."""
 
     twins: bool = False
-    """Ask the first question about the twins too, where it has an answer; of photographs, what they show."""
+    """Also ask the first question about twins where it has an answer."""
     check: bool = False
     """Read all pictures first, and check their digests."""
 
 
 def read_causal(folder: Path, options: CausalOptions) -> Table:
-    """Both questions about each scene, or what each photograph shows; the target's pixels are the evidence."""
+    """Both questions about each scene, with the target's pixels as evidence."""
     causal = read_causal_set(folder)
     if options.check:
         causal.verify()

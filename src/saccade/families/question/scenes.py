@@ -63,7 +63,7 @@ SceneName = Literal["mref", "mdist", "mbg"]
 SCENES: tuple[str, ...] = get_args(SceneName)
 """Generated data by name."""
 SPEC = SceneSpec()
-"""How the scenes of all of them are drawn, before a split brings its background."""
+"""How all scenes are drawn, before a split adds its background."""
 
 _SIZES: dict[str, dict[str, int | None]] = {
     "authors": {"train": 30_000, "val": 10_000, "test": 10_000},
@@ -72,7 +72,7 @@ _SIZES: dict[str, dict[str, int | None]] = {
 _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
 NOT_THERE = "not there"
-"""The answer to a question for a digit that is absent; it comes behind the colours."""
+"""The answer about an absent digit, after the colours."""
 _FIRST_TARGET, _IS_ABSENT, _WHICH_ABSENT, _BLIND = 100, 110, 111, 112  # draws on top of those of a scene and its twins
 
 
@@ -93,11 +93,11 @@ class SceneDataConfig:
     planted: Literal["none", "corner", "largest", "blind"] = "none"
     """What the answer depends on, see the module; ``none``: the digit asked for."""
     asks: Annotated[int, Within(1, SPEC.count[0])] = 1
-    """Triples of each fresh training scene: what of it does not depend on the query is then computed once for all."""
+    """Triples per fresh training scene; what does not depend on the query is computed once."""
     absent: Share = 0.0
-    """Share of the triples that ask for a digit which is not in the scene; above 0 there is one answer more."""
+    """Share of triples about a digit that is not in the scene; above 0 there is one more answer."""
     augment: Augmentation | None = None
-    """How the pictures of a finite training set are varied; None: not at all. Fresh scenes need no variation."""
+    """How pictures of a finite training set are varied; None: not at all."""
     seed: Seed = 0
 
     is_generated: ClassVar[bool] = True
@@ -108,11 +108,11 @@ class SceneDataConfig:
 
     @property
     def answers(self) -> tuple[str, ...]:
-        """The colours; with ``absent`` questions, also that a digit is not there."""
+        """The colours, and with ``absent`` questions "not there"."""
         return (*COLOURS, NOT_THERE) if self.absent else COLOURS
 
     def spec(self, split: Split) -> SceneSpec:
-        """How the scenes of a split are drawn; photographs are read now."""
+        """How the scenes of a split are drawn; reads photographs."""
         background: Background = Distractors(drawing=self.drawing) if self.name == "mdist" else Black()
         if self.name == "mbg":
             background = photographs_for(split, self.backgrounds)
@@ -123,10 +123,10 @@ class SceneDataConfig:
 
 @dataclass(frozen=True, eq=False)
 class SceneBatch:
-    """Triples with everything that is true of their scenes."""
+    """Triples and their scenes."""
 
     images: Tensor
-    """(B, 3, H, W) float32 in 0..1; fewer, where several triples after one another were taken together."""
+    """(B, 3, H, W) float32 in 0..1; fewer if several consecutive triples share one."""
     query: Tensor
     """(B,) the digit asked for."""
     label: Tensor
@@ -168,7 +168,7 @@ class SceneBatch:
         return self.layout.all_objects()
 
     def recolour_target(self) -> SceneBatch:
-        """The same questions with the digit asked for in another colour, so with another answer."""
+        """The same questions with the digit asked for in another colour, the new answer."""
         colour = other_colour(self.layout, self.object, self.object, TARGET_COLOUR)
         return replace(self._in(self.layout.recolour(self.object, colour)), label=colour)
 
@@ -187,7 +187,7 @@ class SceneBatch:
         return replace(self, images=as_float(render(scenes)), scenes=scenes)
 
     def other_query(self) -> tuple[Tensor, Tensor]:
-        """(B,) a digit that is present and was not asked for: the one that other changes are about; and that it is."""
+        """(B,) a present digit that was not asked for, the one that other changes are about; and that it exists."""
         other = self.layout.classes.gather(1, other_object(self.layout, self.object)[:, None]).squeeze(1)
         return other, torch.ones_like(other, dtype=torch.bool)
 
@@ -223,7 +223,7 @@ class SceneData:
 
     @property
     def backgrounds(self) -> str:
-        """What lies behind the digits, by name; scores on different photographs do not compare."""
+        """The name of the background; scores on different photographs do not compare."""
         return self.spec.background.name
 
     @property
@@ -235,7 +235,7 @@ class SceneData:
         return cast(int, self.size)  # training scenes have no end and no length
 
     def take(self, indices: Tensor, *, together: int = 1) -> SceneBatch:
-        """The triples ``indices`` (B,), in that order; ``together`` in a row are about one scene, drawn once."""
+        """The triples ``indices`` (B,), in order; ``together`` in a row are about one scene, drawn once."""
         scene, obj = self._locate(indices.cpu())
         scenes, images = self.stream.scenes(scene[::together])
         obj = to_device(obj, self.device)
@@ -249,7 +249,7 @@ class SceneData:
     def _planted(
         self, scenes: SceneLayout, obj: Tensor, query: Tensor, label: Tensor, together: int
     ) -> tuple[Tensor, Tensor]:
-        """Queries and answers (B,) of a planted cause, of ``together`` slots ``obj`` (B,) of each of the scenes."""
+        """Queries and answers (B,) of a planted cause, for ``together`` slots ``obj`` (B,) per scene."""
         if self.config.planted == "blind":
             scene = scenes.index.repeat_interleave(together)  # (B,)
             return uniform_below(hash_u32(self.seed, scene, obj, _BLIND), len(self.queries)), label
@@ -261,7 +261,7 @@ class SceneData:
         return query, answer.repeat_interleave(together)
 
     def training_batch(self, indices: Tensor, seed: int) -> SceneBatch:
-        """The triples ``indices`` (B,); of fresh scenes, each picture once for all that is asked of it.
+        """The triples ``indices`` (B,); fresh scenes hold each picture once for all its questions.
 
         Pictures of a finite set are varied by ``seed``, if the settings say how; their layouts are not.
         """
@@ -276,7 +276,7 @@ class SceneData:
         return replace(batch, images=batch.images.contiguous(memory_format=torch.channels_last))
 
     def asking(self, absent: float) -> SceneData:
-        """The same split, of which the share ``absent`` asks for digits that are not there."""
+        """The same split with a share ``absent`` of questions about missing digits."""
         split = copy(self)
         split.config = replace(self.config, absent=absent)
         split.answers = split.config.answers
@@ -322,7 +322,7 @@ class SceneData:
         return self.stream.write_scenes(facts, what, numbers, out, progress)
 
     def one_per_scene(self, count: int) -> Tensor:
-        """(count,) or fewer: numbers of triples that are all about different scenes, from the first on."""
+        """(count,) or fewer: numbers of triples about different scenes, from the first on."""
         step = self.config.asks if self._ends is None else self.spec.slots + 1  # farther apart than a scene has digits
         return torch.arange(count if self.size is None else min(count, -(-self.size // step))) * step
 
@@ -360,9 +360,9 @@ class SceneData:
 
 
 def _some_absent(batch: SceneBatch, share: float) -> SceneBatch:
-    """The same triples, of which this share ask for a digit that their scene does not have; a function of the triple.
+    """The same triples, a share of them about a digit that is absent; a function of the triple.
 
-    Their ``object`` stays that of the question that they replace: nothing in the scene is evidence for them.
+    ``object`` stays that of the replaced question: nothing in the scene is evidence.
     """
     layout = batch.layout
     is_chosen, which = (hash_u32(layout.seed, layout.index, batch.object, draw) for draw in (_IS_ABSENT, _WHICH_ABSENT))

@@ -52,7 +52,7 @@ _TWINS_ELSEWHERE = 250  # a GPU starves on few
 
 
 class QuestionScoring(Scoring):
-    """What is measured whatever the questions are about.
+    """Measurements for questions of any kind.
 
     Args:
         model: in eval mode, on the device of ``data``.
@@ -82,10 +82,10 @@ class QuestionScoring(Scoring):
 
     @abstractmethod
     def fill(self, images: Tensor) -> Tensor:
-        """What stands for pixels (P,3,H,W) that are deleted."""
+        """The fill for deleted pixels (P,3,H,W)."""
 
     def measure(self, numbers: Tensor, before: int) -> Measurements:
-        """Answers, also to another question about the same picture, and maps of the questions ``numbers`` (B,)."""
+        """Answers, also to another question about the same picture, and maps of ``numbers`` (B,)."""
         measured, batch = self.measurements(), self.take(numbers)
         first, picture = distinct(batch.picture)  # (P,), (B,): several questions share a picture
         encoded = EncodedPictures(self.model, batch.images[first])
@@ -150,10 +150,10 @@ class SceneScoring(QuestionScoring):
 
     Args:
         model: in eval mode, on the device of ``data``.
-        data: the split; a model that learned to say that a digit is not there is also asked for such digits.
-        limit: at most this many triples, from the first on.
-        sweeps: of these for deletion and insertion.
-        twins: of these whose scenes are rendered again for scores of maps under intervention.
+        data: the split; a model that can reject absent digits is also asked for them.
+        limit: most triples, from the first on.
+        sweeps: triples for deletion and insertion.
+        twins: triples whose scenes are rendered again for scores of maps under intervention.
     """
 
     data: SceneData
@@ -190,7 +190,7 @@ class SceneScoring(QuestionScoring):
     def add(
         self, measured: SceneMeasurements, batch: SceneBatch, encoded: EncodedPictures, output: Output, swapped: Tensor
     ) -> None:
-        """Maps, and answers when the target, or another object, is changed; no answer follows a planted cause."""
+        """Maps, and answers after the target or another object changes; no answer follows a planted cause."""
         first, scene = distinct(batch.picture)  # (S,), (B,)
         masks = batch.layout[first].masks()  # (S,N,H,W)
         target, objects = masks[scene, batch.object], masks.any(1)[scene]  # (B,H,W) each
@@ -242,7 +242,7 @@ class SceneScoring(QuestionScoring):
 
     @torch.inference_mode()
     def _accuracy_absent(self, data: SceneData) -> float:
-        """How often the model says that a digit is not there, asked for digits that are not."""
+        """How often the model rejects absent digits."""
         right = []
         for numbers in numbers_in_batches(len(self.numbers), BATCH):
             batch = data.take(numbers)
@@ -255,9 +255,9 @@ class SceneScoring(QuestionScoring):
 def _ask_both(
     encoded: EncodedPictures, query: Tensor, other: Tensor, picture: Tensor, queries: int
 ) -> tuple[QuestionOutput, Tensor]:
-    """What is answered to the queries (B,) about the pictures (B,), and the logits (B,K) of ``other`` queries (B,).
+    """Outputs for the queries (B,) about the pictures (B,), and the logits (B,K) of ``other`` queries (B,).
 
-    Most of the others are among the queries, as every digit of a scene is asked for: they are not asked again.
+    Most of the others are among the queries and are not asked again.
     """
     pairs, other_pairs = (picture * queries + ids for ids in (query, other))  # (B,): a number for each pair
     is_new = ~torch.isin(other_pairs, pairs)  # (B,)
@@ -277,10 +277,10 @@ def sweep_areas(
     *,
     fill: float | Tensor,
 ) -> dict[str, Tensor]:
-    """``deletion`` and ``insertion`` (B,) of the probability that a model gives its ``answers`` (B,) to queries (B,).
+    """``deletion`` and ``insertion`` (B,) of the probability of the ``answers`` (B,) to queries (B,).
 
-    ``picture`` (B,) is the number of the picture of each, of ``images`` (P,3,H,W) with ``maps`` (P,H,W): altered once,
-    it is asked all questions about it.
+    ``picture`` (B,) is the number of each one's picture among ``images`` (P,3,H,W) with ``maps`` (P,H,W). An altered
+    picture is asked all its questions at once.
     """
     place = (picture[:, None] == picture).tril(-1).sum(1)  # (B,): how many questions about the same picture come before
     shape = (len(images), int(place.max()) + 1)  # P, A

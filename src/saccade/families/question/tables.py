@@ -26,7 +26,7 @@ from saccade.tasks.evaluate import distinct
 
 @dataclass(frozen=True, eq=False)
 class TableBatch:
-    """Questions with their pictures, and where their evidence is, in pixels of the network input."""
+    """Questions with their pictures and evidence, in pixels of the network input."""
 
     images: Tensor
     """(B, 3, H, W) float32 in 0..1."""
@@ -43,11 +43,11 @@ class TableBatch:
         return len(self.query)
 
     def evidence(self) -> Tensor:
-        """(B, H, W) bool: the mask, else a disc round the point, else the pixels that the box touches, else nothing."""
+        """(B, H, W) bool: the mask, else a disc around the point, else the box, else nothing."""
         return self.marks.evidence()
 
     def other_query(self) -> tuple[Tensor, Tensor]:
-        """Another query (B,) of the batch about the same picture, with another answer, and where there is one (B,)."""
+        """Another query (B,) of the batch about the same picture with another answer, and where there is one (B,)."""
         same = self.picture[:, None] == self.picture  # (B,B)
         unlike = self.query[:, None] != self.query  # (B,B)
         labels = self.label if self.label.dim() == 2 else self.label[:, None]  # (B,K|1)
@@ -69,10 +69,10 @@ class TableDataConfig:
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader."""
     cache_mb: Annotated[int, Within(0)] = 4096
-    """Decoded pictures of a split kept on the device at most; 7,000 of 224 × 224 need 1,010."""
+    """Most decoded pictures of a split on the device in MB; 7,000 of 224 × 224 need 1,010."""
     features_mb: Annotated[int, Within(0)] = FEATURES_MB
-    """What kept features of a frozen backbone may take on disk, those of other trainings among them; 0: keep none.
-    7,000 pictures on 14 × 14 × 96 need 251."""
+    """Disk space for cached features, other trainings included; 0: no cache. 7,000 pictures on 14 × 14 × 96 need
+    251."""
 
     is_generated: ClassVar[bool] = False
 
@@ -84,9 +84,9 @@ class TableDataConfig:
 
 
 class TableData(ImageSplit):
-    """One split of a table of questions: numbers of questions to batches.
+    """One split of a table of questions by number.
 
-    ``table`` has the rows of ``config``, where they are read already; the rest is as in :class:`ImageSplit`.
+    ``table`` has the rows of ``config``, if already read; the rest is as in :class:`ImageSplit`.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class TableData(ImageSplit):
         )
         self.multi_label = table.several
         self.features: RowFeatures | None = None
-        """What stands in the place of pictures."""
+        """Cached features in place of pictures."""
         self._query = self.ids(self.queries, lambda row: row.query)  # (N,)
         if not self.multi_label:
             self._label = self.ids(self.answers, lambda row: row.label)  # (N,)
@@ -126,10 +126,10 @@ class TableData(ImageSplit):
         self._label = label.to(self.device)
 
     def take(self, indices: Tensor, vary: int | None = None, *, masks: bool = False) -> TableBatch:
-        """The questions ``indices`` (B,), in that order.
+        """The questions ``indices`` (B,), in order.
 
-        For training ``vary`` is the seed by which pictures are varied, as ``config.augment`` says. Boxes and points
-        follow them, and with ``masks`` the masks; else varied pictures have none.
+        For training ``vary`` is the seed of ``config.augment``. Boxes and points follow the pictures, and with
+        ``masks`` the masks; else varied pictures have none.
         """
         numbers = indices.to(self.device)
         query, label, picture = self.questions(numbers)

@@ -68,11 +68,11 @@ from saccade.tasks.evaluate import EncodedPictures, distinct
 from saccade.trace import AttentionTrace
 
 OTHER_COLOURS = len(COLOURS) - 1
-"""K: colours that a digit does not have."""
+"""K: number of other colours of a digit."""
 ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
 """Edits of a look alone."""
 LEAST = 10
-"""Pixels that a digit moves at least, of a model without a grid."""
+"""Least move in pixels, for a model without a grid."""
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
 _ROUND, _NARROWEST = 1.5, 10.0  # a window round a digit: so much larger than it, and so many pixels at least
 _ASKS = {"cpu": 500}  # answers without maps that are asked for at once
@@ -80,11 +80,11 @@ _ASKS_ELSEWHERE = 10_000
 
 
 class SceneTwins:
-    """The scenes of a batch of questions with all their twins, and which of them belongs to which question.
+    """The scenes of a batch of questions with all their twins, and which belongs to which question.
 
     Args:
-        batch: the questions; several about one scene follow one another.
-        least: pixels that a digit moves at least.
+        batch: the questions; those about one scene are consecutive.
+        least: least move in pixels.
     """
 
     def __init__(self, batch: SceneBatch, least: int) -> None:
@@ -103,12 +103,12 @@ class SceneTwins:
         copies = self.layout[scene]  # P scenes, one for each digit
         places = free_places(self.layout, least=least)
         self.is_free = places.found
-        """(S,N) bool: a free place was found for the digit; one without stays where it lies."""
+        """(S,N) bool: whether there was a free place; else the digit stays."""
         x, y = (torch.where(places.found, new, old) for new, old in zip(places, (self.layout.x, self.layout.y)))
         self.moved_scenes = replace(copies.move(obj, x[scene, obj], y[scene, obj]), may_overlap=False)
-        """(P): in each one digit was moved; the ground is free."""
+        """(P): scenes with one digit moved onto free ground."""
         self.moved_masks = self.moved_scenes.mask_of(obj)
-        """(P,H,W) bool: each digit where it was moved to."""
+        """(P,H,W) bool: each moved digit."""
         self.moved, self.removed = drawn(self.moved_scenes), drawn(copies.remove(obj))
         """(P,3,H,W) each."""
         steps = torch.arange(1, len(COLOURS), device=obj.device)  # (K,)
@@ -117,7 +117,7 @@ class SceneTwins:
         self.recoloured = drawn(copies[often].recolour(obj[often], colours.flatten()))
         """(P·K,3,H,W): digit by digit in each other colour."""
         self.patch: Tensor | None = None
-        """(S,H,W) bool: a planted patch, where there is one and no digit lies over it."""
+        """(S,H,W) bool: a planted patch, if any, outside digits."""
         background = self.layout.spec.background
         if isinstance(background, Cornered):
             self.patch = background.mask(self.layout.spec.size, obj.device) & ~self.masks.any(1)
@@ -132,14 +132,14 @@ class SceneTwins:
         stays = ~movable & movable.gather(1, self.target[:, None])  # (B,N)
         candidates = self.layout.present[self.scene].scatter(1, self.target[:, None], False)  # (B,N)
         self.other = (apart + 100.0 * stays).masked_fill(~candidates, torch.inf).argmin(1)
-        """(B,) slot of the digit whose area is most like that of the target; of those that move, if it moves."""
+        """(B,) slot of the digit whose area is most like the target's; it can move if the target can."""
 
     def number(self, obj: Tensor) -> Tensor:
-        """(B,): which of the P digits the slot ``obj`` (B,) of each question's scene is."""
+        """(B,): the number among P of the digit in slot ``obj`` (B,) of each question's scene."""
         return self.numbers[self.scene, obj]
 
     def objects(self) -> Tensor:
-        """(B,N,H,W) bool: all that can have an effect on each question: the digits, and last a planted patch."""
+        """(B,N,H,W) bool: all possible causes of each answer: the digits, and last a planted patch."""
         masks = self.masks if self.patch is None else torch.cat([self.masks, self.patch[:, None]], 1)
         return masks[self.scene]
 
@@ -162,12 +162,12 @@ def drawn(layout: SceneLayout) -> Tensor:
 
 
 def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> TwinScores:
-    """Every score of the model's maps under intervention, for the questions of a batch.
+    """All scores of the model's maps under intervention for a batch of questions.
 
     Args:
         model: in eval mode.
-        batch: the questions; several about one scene follow one another.
-        edits: whether its attention is edited too, if it can be given any; some 40 forward passes a question.
+        batch: the questions; those about one scene are consecutive.
+        edits: whether attention is edited too, if possible; some 40 forward passes a question.
     """
     size = (batch.images.shape[-2], batch.images.shape[-1])
     first, scene = distinct(batch.picture)  # (S,), (B,)
@@ -203,7 +203,7 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
 
 
 def coarsest_cell(grids: Grids | None) -> int:
-    """Pixels from one cell of the coarsest grid to the next, rounded up; :data:`LEAST` of a model without a grid."""
+    """Pixel step of the coarsest grid, rounded up; :data:`LEAST` without a grid."""
     if grids is None:
         return LEAST
     steps = [frame[..., [0, 1], [0, 1]].abs().max() for frame, _ in grids.grids]
@@ -211,7 +211,7 @@ def coarsest_cell(grids: Grids | None) -> int:
 
 
 def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures, before: Tensor) -> Tensor:
-    """The effect (B,N) of each of :meth:`SceneTwins.objects` on the answers, which were ``before`` (B,A)."""
+    """The effect (B,N) of :meth:`SceneTwins.objects` on the answers, ``before`` (B,A)."""
     present = twins.layout.present[twins.scene]  # (B,N)
     question, obj = present.nonzero().unbind(1)  # (Q,), (Q,)
     number = twins.numbers[twins.scene[question], obj]  # (Q,)
@@ -234,13 +234,13 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures
 
 
 Answers = dict[str, dict[str, Tensor]]
-"""By which looks were edited, then by edit: ids (B,), −1 where it is not possible."""
+"""By edited looks, then by edit: ids (B,), −1 if not possible."""
 
 
 def edit_scores(
     twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures, removed: EncodedPictures
 ) -> EditScores:
-    """What becomes of answers when attention is edited; empty for a model whose total cannot be given.
+    """Answers on edited attention; empty for a model whose total cannot be given.
 
     Args:
         twins: the questions, their scenes and twins.
@@ -272,7 +272,7 @@ def edit_scores(
 
 
 def _weights(twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
-    """Answers (B,) on the model's own weights, and on edited ones; and where these are possible (B,)."""
+    """Answers (B,) on the model's weights and on edited ones, and where these are possible (B,)."""
     batch, size = twins.batch, (twins.masks.shape[-2], twins.masks.shape[-1])
     exchanged = derangement(batch.picture).to(batch.picture.device) if can_exchange(batch.picture) else None  # (B,)
     on_target, on_other = (twins.masks[twins.scene, slot] for slot in (twins.target, twins.other))  # (B,H,W) each

@@ -54,7 +54,7 @@ from saccade.models.base import Given
 from saccade.models.story import StoryModel
 
 OF_MAPS = ("weight_follow", "weights_hold", "swap_weights_hold")
-"""Scores that rivals have too."""
+"""Scores of rivals too."""
 SCORES = (
     "causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", "causal_hold",
     "weights_hold", "swap_follow", "swap_hold", "swap_weights_hold",
@@ -62,9 +62,9 @@ SCORES = (
 OPENERS = frozenset({"the", "a", "an", "he", "she", "they", "it", "in", "if"}) | {
     word for phrase in (*LINKS, *TIMES) for word in phrase.split()
 }
-"""Words that open a sentence and are no names."""
+"""Openers of sentences that are no names."""
 TRIES = 8
-"""Sentences, or pairs of names, that are tried until one changes the story as wanted."""
+"""Most sentences, or pairs of names, tried for one change."""
 
 
 class Edit(NamedTuple):
@@ -72,13 +72,13 @@ class Edit(NamedTuple):
 
     example: StoryExample
     sources: tuple[int, ...]
-    """For each sentence, its index in the story as it was."""
+    """The index of each sentence in the original story."""
     truth: str | None
-    """The answer, by the rules; None where they give none."""
+    """The answer by the rules, if any."""
     facts: tuple[int, ...]
-    """Indices of the sentences that this follows from."""
+    """Indices of the sentences that imply it."""
     names: tuple[str, str] | tuple[()] = ()
-    """Two names that were exchanged."""
+    """Exchanged names."""
 
 
 def _edit(example: StoryExample, places: tuple[int, ...]) -> Edit:
@@ -101,7 +101,7 @@ def removed(example: StoryExample, place: int) -> Edit:
 
 
 def names_in(examples: Collection[StoryExample], words: Collection[str]) -> frozenset[str]:
-    """Names among ``words``: what opens a sentence with a capital letter and is never written small in one."""
+    """Names among ``words``: capitalised openers of sentences that never occur in lower case."""
     first, small = set(), set()
     for sentence in {text for example in examples for text in example.sentences}:
         raw = [word.strip(".,?!") for word in sentence.split()]
@@ -126,9 +126,9 @@ def exchanged(example: StoryExample, one: str, two: str) -> Edit:
 
 
 def pairs_of_names(example: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
-    """Pairs to exchange, in a drawn order: a name that the question or a supporting fact has, and another.
+    """Pairs to exchange, in a drawn order: a name of the question or a supporting fact, and another.
 
-    The other is in the story if any is. Pairs with the name that is the answer come first.
+    The other is in the story if any is. Pairs with the answer come first.
     """
     mentioned = _words_in(example.sentences) & set(names)
     central = sorted(_words_in([example.question, *(example.sentences[at] for at in example.supporting)]) & set(names))
@@ -144,16 +144,16 @@ def _words_in(texts: Iterable[str]) -> set[str]:
 
 
 class Responses(NamedTuple):
-    """What was said and seen of some questions."""
+    """Answers and maps of some questions."""
 
     answers: Tensor
     """Ids of the words (N,A)."""
     maps: dict[str, tensors.SentenceWeights]
-    """The model's own under "", and those of its rivals; none of a model that does not look."""
+    """The model's under "", then those of rivals; empty for a model without looks."""
 
 
 class CausalTests:
-    """Causal tests of one model with these ``words`` on a sample of questions."""
+    """Causal tests of one model with these ``words`` on sampled questions."""
 
     def __init__(self, model: StoryModel, examples: Sequence[StoryExample], words: Sequence[str]) -> None:
         self.model, self.examples, self.words = model, examples, words
@@ -165,16 +165,16 @@ class CausalTests:
         self.before = self._ask(examples)
         undefined = torch.full((len(examples),), torch.nan, dtype=torch.double)  # (N,)
         self.scores = {score: undefined.clone() for score in SCORES}
-        """Every score (N,), NaN for a question that it is not defined for."""
+        """Every score (N,), NaN if undefined."""
         rivals = [name for name in self.before.maps if name]
         self.rivals = {rival: {score: undefined.clone() for score in OF_MAPS} for rival in rivals}
-        """By the name of a rival: its scores (N,) of the same changes, where the model has one."""
+        """By rival: its scores (N,) of the same changes."""
         self._remove_fact()
         self._remove_other()
         self._exchange_names()
 
     def _ask(self, examples: Sequence[StoryExample]) -> Responses:
-        """What the model says and sees."""
+        """The model's answers and maps."""
         if not examples:
             return Responses(torch.zeros(0, self.answer_words, dtype=torch.long), {})
         batch = tensors.batch_of(self.model, examples, self.words)
@@ -184,15 +184,15 @@ class CausalTests:
         return Responses(tensors.predictions(raw).cpu(), maps)
 
     def _ask_again(self, edits: Mapping[int, Edit]) -> tuple[Tensor, Responses]:
-        """The numbers (B,) of the questions that were changed, and what is said and seen of them now."""
+        """The numbers (B,) of the changed questions, and the new responses."""
         return torch.tensor(list(edits), dtype=torch.long), self._ask([edit.example for edit in edits.values()])
 
     def _put(self, score: str, values: Tensor, rows: Tensor, rival: str = "") -> None:
-        """Values (B,) of the questions ``rows`` (B,) become part of a score (N,), of the model or of a rival."""
+        """Store values (B,) of the questions ``rows`` (B,) in a score (N,) of the model or a rival."""
         (self.rivals[rival] if rival else self.scores)[score][rows] = values.double()
 
     def _remove_fact(self) -> None:
-        """A supporting fact is taken out, drawn from those that matter by the rules if they know the question."""
+        """Remove a supporting fact, one that matters by the rules if they derive the answer."""
         edits: dict[int, Edit] = {}
         for row, example in enumerate(self.examples):
             facts = [place for place in example.supporting if self._slot(example, place) >= 0]
@@ -225,7 +225,7 @@ class CausalTests:
                 self._put("weight_to_nothing", moved_to(first, now.total, sources, nowhere), rows)
 
     def _remove_other(self) -> None:
-        """A sentence that the answer does not need is taken out, where that is known and changes no answer."""
+        """Remove a sentence that the answer does not need."""
         edits: dict[int, Edit] = {}
         for row, example in enumerate(self.examples):
             if not example.supporting and not self.is_derivable[row]:
@@ -242,7 +242,7 @@ class CausalTests:
         self._compare("weights_hold", after, edits, rows)
 
     def _exchange_names(self) -> None:
-        """Two names are exchanged everywhere."""
+        """Exchange two names everywhere."""
         names = names_in(self.examples, set(self.words) - {""})
         edits: dict[int, Edit] = {}
         for row, example in enumerate(self.examples):
@@ -265,7 +265,7 @@ class CausalTests:
         self._compare("swap_weights_hold", after, edits, rows)
 
     def _compare(self, score: str, after: Responses, edits: Mapping[int, Edit], rows: Tensor) -> None:
-        """How much of the weights held, mean over the looks; a look counts where it took place both times."""
+        """How much of the weights held, mean over the looks that took place both times."""
         sources, model_hold = self._sources(edits), torch.zeros(len(rows))
         for rival, now in after.maps.items():
             first, looks = self.before.maps[rival], list[Tensor]()
@@ -277,7 +277,7 @@ class CausalTests:
             self._put(score, torch.where(model_hold.isnan(), torch.nan, hold), rows, rival)
 
     def _other_answer(self, row: int, edit: Edit) -> list[int]:
-        """Ids (A) of the answer by the rules; -1 where it is none, the old one, or one that the model cannot say."""
+        """Ids (A) of the answer by the rules; -1 if there is none, it is the old one, or the model cannot say it."""
         truth, most = edit.truth, self.answer_words
         if self.is_derivable[row] and truth not in (None, self.examples[row].answer.lower()):
             parts = str(truth).split(",") if self.model.answers_word_by_word else [str(truth)]
@@ -287,11 +287,11 @@ class CausalTests:
         return [-1] * most
 
     def _slot(self, example: StoryExample, place: int) -> int:
-        """The slot of a sentence; below 0 for one that the memory dropped."""
+        """The slot of a sentence, below 0 if the memory dropped it."""
         return place - max(0, len(example.sentences) - self.memory)
 
     def _sources(self, edits: Mapping[int, Edit]) -> Tensor:
-        """Which slot each slot of the changed stories comes from (B,S+1), −1 for none."""
+        """The original slot of each slot of the changed stories (B,S+1), −1 for none."""
         sources = torch.full((len(edits), self.memory + 1), -1)
         for at, (row, edit) in enumerate(edits.items()):
             for place, source in enumerate(edit.sources):
@@ -333,7 +333,7 @@ def weight_edits(
     before = tensors.predictions(raw)  # (N,A)
 
     def changed(attention: Given | None, batch: Mapping[str, Tensor] = batch) -> Tensor:
-        """Whether answers changed: (N,), NaN where a question does not count; on the CPU."""
+        """Whether answers changed (N,), NaN for questions that do not count; on the CPU."""
         after = tensors.predictions(tensors.respond(model, batch, attention))
         return torch.where(counts, (after != before).any(1).double(), torch.nan).cpu()
 
@@ -349,7 +349,7 @@ def weight_edits(
 
 
 def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
-    """Weights (N,S') whose sentences (N,S) changed places, as ``chance`` (N,S) orders them."""
+    """Weights (N,S') with the sentences (N,S) permuted by ``chance`` (N,S)."""
     on_sentences, rest = weights[:, : present.shape[1]], weights[:, present.shape[1] :]
     # Not stable: of more than sixteen slots the empty ones change places too, and recorded scores hold that.
     order = torch.where(present, chance, 2.0).argsort(1)  # (N,S): the sentences in another order, then the rest
@@ -358,6 +358,6 @@ def _permuted(weights: Tensor, present: Tensor, chance: Tensor) -> Tensor:
 
 
 def _reduced(example: StoryExample, *, keeps: bool) -> StoryExample:
-    """The story without its supporting facts, or with ``keeps`` of nothing but these."""
+    """The story without its supporting facts, or with only these (``keeps``)."""
     sentences = [text for place, text in enumerate(example.sentences) if (place in example.supporting) == keeps]
     return replace(example, sentences=tuple(sentences), supporting=())

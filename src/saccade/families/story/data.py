@@ -52,7 +52,7 @@ GENERATED = "stories"
 Size = Literal["1k", "10k"]
 _MANY: dict[Size, int] = {"1k": 1000, "10k": 10_000}
 _FOLDERS: dict[Size, tuple[str, ...]] = {"1k": ("en",), "10k": ("en-10k", "en")}
-"""Where the training questions of a size are; the second folder gives test files only."""
+"""Folders of each size; the second has test files only."""
 _ARCHIVE = "tasks_1-20_v1-2"
 _FILE = re.compile(r"(qa([1-9][0-9]?))(?:_.+)?_(train|test)\.txt")  # en-valid has qa1_train.txt
 _TEXT = r"[^\S\t]*([^\t]*[^\t\s])[^\S\t]*"
@@ -69,27 +69,27 @@ class StoryDataConfig:
     name: str = GENERATED
     """``stories``, which are generated, ``babi:PATH`` or ``jsonl:PATH``."""
     tasks: Annotated[tuple[int, ...], Within(1, 20)] = ()
-    """Numbers of the bAbI tasks that are asked; none: all that there are."""
+    """Numbers of the bAbI tasks; none: all."""
     size: Size = "1k"
     """For bAbI: 1,000 or 10,000 training questions of each task."""
     questions: Annotated[int, Within(10, 1_000_000)] = 1000
-    """For generated stories: training questions of each task. There are a tenth as many for validation, and as many
-    for testing, but at most 1,000."""
+    """For generated stories: training questions per task. Validation has a tenth as many, testing as many, but at most
+    1,000."""
     words: Literal["babi", "wide"] = "babi"
     """For generated stories: the words of bAbI, or more."""
     seed: Seed = 0
     """Seed of generated stories."""
     validation: Annotated[float, Within(0, 1, above=True, below=True)] = 0.1
-    """Share of the training stories of files that are kept for validation."""
+    """Validation share of the training stories of files."""
     memory: Annotated[int, Within(1, 1000)] = 50
-    """Sentences of a story that are kept: the last so many."""
+    """Last sentences of a story that are kept."""
     fill: bool = False
-    """For bAbI: generate the training questions of tasks whose file is missing, as the 10k file of task 3 may be."""
+    """For bAbI: generate training questions for missing files, such as the 10k file of task 3."""
     noise: Share = 0.0
-    """While training, the largest share of blank times between sentences (random noise)."""
+    """In training, the largest share of blank times between sentences (random noise)."""
     leave_out: Portion = 0.0
-    """While training, the share of sentences that are left out, drawn anew each time, of those that the answer does not
-    need. Supporting facts say which; the stories of questions without any stay whole."""
+    """In training, the share of unneeded sentences that are left out, drawn anew each time. Supporting facts say which
+    are needed; stories without any stay whole."""
 
     @property
     def is_generated(self) -> bool:
@@ -98,13 +98,13 @@ class StoryDataConfig:
 
 
 class StorySource:
-    """The questions of every split of one data set, read or made when they are first asked for."""
+    """The questions of every split of one data set, loaded when first needed."""
 
     def __init__(self, config: StoryDataConfig) -> None:
         self.config = config
         self._read: Splits = {}
         self.summary = ""
-        """What a table of one's own holds, and which of its lines were left out; known once it was read."""
+        """One line about your own table, and lines left out; set once it was read."""
 
     def questions(self, split: str) -> list[StoryExample]:
         """All questions of a split."""
@@ -132,7 +132,7 @@ class StorySource:
 
 @dataclass(frozen=True)
 class AskedQuestions:
-    """One split of the questions, to be scored and shown."""
+    """One split of questions, to score and show."""
 
     name: str
     """Of the data."""
@@ -145,7 +145,7 @@ class AskedQuestions:
         return {"data": self.name.partition(":")[0]}
 
     def shown(self, count: int) -> list[Example]:
-        """The first questions, one of each task in turn; the story knows which of its sentences the answer needs."""
+        """The first questions, of each task in turn."""
         turns = chain.from_iterable(zip_longest(*by_task(self.questions).values()))
         shown = []
         for example in [example for example in turns if example is not None][:count]:
@@ -156,20 +156,20 @@ class AskedQuestions:
 
 @lru_cache(maxsize=1)
 def generated_split(config: StoryDataConfig, split: str) -> list[StoryExample]:
-    """The questions of a split of generated stories; the splits take stories in turn."""
+    """The questions of a split of generated stories; splits take stories in turn."""
     sizes = (config.questions, max(1, config.questions // 10), min(1000, config.questions))
     first, tasks = SPLITS.index(split), config.tasks or tuple(TASKS)
     return [example for task in tasks for example in generated(config, task, sizes[first], first, 3)]
 
 
 def generated(config: StoryDataConfig, task: int, many: int, first: int = 0, every: int = 1) -> Iterator[StoryExample]:
-    """The first ``many`` questions about every ``every``-th story of a task, from story ``first`` on."""
+    """The first ``many`` questions about every ``every``-th story of a task from ``first`` on."""
     stories = (generate_story(task, config.seed, at, config.words) for at in range(first, 1 << 30, every))
     return islice(chain.from_iterable(stories), many)
 
 
 def babi_questions(root: Path, config: StoryDataConfig, part: str) -> list[StoryExample]:
-    """Questions of all wanted tasks of bAbI; ``part`` is train or test."""
+    """Questions of the wanted bAbI tasks; ``part`` is train or test."""
     files = babi_files(root, config.size)
     questions: list[StoryExample] = []
     for task in [f"qa{task}" for task in config.tasks] or list(files):
@@ -187,11 +187,10 @@ def babi_questions(root: Path, config: StoryDataConfig, part: str) -> list[Story
 
 
 def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
-    """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by the numbers of the tasks.
+    """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by task number.
 
-    A file that is not there has no entry. Published copies lack some: the 10k training file of task 3 is one. ``root``
-    is the unpacked folder, the folder that it is in, or one that holds the files themselves (such as ``en`` or
-    ``hn-10k``).
+    Missing files have no entry. ``root`` is the unpacked folder, its parent, or a folder with the files themselves
+    (such as ``en`` or ``hn-10k``).
     """
     files: dict[int, dict[str, Path]] = {}
     for rank, folder in enumerate(_folders(root, size)):
@@ -219,7 +218,7 @@ def _folders(root: Path, size: Size) -> list[Path]:
 
 
 def read_babi(path: Path, task: str) -> list[StoryExample]:
-    """All questions of one file, in its order; each carries the name of its ``task``, such as ``qa1``."""
+    """All questions of one file, in order, with the name of its ``task``, such as ``qa1``."""
     questions: list[StoryExample] = []
     sentences: list[str] = []
     places: dict[int, int] = {}  # line number of the story → index of its sentence
@@ -249,7 +248,7 @@ def read_babi(path: Path, task: str) -> list[StoryExample]:
 
 
 def held_out(examples: Sequence[StoryExample], share: float) -> tuple[list[StoryExample], list[StoryExample]]:
-    """Training and validation questions: of each task the last ``share`` of its stories is held out, whole stories."""
+    """Training and validation questions: the last ``share`` of each task is held out, in whole stories."""
     train, val = list[StoryExample](), list[StoryExample]()
     for questions in by_task(examples).values():
         cut = round(len(questions) * (1 - share))
@@ -269,7 +268,7 @@ def by_task(examples: Iterable[StoryExample]) -> dict[str, list[StoryExample]]:
 
 
 def read_story_jsonl(path: Path) -> tuple[Splits, str]:
-    """The questions of a file with one JSON object in each line, in UTF-8, and what is to be said of the file."""
+    """The questions of a JSON-lines file in UTF-8, and a summary of the file."""
     name, skipped = f"jsonl:{path}", list[str]()
     lines = list(jsonl_rows(path, skipped))
     has_split = any("split" in cells for _, cells in lines)
@@ -325,7 +324,7 @@ def _question_in(cells: Cells, where: str) -> StoryExample:
 
 
 def _worded(what: str, text: object) -> str:
-    """``text``; one without a word cannot be used."""
+    """``text``; unusable without a word."""
     if not isinstance(text, str) or not words_of(text):
         raise UnusableRowError(f"{what} without a word", f"'{str(text)[:40]}'")
     return text

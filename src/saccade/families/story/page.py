@@ -22,7 +22,7 @@ from saccade.predict import Predictor
 from saccade.web.views import matrix, page_facts
 
 _LONGEST = 12
-"""Sentences of a generated example, where its task has one that is so short."""
+"""Most sentences of a generated example, if its task has such a short one."""
 
 
 _STORIES = {
@@ -37,7 +37,7 @@ _STORIES = {
     "The founding document's story 2": "Brian is a lion. Julius is a lion. Julius is white. Bernhard is green. "
     "What color is Brian?",
 }
-"""Some words of the last two are not in bAbI: a model of generated stories with ``words: wide`` knows them."""
+"""The last two use words outside bAbI, which models of ``words: wide`` know."""
 
 
 def examples(vocabulary: Collection[str]) -> list[dict[str, object]]:
@@ -62,12 +62,12 @@ def examples(vocabulary: Collection[str]) -> list[dict[str, object]]:
 
 
 def panel_facts(facts: ModelFacts) -> dict[str, object]:
-    """What the editor must know of a model: the limits of a story, and stories to begin with."""
+    """The limits of a story, and examples, for the editor."""
     return {"sentences": SENTENCES, "characters": CHARACTERS, "examples": examples(facts.answers)}
 
 
 def page_model(predictor: Predictor) -> dict[str, object]:
-    """The facts and weights of ``predictor``'s model as plain values, which ``network`` of the runtime takes."""
+    """Facts and weights of ``predictor``'s model as plain values, for ``network`` of the runtime."""
     model = predictor.model
     if not isinstance(model, MemN2NModel):
         raise ConfigError(

@@ -30,7 +30,7 @@ SENTENCES = 1000
 CHARACTERS = 400
 """Most characters of one sentence."""
 NOTHING = "(no word)"
-"""The empty word, which a model that has not learned enough may answer."""
+"""The empty word, which a badly trained model may answer."""
 _OTHERS = 9  # alternatives that are told: the answer may be any word of the vocabulary
 _TABLES = (".jsonl", ".json", ".csv")
 _NAMED = 20  # unknown words that a note names
@@ -44,9 +44,9 @@ class StoryItem:
     name: str = "story"
     notes: tuple[str, ...] = ()
     supporting: tuple[int, ...] = ()
-    """Numbers of the sentences, from 0, that the answer to the question needs, where they are known."""
+    """Numbers, from 0, of the sentences that the answer needs, if known."""
     questions: tuple[str, ...] = ()
-    """What its file holds beside sentences."""
+    """Questions in its file."""
     image: None = None
 
     @property
@@ -59,14 +59,14 @@ class StoryItem:
 
 
 class Memory(NamedTuple):
-    """What of a story gets into the memory of a model."""
+    """The part of a story in a model's memory."""
 
     places: tuple[int, ...]
-    """Numbers of the sentences, one for each slot."""
+    """The sentence number of each slot."""
     ids: tuple[tuple[int, ...], ...]
     """Word ids of each slot."""
     notes: tuple[str, ...]
-    """What did not get into it."""
+    """What was left out."""
 
 
 class Stories(InputReader):
@@ -120,7 +120,7 @@ class Stories(InputReader):
         return self.read([" ".join(text.split()) for text in value])
 
     def prepare(self, items: Sequence[StoryItem], facts: ModelFacts) -> Prepared:
-        """Word ids (B,S,J) of the last sentences that the model's memory holds."""
+        """Word ids (B,S,J) of the last sentences that fit the memory."""
         size, numbers = int(facts.model["memory"]), numbers_of(facts)
         memories = [memory_of(item, numbers, size) for item in items]
         longest = max([1, *(len(words) for memory in memories for words in memory.ids)])
@@ -135,7 +135,7 @@ class Stories(InputReader):
         return Prepared((table,), tuple(prepared))
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
-        """Stories of random words (B,S,J): each has sentences of one to J words, and empty slots after the last."""
+        """Stories of random words (B,S,J): sentences of one to J words, then empty slots."""
         generator = torch.Generator().manual_seed(seed)
         size, longest = int(facts.model["memory"]), 2 + seed % 5  # few at first: an export walks through S·J words
         words = _random_words((count, size, longest), facts, generator)  # (B,S,J)
@@ -173,7 +173,7 @@ def numbers_of(facts: ModelFacts) -> dict[str, int]:
 
 
 def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
-    """What of ``item`` gets into a memory of ``size`` slots, for a model whose words have these ``numbers``."""
+    """The part of ``item`` in a memory of ``size`` slots, for words with these ``numbers``."""
     words = [words_of(sentence) for sentence in item.sentences]
     ids = [tuple(numbers[word] for word in sentence if word in numbers) for sentence in words]
     places = tuple(memory_places(ids, size))
@@ -188,7 +188,7 @@ def memory_of(item: StoryItem, numbers: dict[str, int], size: int) -> Memory:
 
 
 def unknown_note(where: str, words: Iterable[str]) -> tuple[str, ...]:
-    """A note that names unknown words, each once; none where there are none."""
+    """A note about unknown words, if any."""
     named = list(dict.fromkeys(words))
     return (f"{where}: unknown words were left out: {_listed(named)}",) if named else ()
 
@@ -208,7 +208,7 @@ class StoryQuestion:
 
 
 class StoryResponder(answering.Responder):
-    """Answers any question that has a word which the model knows."""
+    """Answers any question with a known word."""
 
     def query(self, ask: answering.Question | None) -> StoryQuestion:
         """The question as word ids."""
@@ -240,7 +240,7 @@ class StoryResponder(answering.Responder):
     def respond(
         self, encoding: Encoding, queries: Sequence[Any], options: Mapping[str, Any], attention: Given | None = None
     ) -> list[Response]:
-        """Answers, with the unknown words of each question in the notes."""
+        """Answers, with notes about unknown words."""
         notes = [unknown_note("question", query.unknown) for query in queries]
         return [replace(response, notes=notes) for response in super().respond(encoding, queries, options, attention)]
 
@@ -255,7 +255,7 @@ class StoryResponder(answering.Responder):
 
 
 def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Answer]:
-    """The answer to each example, from logits (B,V) or, said word by word, (B,A,V)."""
+    """The answers from logits (B,V) or, word by word, (B,A,V)."""
     named = replace(facts, answers=tuple(word or NOTHING for word in facts.answers))
     if output.logits.dim() == 2:
         return [_first(answer) for answer in answering.decode_labels(model, output, named)]
@@ -268,9 +268,9 @@ def _first(answer: Answer) -> Answer:
 
 
 def _word_by_word(shares: Tensor, words: tuple[str, ...]) -> Answer:
-    """The words (A,V) before the empty one. Confidence is the product of their probabilities, end included.
+    """The words (A,V) before the empty one. The confidence is the product of their probabilities, end included.
 
-    For one word, confidence is that word's probability; the other words are its alternatives.
+    A single word has its own probability as confidence, and the other words as alternatives.
     """
     chosen = shares.argmax(-1).tolist()  # (A,)
     end = chosen.index(0) if 0 in chosen else len(chosen)

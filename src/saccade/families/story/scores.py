@@ -28,17 +28,17 @@ from saccade.models.story import StoryModel
 from saccade.tasks.evaluate import Job, Measurements, Scoring
 
 FAILED = 0.05
-"""A task with a larger error counts as failed, as in Weston et al. 2015."""
+"""Tasks with a larger error have failed, as in Weston et al. 2015."""
 BEST = "support_hit_best_look"
 CAUSAL = 500
-"""Questions of the causal tests, drawn from those that are scored."""
+"""Questions of the causal tests, a sample."""
 SUPERVISED = "supervised: the looks were taught the supporting facts"
 LEFT_OUT = "the supporting facts said which sentences of its training stories could be left out"
 RECURRENT = "facts carry the sentences before them, so a look is not about one sentence alone"
 
 
 def unknown_words(examples: Sequence[StoryExample], words: Sequence[str], *, by_word: bool = False) -> str:
-    """Which words of questions, stories and answers a model with these ``words`` does not know; "" for none."""
+    """A note on the words of questions, stories and answers outside ``words``; "" if there are none."""
     vocabulary = frozenset(words)
     texts = {text for example in examples for text in (*example.sentences, example.question)}
     unknown = sorted({word for text in texts for word in words_of(text)} - vocabulary)
@@ -51,23 +51,23 @@ def unknown_words(examples: Sequence[StoryExample], words: Sequence[str], *, by_
 
 
 def taught_note(facts: ModelFacts) -> str:
-    """What has to be said with the scores of a model that learned from supporting facts; "" of others."""
+    """A note for a model that learned from supporting facts; else ""."""
     phases = facts.recipe.get("phases", ())
     is_supervised = any((phase.get("loss") or {}).get("name") == "gated" for phase in phases)
     return "; ".join([SUPERVISED] * is_supervised + [LEFT_OUT] * bool(facts.data.get("leave_out", 0)))
 
 
 def story_numbers(examples: Sequence[StoryExample]) -> Tensor:
-    """Which story each question is about (N,). It is that of the question before if it goes on with its sentences."""
+    """The story of each question (N,): the previous one's if its sentences go on."""
     is_new = [not example.goes_on(before) for before, example in pairwise(examples)]
     return torch.tensor([False, *is_new][: len(examples)], dtype=torch.long).cumsum(0)
 
 
 def sample_questions(examples: Sequence[StoryExample], limit: int) -> list[StoryExample]:
-    """At most ``limit`` questions, in their order; every task gets its share of them.
+    """At most ``limit`` questions, in order; every task keeps its share.
 
-    Within a task, stories are taken in the order of a hash of task and number. Of the last story there may be room for
-    some questions only; a hash says which.
+    Within a task, stories are ordered by a hash of task and number. If the last story fits only in part, a hash selects
+    its questions.
     """
     if limit >= len(examples):
         return list(examples)
@@ -99,7 +99,7 @@ SCORES = {
     "support_hit": slots.support_hit, "support_rank": slots.support_rank, "support_mass": slots.support_mass
 }  # fmt: skip
 RANDOM = "random_looks"
-"""The rival with as many looks as the model made, each at one sentence drawn at random."""
+"""A rival with as many looks, each at a random sentence."""
 
 
 ScoresOf = dict[str, dict[str, Tensor]]
@@ -108,7 +108,7 @@ ScoresOf = dict[str, dict[str, Tensor]]
 def look_scores(
     looks: tensors.SentenceWeights, batch: Mapping[str, Tensor]
 ) -> tuple[dict[str, Tensor], ScoresOf, ScoresOf]:
-    """Scores (B,) by the ``supporting`` facts (B,F) of a batch: of all looks together, of each, and of each rival."""
+    """Scores (B,) by the ``supporting`` facts (B,F) of a batch: of all looks, of each look, and of each rival."""
     facts = tensors.supporting_slots(batch["supporting"].cpu(), looks.present)  # (B,S) bool
     on_sentences = torch.nn.functional.pad(looks.present, (0, 1))  # (B,S+1)
     elsewhere = "end_mass" if looks.has_end else "empty_mass"
@@ -139,22 +139,21 @@ BATCH = 500
 
 @dataclass
 class StoryMeasurements(Measurements):
-    """With the looks at sentences; ``tested`` and ``tested_task`` are story and task of the causal tests' questions."""
+    """Adds looks at sentences; ``tested`` and ``tested_task`` are story and task of the causally tested questions."""
 
     by_look: ByName = field(default_factory=ByName)
-    """Scores of single looks; those of all looks together are ``acts``."""
+    """Scores of single looks; those of all looks are ``acts``."""
 
 
 class StoryScoring(Scoring):
     """Measures a model, in eval mode and with these ``words``, on questions about stories.
 
-    ``limit`` takes at most so many questions, as :func:`sample_questions` does; of these ``causal`` are drawn for the
-    causal tests.
+    ``limit`` is that of :func:`sample_questions`; ``causal`` of these questions are drawn for the causal tests.
     """
 
     together, measurements = BATCH, StoryMeasurements
     note = ""
-    """What must be known of the scores."""
+    """A note for the scores."""
 
     def __init__(
         self, model: StoryModel, examples: Sequence[StoryExample], words: Sequence[str], limit: int | None, causal: int
@@ -181,7 +180,7 @@ class StoryScoring(Scoring):
         return measured
 
     def further(self) -> Iterator[Job]:
-        """The causal tests, and edited weights, of questions that are drawn."""
+        """Causal tests and edited weights of drawn questions."""
         generator = torch.Generator().manual_seed(0)
         drawn = torch.randperm(len(self.examples), generator=generator)[: self.causal].sort().values
         yield from ((self._tested, part) for part in torch.split(drawn, BATCH) if len(part))
@@ -223,12 +222,12 @@ class StoryScoring(Scoring):
         }
 
     def details(self, measured: Measurements, summary: Summary) -> Mapping[str, Any]:
-        """The note, if there is one; and what a score counts that is no fraction."""
+        """The note, if any, and units of scores that are no fractions."""
         units = {"units": {"failed_tasks": "task"}} if "failed_tasks" in summary["metrics"] else {}
         return units | ({"note": self.note} if self.note else {})
 
     def _without(self, measured: StoryMeasurements) -> dict[str, CountValue]:
-        """``tasks_without``: by score, the tasks that were tested and of which no question has it."""
+        """``tasks_without``: by score, the tested tasks without a question that has it."""
         lacking: dict[str, list[str]] = {}
         if measured.causal.names and any(self.tensors.task_names):
             for score, values in measured.causal.values().items():
@@ -239,7 +238,7 @@ class StoryScoring(Scoring):
         return {"tasks_without": lacking} if lacking else {}
 
     def _answers(self, measured: StoryMeasurements) -> tuple[Scores, dict[str, Interval]]:
-        """Scores of answers, and the intervals of those that are no mean over all questions."""
+        """Scores of answers, and intervals of those by task."""
         right, task, story = measured.answers["accuracy"], measured.columns["task"], measured.columns["story"]
         names = self.tensors.task_names
         metrics: Scores = {**measured.answers.means()}

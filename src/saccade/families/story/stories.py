@@ -16,28 +16,28 @@ _AROUND_WORDS = ".?!\"'“”‘’„«»`"
 
 @dataclass(frozen=True, slots=True)
 class StoryExample:
-    """One question, with the sentences that were told before it."""
+    """One question with its story."""
 
     sentences: tuple[str, ...]
-    """In the order of telling, as written, without line numbers."""
+    """In order, as written, without line numbers."""
     question: str
     answer: str
     """One word, or several joined by commas: ``apple,milk``."""
     supporting: tuple[int, ...] = ()
-    """Indices into ``sentences``, in the order in which the answer needs them."""
+    """Indices into ``sentences``, in the order that the answer needs."""
     task: str = ""
     """For example ``qa1``."""
     where: str = ""
     """``FILE, line N``, for messages."""
 
     def goes_on(self, before: StoryExample) -> bool:
-        """Whether its story is that of the question ``before``, perhaps with more sentences."""
+        """Whether its story continues that of ``before``."""
         return self.task == before.task and self.sentences[: len(before.sentences)] == before.sentences
 
 
 @lru_cache(maxsize=1 << 16)  # stories repeat their sentences: a bAbI file has a few hundred different ones
 def words_of(text: str) -> tuple[str, ...]:
-    """The words of ``text`` in lower case, without the full stops, question marks, "!" and quotes around them.
+    """The words of ``text`` in lower case, without surrounding stops, question marks, "!" and quotes.
 
     A comma ends a word. Apostrophes and points inside a word stay.
 
@@ -59,7 +59,7 @@ def story_words(examples: Sequence[StoryExample], *, by_word: bool = False) -> t
 
 
 def answer_tokens(answer: str, *, by_word: bool) -> tuple[str, ...]:
-    """What an answer is numbered by.
+    """The tokens of an answer.
 
     >>> answer_tokens("Apple,milk", by_word=False), answer_tokens("Apple,milk", by_word=True)
     (('apple,milk',), ('apple', 'milk'))
@@ -72,7 +72,7 @@ def answer_tokens(answer: str, *, by_word: bool) -> tuple[str, ...]:
 
 
 def memory_places(ids: Sequence[Sequence[int]], memory: int) -> list[int]:
-    """Numbers of the sentences that get a slot: the last ``memory`` of those that have a known word (``ids``).
+    """Numbers of the last ``memory`` sentences with a known word (``ids``), which get a slot.
 
     >>> memory_places([[3], [], [4, 5], [6]], 2)
     [2, 3]
@@ -89,9 +89,9 @@ _NUMBERED = re.compile(r"[0-9]+ +(?=\S)")
 
 
 def facts_and_questions(text: str) -> tuple[list[str], list[str]]:
-    """The sentences of ``text`` that tell something, and its questions.
+    """The statements and the questions of ``text``.
 
-    A line with a tab is a question of a bAbI file, with its answer.
+    A line with a tab is a bAbI question with its answer.
 
     >>> facts_and_questions("Mary got the milk. She left. Where is the milk?")
     (['Mary got the milk.', 'She left.'], ['Where is the milk?'])
@@ -104,10 +104,10 @@ def facts_and_questions(text: str) -> tuple[list[str], list[str]]:
 
 
 def cut_sentences(text: str) -> list[str]:
-    """The sentences of ``text``. What holds no word is none.
+    """The sentences of ``text`` that hold a word.
 
-    A line is a sentence if all lines have numbers. Otherwise lines are cut where sentences end, and a line without a
-    full stop goes on in the next one that starts in lower case, unless no line ends with a full stop.
+    Each line is a sentence if all lines have numbers. Otherwise lines are cut where sentences end. A line without a
+    full stop continues in a next line in lower case, unless no line ends with a full stop.
     """
     lines = [" ".join(line.split()) for line in text.splitlines()]
     filled = [line for line in lines if line]
@@ -119,7 +119,7 @@ def cut_sentences(text: str) -> list[str]:
 
 
 def _joined(lines: list[str]) -> list[str]:
-    """Lines, with those that a sentence runs over made one."""
+    """Lines, with those joined that share a sentence."""
     if not any(_ENDS.search(line) for line in lines):
         return lines
     joined: list[str] = []

@@ -39,7 +39,7 @@ class AnswerLoss:
 
 @dataclass(frozen=True)
 class LinearStart(AnswerLoss):
-    """The same while the softmaxes over the memory are left out (Sukhbaatar et al. 2015, Section 4.2)."""
+    """The same without the softmaxes over the memory (Sukhbaatar et al. 2015, Section 4.2)."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +52,10 @@ class GatedLoss(AnswerLoss):
 
 VALIDATION_BATCH = 2000
 MAX_TRAINING = 20_000
-"""Training questions of which the training error is taken."""
+"""Most questions for the training error."""
 MAX_PASSES = 10
 AHEAD = {"cuda": 64, "cpu": 16}
-"""Batches that are made in one go: what makes a batch of stories is a handful of small operations, which cost the same
-for one batch as for several."""
+"""Batches made at once: their small operations cost the same for one batch as for several."""
 
 
 class StoryTask(Task):
@@ -75,7 +74,7 @@ class StoryTask(Task):
     model: StoryModel
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
-        """How many words there are, and how long stories, sentences and answers are at most, come from the data."""
+        """The data sets the number of words, and the largest sizes of stories, sentences and answers."""
         kind = model_spec(self.architecture).load()
         self.source = StorySource(self.data_config)
         self.by_word = bool(getattr(kind, "answers_word_by_word", False))
@@ -96,7 +95,7 @@ class StoryTask(Task):
         return self.source.summary or f"{both}, {len(self.answers):,} words"
 
     def data_parts(self) -> dict[str, Entries]:
-        """Also the questions of train and val, task by task, unless they are generated, and the vocabulary."""
+        """Adds the questions of train and val by task, unless generated, and the vocabulary."""
         parts = {**super().data_parts(), "vocabulary": word_entries(word=self.answers)}
         if not self.data_config.is_generated:
             parts["questions"] = [entry for split in LEARNED for entry in question_entries(self.source, split)]
@@ -130,10 +129,10 @@ class StoryTask(Task):
         return AHEAD.get(self.device.type, 1)
 
     def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
-        """The batches ``numbers``, made as one and cut apart.
+        """The batches ``numbers``, made as one and split.
 
-        On a CPU they leave out the slots that all their stories leave empty, for a model that does not see them. On a
-        GPU every batch has the same shapes, for a CUDA graph.
+        On a CPU slots that are empty in all their stories are left out, for a model that does not see them. On a GPU
+        every batch has the same shapes, for a CUDA graph.
         """
         size = len(members[0])
         rows = (torch.tensor(numbers).unsqueeze(1) * size + torch.arange(size)).flatten()  # (N·size,)
@@ -147,11 +146,11 @@ class StoryTask(Task):
             yield batch
 
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
-        """The questions ``indices`` (B,), with what a model of this kind is taught by."""
+        """The questions ``indices`` (B,), with the training inputs of the model."""
         return next(self.make_batches(data, [indices], [number]))
 
     def _taught(self, data: StoryTensors, indices: Tensor, rows: Tensor) -> Batch:
-        """One batch or several; ``rows`` (B,) tell the examples of the whole run apart."""
+        """One or several batches; ``rows`` (B,) number the examples of the run."""
         share = self.data_config.leave_out
         batch: Batch = data.take_some(indices, share, seed=self.seed, rows=rows) if share else data.take(indices)
         taught = self.model.training_inputs
@@ -172,7 +171,7 @@ class StoryTask(Task):
         return {"story": batch["story"], "query": batch["query"], **taught}
 
     def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
-        """Cross-entropy of the answer, perhaps of the gates, and the share of right answers."""
+        """Cross-entropy of the answer and perhaps of the gates, and accuracy."""
         logits = raw.logits if raw.logits.dim() == 3 else raw.logits.unsqueeze(1)  # (B,A,V)
         answer = batch["answer"]  # (B,A)
         logs = logits.log_softmax(-1).gather(-1, answer.unsqueeze(-1))  # (B,A,1); cross_entropy is slow in a stack
@@ -218,7 +217,7 @@ class StoryTask(Task):
     def scoring(  # type: ignore[override]
         cls, model: Any, examples: AskedQuestions, *, limit: int | None, sweeps: int = CAUSAL
     ) -> StoryScoring:
-        """Answers, and looks at supporting facts; ``sweeps`` are questions of the causal tests."""
+        """Answers and looks; ``sweeps`` questions get causal tests."""
         facts = cast(ModelFacts, examples.facts)
         scoring = StoryScoring(model, examples.questions, facts.answers, limit=limit, causal=sweeps)
         unknown = unknown_words(scoring.examples, facts.answers, by_word=model.answers_word_by_word)
@@ -238,7 +237,7 @@ def _of_tasks(examples: Sequence[StoryExample]) -> str:
 
 
 def question_entries(source: StorySource, split: Split) -> Entries:
-    """One entry for each task of a split: how many questions it has, and a digest of all of them in order."""
+    """For each task of a split its number of questions and a digest of these in order."""
     digests: dict[str, tuple[int, Any]] = {}
     for example in source.questions(split):
         count, digest = digests.get(example.task) or (0, hashlib.blake2b(digest_size=8))
@@ -250,12 +249,12 @@ def question_entries(source: StorySource, split: Split) -> Entries:
 
 
 def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:
-    """Cross-entropy of choosing the i-th supporting fact in pass i, and the end-of-passes fact after the last.
+    """Cross-entropy of choosing the i-th supporting fact in pass i, and then the end-of-passes fact.
 
     Args:
-        scores: of facts in each pass (B,T,S+1), −∞ where there is none.
-        supporting: slots of supporting facts (B,F), below 0 after the last.
-        count: sentences of each story (B,), which is the slot of the end-of-passes fact.
+        scores: of facts in each pass (B,T,S+1), −∞ for no fact.
+        supporting: slots of supporting facts (B,F), then below 0.
+        count: sentences of each story (B,), the slot of the end-of-passes fact.
     """
     passes = scores.shape[1]
     facts = (supporting >= 0).sum(1, keepdim=True)  # (B,1)

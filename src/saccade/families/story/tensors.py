@@ -25,9 +25,9 @@ from saccade.trace import ModelOutput, joined
 
 _NOISE, _LEFT_OUT = 0x73746F72, 0x6C656674  # tell these draws apart from all others of a seed
 NOT_KNOWN = -1
-"""An answer that the vocabulary lacks: no model can give it. Also the place after the last supporting fact."""
+"""An answer outside the vocabulary. Also fills places after the last supporting fact."""
 PART = 50
-"""Stories of like length that a model reads together if it reads from sentence to sentence."""
+"""Stories of like length read together by a recurrent model."""
 RIVALS = ("recency", "uniform", "word_overlap")
 
 
@@ -35,7 +35,7 @@ class Sizes(NamedTuple):
     """Sizes of tensors that hold questions."""
 
     memory: int
-    """S: the last so many sentences of a story."""
+    """S: last sentences of a story."""
     longest: int
     """J, words of a sentence or question."""
     answer_words: int
@@ -54,9 +54,8 @@ def sizes_of(examples: Sequence[StoryExample], memory: int) -> Sizes:
 class StoryTensors:
     """One split on a device.
 
-    Unknown words are left out, and so is a sentence of such words alone: it takes no slot. Longer sentences are cut. An
-    answer is ``by_word``, with 0 after the last, or one entry of the vocabulary ``words``, whose word 0 is the empty
-    one.
+    Unknown words are left out, and sentences of only these take no slot. Longer sentences are cut. An answer is
+    ``by_word``, then 0, or one entry of the vocabulary ``words``, whose word 0 is the empty one.
     """
 
     def __init__(
@@ -126,7 +125,7 @@ class StoryTensors:
         }
 
     def take_some(self, indices: Tensor, share: float, *, seed: int, rows: Tensor) -> dict[str, Tensor]:
-        """:meth:`take` without a share of the sentences that the answers do not need; see :func:`needed_and_some`."""
+        """:meth:`take` without a share of the unneeded sentences; see :func:`needed_and_some`."""
         whole = self.take(indices)
         support = whole["supporting"]  # (B,F)
         stays = needed_and_some(support, whole["count"], whole["rows"].shape[1], share, seed=seed, rows=rows)  # (B,S)
@@ -137,7 +136,7 @@ class StoryTensors:
         return whole | {"rows": left, "story": self.sentences[left], "supporting": support, "count": stays.sum(1)}
 
     def bags(self, rows: Tensor, of: Callable[[Tensor], Tensor]) -> Tensor:
-        """Bags of words (…,W) of the sentences ``rows`` (…); ``of`` makes them from ids (U,J), once."""
+        """Bags of words (…,W) of the sentences ``rows`` (…), made once by ``of`` from ids (U,J)."""
         if self._bags is None:
             self._bags = of(self.sentences)  # (U,W)
         return self._bags[rows]
@@ -149,10 +148,10 @@ def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) 
 
 
 def needed_and_some(supporting: Tensor, count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
-    """Which slots (B,S) are kept: all ``supporting`` facts (B,F), and each other sentence but for a ``share``.
+    """Slots (B,S) to keep: all ``supporting`` facts (B,F), and other sentences but for a ``share``.
 
-    A story of ``count`` (B,) sentences without a supporting fact is kept whole. What is kept is a function of the
-    ``seed`` and of the number of the example in the run (``rows``, (B,)).
+    A story of ``count`` (B,) sentences without a supporting fact is kept whole. The result is a function of ``seed``
+    and of the example's number in the run (``rows``, (B,)).
     """
     slot = torch.arange(slots, device=count.device)  # (S,)
     is_needed = (supporting.unsqueeze(-1) == slot).any(1)  # (B,S)
@@ -184,13 +183,13 @@ class SentenceWeights(NamedTuple):
     """The looks at a batch of stories, on the CPU."""
 
     looks: dict[str, Tensor]
-    """By the name of the look: weights (B,S+1); slots without a sentence have 0, and the last column their weight."""
+    """By look: weights (B,S+1), 0 on slots without a sentence, whose weight is in the last column."""
     active: dict[str, Tensor]
-    """By the name of the look: (B,) whether it took place, and did not choose the end of the passes."""
+    """By look: (B,) whether it took place and did not choose the end of the passes."""
     present: Tensor
-    """(B,S) which slots hold a sentence."""
+    """(B,S) slots with a sentence."""
     has_end: bool = False
-    """Whether what lies on no sentence lies on an end-of-passes fact, and not on empty slots."""
+    """Whether the last column is an end-of-passes fact rather than empty slots."""
 
     @property
     def total(self) -> Tensor:
@@ -201,7 +200,7 @@ class SentenceWeights(NamedTuple):
 
 
 def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> SentenceWeights | None:
-    """The looks at stories (B,S,J) in a result of ``forward_raw``; None for a model that does not look."""
+    """The looks at stories (B,S,J) in a result of ``forward_raw``; None without looks."""
     present = (story != 0).any(-1).cpu()  # (B,S)
     size = present.shape[1]
     looks, active, has_end = {}, {}, False
@@ -219,7 +218,7 @@ def sentence_weights(model: StoryModel, raw: ModelOutput, story: Tensor) -> Sent
 
 
 def rival_maps(batch: Mapping[str, Tensor]) -> dict[str, SentenceWeights]:
-    """One look of each rival at the ``story`` (B,S,J) of a batch for its ``query`` (B,Q), with no weight elsewhere."""
+    """One look of each rival at the ``story`` (B,S,J) for the ``query`` (B,Q)."""
     story, query = batch["story"].cpu(), batch["query"].cpu()
     present = (story != 0).any(-1)  # (B,S)
     always = torch.ones(len(present), dtype=torch.bool)
@@ -231,7 +230,7 @@ def rival_maps(batch: Mapping[str, Tensor]) -> dict[str, SentenceWeights]:
 
 
 def supporting_slots(supporting: Tensor, present: Tensor) -> Tensor:
-    """Slots (B,S) of the supporting facts that are in memory, from their numbers (B,F), below 0 for none."""
+    """Slots (B,S) of the supporting facts in memory, from their numbers (B,F), below 0 for none."""
     places = torch.arange(present.shape[1], device=present.device)
     return (supporting.unsqueeze(2) == places).any(1) & present
 
@@ -249,7 +248,7 @@ def batch_of(model: StoryModel, examples: Sequence[StoryExample], words: Sequenc
 
 
 def batch_for(model: Any, tensors: StoryTensors, indices: Tensor) -> dict[str, Tensor]:
-    """Questions ``indices`` (B,) with all slots of the memory of the model, and bags of words if it reads them."""
+    """Questions ``indices`` (B,) with all memory slots, and bags of words if the model reads them."""
     batch = tensors.take(indices)
     empty = int(model.config.memory) - batch["story"].shape[1]
     batch["story"] = F.pad(batch["story"], (0, 0, 0, empty))  # (B,S,J)
@@ -260,7 +259,7 @@ def batch_for(model: Any, tensors: StoryTensors, indices: Tensor) -> dict[str, T
 
 
 def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None = None) -> ModelOutput:
-    """What the model computes for a batch of :func:`batch_for`, perhaps with weights that are given."""
+    """``forward_raw`` of a batch of :func:`batch_for`, perhaps with given weights."""
     if model.slots_include_past and len(batch["story"]) > PART:
         return _by_length(model, batch, attention)
     options: dict[str, Any] = {name: batch[name] for name in ("bags", "query_bags") if name in batch}
@@ -268,9 +267,9 @@ def respond(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | N
 
 
 def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given | None) -> ModelOutput:
-    """The same, stories of like length together and without the slots that they leave empty.
+    """The same for stories of like length together, without their empty slots.
 
-    A model whose facts carry the past does not see empty slots, and stories of task 3 have 4 to 228 sentences.
+    A recurrent model ignores empty slots, and stories of task 3 have 4 to 228 sentences.
     """
     story, query = batch["story"], batch["query"]
     size = story.shape[1]
@@ -292,13 +291,13 @@ def _by_length(model: StoryModel, batch: Mapping[str, Tensor], attention: Given 
 
 
 def predictions(raw: ModelOutput) -> Tensor:
-    """Ids of the words that were said: (B,A), A = 1 for one entry of the vocabulary."""
+    """Ids of the predicted words: (B,A), A = 1 for one entry of the vocabulary."""
     logits = raw.logits
     return logits.argmax(-1) if logits.dim() == 3 else logits.argmax(-1, keepdim=True)
 
 
 def is_right(predicted: Tensor, answer: Tensor) -> Tensor:
-    """Whether the words that were said (B,A) are those of the answer (B,A'): (B,). Word 0 ends an answer."""
+    """Whether predicted words (B,A) are those of the answer (B,A'): (B,). Word 0 ends an answer."""
     most = min(predicted.shape[1], answer.shape[1])
     same = (predicted[:, :most] == answer[:, :most]).all(1)
     return same & (predicted[:, most:] == 0).all(1) & (answer[:, most:] == 0).all(1)

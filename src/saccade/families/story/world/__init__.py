@@ -53,7 +53,7 @@ _OF_FACTS: dict[int, Callable[[Draws], list[StoryExample]]] = {
 def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> list[StoryExample]:
     """One story of a ``task``, 1 to 20, with its questions: a function of the arguments.
 
-    ``words`` are the official ones, or with ``wide`` also those of the founding document, in tasks 1–3 and 5–14.
+    ``words`` are the official ones, or with ``wide`` also the founding document's, in tasks 1–3 and 5–14.
     """
     draws = Draws(seed, task, index)
     examples = generate_people(task, draws, words) if task in PLOTS else _OF_FACTS[task](draws)
@@ -62,7 +62,7 @@ def generate_story(task: int, seed: int, index: int, words: Words = "babi") -> l
 
 
 def derive(sentences: Sequence[str], question: str) -> Derived | None:
-    """The answer to ``question`` in lower case, and the indices of the sentences that it follows from, in order.
+    """The answer to ``question`` in lower case, and the indices of the sentences that imply it, in order.
 
     >>> derive(["Mary took the apple.", "Mary went to the den.", "John left."], "Where is the apple?")
     Derived(answer='den', supporting=(0, 1))
@@ -88,7 +88,7 @@ _BY_STATE: dict[str, Callable[..., Derived | None]] = {
     r"who gave the (\S+) to (\S+)": lambda state, thing, taker: state.gift("giver", thing=thing, taker=taker),
     r"who received the (\S+)": lambda state, thing: state.gift("taker", thing=thing),
 }
-"""By the form of a question: who answers it from the state and the words in the gaps."""
+"""By form of question: the rule that answers it from the state and the words in the gaps."""
 _BY_FACTS: dict[str, Callable[..., Derived | None]] = {
     r"what is (\S+ of) the (\S+)": facts.what_is_beside,
     r"what is the (\S+) ((?:north|east|south|west) of)": lambda sentences, room, side: facts.what_is_beside(

@@ -97,7 +97,7 @@ def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> D
 
 
 def generate_beside(draws: Draws) -> list[StoryExample]:
-    """Task 4: three rooms in a row, two sentences, and a question about one of these, perhaps the other way round."""
+    """Task 4: three rooms in a row, two sentences, and a question about one of them."""
     rooms, side = draws.some(ROOMS, 3), draws.pick(tuple(_COMPASS))
     pairs = draws.some(((rooms[0], rooms[1]), (rooms[1], rooms[2])), 2)
     sentences = tuple(_relation(first, side, second, reverse=draws.chance() < 0.5) for first, second in pairs)
@@ -111,9 +111,9 @@ def generate_beside(draws: Draws) -> list[StoryExample]:
 
 
 def generate_path(draws: Draws) -> list[StoryExample]:
-    """Task 19: six rooms on a grid, each beside one told before; a way of two steps is asked for.
+    """Task 19: six rooms on a grid, each beside an earlier one, and the way over two steps.
 
-    Rooms that are not told to be neighbours do not touch: the way is the only one.
+    Other rooms do not touch, so the way is the only one.
     """
     rooms = draws.some(ROOMS, 6)
     cells = {(0, 0): rooms[0]}
@@ -141,7 +141,7 @@ _SHAPES = ("blue square", "pink rectangle", "red sphere", "red square", "triangl
 
 
 def generate_shapes(draws: Draws) -> list[StoryExample]:
-    """Task 17: two shapes beside a third, and eight questions about the two; half of the answers are yes."""
+    """Task 17: two shapes beside a third, and eight questions about the two, half answered yes."""
     middle, *ends = draws.some(_SHAPES, 3)
     sides = draws.some(tuple(_SIDES), 2)
     sentences = tuple(
@@ -168,7 +168,7 @@ _COLOUR = re.compile(r"(\S+) is (\S+)")
 
 
 def fear_of(sentences: Sequence[str], name: str) -> Derived | None:
-    """What is NAME afraid of? A kind, in the singular. It follows from what NAME is and what its kind is afraid of."""
+    """What is NAME afraid of? A kind, in the singular, by NAME's kind and its fear."""
     fears = {_SINGULARS.get(match[1], match[1]): (at, match[2]) for at, match in _matches(_FEAR, sentences)}
     for at, match in reversed(_matches(_KIND, sentences)):
         if match[1] == name and match[2] in fears:
@@ -203,10 +203,10 @@ def generate_fears(draws: Draws) -> list[StoryExample]:
 
 
 def generate_colours(draws: Draws) -> list[StoryExample]:
-    """Task 16: five names with kinds, the colours of four of them, and a question about the fifth.
+    """Task 16: five names with kinds, the colours of four, and a question about the fifth.
 
-    As in the official files, one other animal is of the same kind in nine of ten stories; in the tenth there are
-    several, and the last one told counts.
+    As in the official files, nine of ten stories have one other animal of its kind; in the tenth the last of several
+    counts.
     """
     names = draws.some(_COLOURED, 5)
     kind = draws.pick(_KINDS)
@@ -244,8 +244,8 @@ def _sizes(sentences: Sequence[str]) -> list[Link]:
 def is_smaller(sentences: Sequence[str], small: str, big: str) -> Derived | None:
     """Whether SMALL is smaller than BIG.
 
-    ``yes`` is supported from the big end to the small end, ``no`` the other way. As in the official files, two
-    sentences with a third thing between come before one sentence that compares the two.
+    ``yes`` is supported from the big end to the small one, ``no`` the other way. As in the official files, two
+    sentences with a third thing come before one direct sentence.
     """
     links = _sizes(sentences)
     if chain := _chain(links, small, big):
@@ -255,7 +255,7 @@ def is_smaller(sentences: Sequence[str], small: str, big: str) -> Derived | None
 
 
 def _chain(links: Sequence[Link], small: str, big: str) -> tuple[int, ...]:
-    """Sentences from ``small`` to ``big``: two if that can be, else as few as there are; empty if there is no chain."""
+    """Sentences from ``small`` to ``big``: two if possible, else the fewest; empty without a chain."""
     pairs = [
         (second.at, first.at)
         for second in links
@@ -300,7 +300,7 @@ _MOTIVES = {
     "thirsty": ("kitchen", "milk"),
     "tired": ("bedroom", "pajamas"),
 }
-"""What one who feels so wants: a room, and a thing there."""
+"""The room and thing that each feeling makes one want."""
 _PEOPLE = ("antoine", "jason", "sumit", "yann")
 _FEELS = re.compile(rf"(\S+) is ({'|'.join(_MOTIVES)})")
 
@@ -318,7 +318,7 @@ def room_for(sentences: Sequence[str], person: str) -> Derived | None:
 
 
 def generate_motives(draws: Draws) -> list[StoryExample]:
-    """Everyone feels something, goes to a room and gets a thing there, if it is left; each sentence has a question."""
+    """Task 20: everyone feels something, goes to a room and gets a thing if it is left; a question per sentence."""
     sentences: list[str] = []
     examples: list[StoryExample] = []
     taken: set[str] = set()

@@ -35,17 +35,16 @@ TOWN = (("bill", "fred", "julie", "mary"), ("bedroom", "cinema", "kitchen", "off
 WIDE_PEOPLE, WIDE_ROOMS = ("sam", "brian", "julius"), ("den",)
 THINGS = ("apple", "football", "milk")
 _TAKE, _DROP, _GIVE = 1.3, 1.1, 4.5
-"""How often each is tried, for one try of going. Most tries fail, for want of a thing or of company: with these,
-sentences of each kind come about as often as in the official files."""
+"""How often each is tried per try of going; most fail. So sentences are about as frequent as in the official files."""
 _THERE_AFTER_DROP = 0.2  # how often, as in the official files
 _ARTICLES = {"apple": "an", "football": "a"}
 
 Question = tuple[str, Derived | None]
-"""The text of a question, and its answer if the story tells it."""
+"""A question and its answer, if the story implies one."""
 
 
 class Scene:
-    """The people of one story, where they and the things really are, and what has been told of it."""
+    """The people of one story, the true places, and what was told."""
 
     def __init__(self, plot: Plot, draws: Draws, words: Words) -> None:
         people, rooms = plot.cast
@@ -71,7 +70,7 @@ class Scene:
         return at >= len(self.sentences) - self.plot.recent
 
     def recent_people(self) -> list[str]:
-        """Those of whom the last few sentences told where they are."""
+        """People whose place the last few sentences told."""
         return [one for one, stays in self.state.stays.items() if self.is_recent(stays[-1].supporting[-1])]
 
     def add(self, event: Event) -> None:
@@ -146,7 +145,7 @@ class Scene:
                     return Event("give", (person,), draws.pick(carried), draws.pick(others))
 
     def walk_or(self, unsure: Callable[[Scene, str], Event]) -> Event:
-        """Half the sentences are about going, a quarter say where someone is, and a quarter what ``unsure`` says."""
+        """Half the events are moves, a quarter say where someone is, and a quarter come from ``unsure``."""
         person, kind = self.draws.pick(self.people), self.draws.chance()
         if kind < 0.75:
             event = self.go(person)
@@ -167,7 +166,7 @@ def _twice(step: Callable[[Scene], Event]) -> Block:
 
 
 def _deny(scene: Scene, person: str) -> Event:
-    """Someone is not in a room; if the last sentence about them was none of this kind, in that one."""
+    """Someone is not in a room: that of the last sentence about them, unless it was a denial too."""
     stays = scene.state.stays.get(person)
     last = stays[-1].event if stays else None
     if last and last.kind != "not":
@@ -194,7 +193,7 @@ def _couples(scene: Scene) -> Iterator[Event]:
 
 
 def _times(scene: Scene) -> list[Event]:
-    """Task 14: everyone goes once at each time, in order. A block is long enough for a question, and then shuffled."""
+    """Task 14: everyone goes once at each time, in order; a block allows a question and is then shuffled."""
     block: list[Event] = []
     while not block or max(scene.clock.values()) < 2:
         for _ in range(2):
@@ -210,7 +209,7 @@ def _where_person(scene: Scene) -> Question | None:
 
 
 def _where_thing(scene: Scene) -> Question | None:
-    """A question about a thing that lies somewhere, or that was carried since it was taken."""
+    """About a thing that lies somewhere, or was carried since it was taken."""
     state = scene.state
     recent = [one for one in state.rooms if scene.is_recent(state.moved[one])]
     things = [one for one in recent if not state.holder[one] or state.brought[one] > state.moved[one]]
@@ -218,7 +217,7 @@ def _where_thing(scene: Scene) -> Question | None:
 
 
 def _thing_before(scene: Scene) -> Question | None:
-    """Both rooms are ones that the thing was carried to since it was last taken."""
+    """Both rooms are places that the thing was carried to since it was taken."""
     state, questions = scene.state, list[Question]()
     for thing, rooms in state.rooms.items():
         if scene.is_recent(state.moved[thing]):
@@ -257,7 +256,7 @@ def _gift(scene: Scene) -> Question | None:
 
 
 def _is_in(scene: Scene) -> Question | None:
-    """The right room or another one, as often; of one who is not in a room, that room."""
+    """The right room or another, equally often; for someone not in a room, that room."""
     state, draws, people = scene.state, scene.draws, scene.recent_people()
     if not people:
         return None
@@ -288,9 +287,9 @@ class Plot:
     ask: Callable[[Scene], Question | None]
     cast: tuple[tuple[str, ...], tuple[str, ...]] = HOME
     there: float = 1.0
-    """How often "there" ends a sentence in which something is taken."""
+    """Probability of "there" after taking something."""
     recent: int = 5
-    """A question is about what was told in the last so many sentences."""
+    """A question is about the last so many sentences."""
 
 
 _ACTS, _GIFTS = _twice(Scene.act), _twice(lambda scene: scene.act(_GIVE))

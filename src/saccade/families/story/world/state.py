@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple, TypeVar
 from saccade.families.story.stories import words_of
 
 Words = Literal["babi", "wide"]
-"""Which words a story is told in."""
+"""The vocabulary of a story."""
 _GO = ("went to", "went back to", "moved to", "journeyed to", "travelled to")
 BABI = {
     "go": _GO,
@@ -29,7 +29,7 @@ BABI = {
     "give": ("gave", "handed", "passed"),
     "go together": _GO,
 }
-"""Verbs by the kind of event; of more than one who goes, by themselves."""
+"""Verbs by kind of event; several people who go have their own."""
 WIDE = {
     "go": (*_GO, "walks into", "walked into", "walks to", "goes to"),
     "take": (*BABI["take"], "picks up", "takes", "gets", "grabs"),
@@ -53,7 +53,7 @@ T = TypeVar("T")
 class Draws:
     """The draws of one story, a function of seed, task and number.
 
-    ``random.Random.random`` gives the same numbers in every version of Python; its other methods may not.
+    ``random.Random.random`` is the same in every version of Python; its other methods may not be.
     """
 
     def __init__(self, seed: int, task: int, index: int) -> None:
@@ -115,7 +115,7 @@ _SENTENCE = re.compile(rf"(?:(?P<early>{_TIME}) )?(?:(?:{_any(*LINKS)}) )?(?P<re
 
 @lru_cache(maxsize=1 << 14)
 def event_of(sentence: str) -> Event | None:
-    """What ``sentence`` says, or None if this world has no such sentence.
+    """The event of ``sentence``, or None if this world does not know it.
 
     >>> event_of("Afterwards they moved to the hallway.")
     Event(kind='go', who=('they',), what='hallway', other='', time=None)
@@ -161,23 +161,23 @@ class Stay(NamedTuple):
 
 
 class State:
-    """What is so after some sentences; those that this world does not know change nothing."""
+    """The state after some sentences; unknown ones change nothing."""
 
     def __init__(self, sentences: Sequence[str] = ()) -> None:
         self.stays: dict[str, list[Stay]] = {}
-        """By person: all that was said about where they are."""
+        """By person: all statements about their place."""
         self.holder: dict[str, str] = {}
         """By thing: who has it, "" where it lies."""
         self.moved: dict[str, int] = {}
         """By thing: the last sentence in which it was taken, dropped or given."""
         self.rooms: dict[str, list[tuple[str, int]]] = {}
-        """By thing: the rooms it was in, each with the sentence by which it (or its finder) came there."""
+        """By thing: its rooms, each with the sentence that brought it (or its finder) there."""
         self.brought: dict[str, int] = {}
-        """By thing: the sentence that says where its holder is, or was when it was dropped."""
+        """By thing: the sentence about its holder's place."""
         self.hands: dict[str, dict[str, list[int]]] = {}
-        """By person and thing, in the order of first having it: sentences in which it came or went."""
+        """By person and thing, in order: sentences in which it came or went."""
         self.carried: dict[str, list[str]] = {}
-        """By person: what they have, in the order of getting it."""
+        """By person: their things, in order."""
         self.gifts: list[tuple[int, Event]] = []
         self._named: dict[str, tuple[tuple[str, ...], int]] = {}
         for at, sentence in enumerate(sentences):
@@ -202,7 +202,7 @@ class State:
             self._hand(event.other, event.what, at, who[0])
 
     def _people(self, at: int, who: tuple[str, ...]) -> tuple[tuple[str, ...], int]:
-        """Names, and the sentence that names them; a pronoun means those named last that it fits."""
+        """Names, and the sentence that names them; a pronoun means the last fitting names."""
         first = who[0]
         if first in PRONOUNS:
             return self._named.get(first) or self._named.get("") or (who, at)
@@ -274,7 +274,7 @@ class State:
         return None
 
     def person_before(self, person: str, room: str) -> Derived | None:
-        """Where was PERSON before the ROOM? By the times that were told, otherwise by the order of telling."""
+        """Where was PERSON before the ROOM? By told times, else by the order of telling."""
         stays = [stay for stay in self.stays.get(person, ()) if stay.is_there]
         stays.sort(key=lambda stay: -1 if stay.event.time is None else stay.event.time)
         for earlier, later in reversed(list(pairwise(stays))):
@@ -283,7 +283,7 @@ class State:
         return None
 
     def number_carried(self, person: str) -> Derived | None:
-        """How many objects is PERSON carrying? All comings and goings support it, in the order of telling."""
+        """How many objects is PERSON carrying? All comings and goings support it."""
         if person not in self.hands:
             return None
         number = len(self.carried.get(person, ()))
@@ -291,7 +291,7 @@ class State:
         return Derived(word, tuple(sorted(at for places in self.hands[person].values() for at in places)))
 
     def things_carried(self, person: str) -> Derived | None:
-        """What is PERSON carrying? Things, and the sentences about each, in the order in which they first had them."""
+        """What is PERSON carrying? Things and their sentences, in order of first having them."""
         if person not in self.hands:
             return None
         carried = [thing for thing in self.hands[person] if thing in self.carried.get(person, ())]
