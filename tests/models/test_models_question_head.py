@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import build_backbone
@@ -24,6 +24,17 @@ def trained(**changes: Any) -> QuestionHeadModel:
         if parameter is not None:
             torch.nn.init.normal_(parameter)
     return model.double().eval()
+
+
+class RawAnswer(nn.Module):
+    """The logits as a module, which is what exporters take."""
+
+    def __init__(self, model: QuestionHeadModel) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor, query: Tensor) -> Tensor:
+        return self.model.forward_raw(images, query).logits
 
 
 def test_the_answer_is_that_of_the_equations() -> None:
@@ -91,6 +102,14 @@ def test_the_encoding_is_both_stages_and_has_a_name_of_its_own() -> None:
     assert encoding.shape[1] == 16
     torch.testing.assert_close(encoding[:, 8:], model.backbone(images))
     assert torch.equal(plain.eval().encode(images), plain.backbone(images))
+
+
+def test_a_finer_stage_can_be_exported() -> None:
+    model = tiny_model(QuestionHeadModel, 0, scored_at="finer").eval()
+    inputs, _ = example_batch(QuestionHeadModel, 2, 0)
+    program = torch.export.export(RawAnswer(model), (inputs["images"], inputs["query"]))
+    expected = model(**inputs).logits
+    torch.testing.assert_close(program.module()(inputs["images"], inputs["query"]), expected, rtol=1e-5, atol=1e-5)
 
 
 def test_with_very_many_questions_the_classifier_has_the_prior_alone(monkeypatch: pytest.MonkeyPatch) -> None:

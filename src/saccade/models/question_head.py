@@ -68,6 +68,7 @@ class QuestionHeadModel(PictureQueryModel):
         self.scored = self.backbone.check_stage(stage)
         scored, attended = (self.backbone.frames[name] for name in (self.scored, self.look_name))
         self.to_scored = geometry.compose(geometry.invert(scored), attended)  # (2,3): cells of the last → of the scored
+        self.step = max(1, round(float(self.to_scored[0, 0])))  # scored cells from one attended cell to the next
         channels = self.backbone.channels[self.scored]
         self.standardise = nn.BatchNorm2d(channels, affine=False)
         self.attention = SoftAttention(channels, config.queries, hidden=config.hidden)
@@ -98,8 +99,7 @@ class QuestionHeadModel(PictureQueryModel):
 
         Each is the mean of the cells round it, nearer than one step of the last stage.
         """
-        step = max(1, round(float(self.to_scored[0, 0])))
-        near = F.avg_pool2d(scored, 2 * step - 1, 1, step - 1, count_include_pad=False)  # (B,D,H',W')
+        near = F.avg_pool2d(scored, 2 * self.step - 1, 1, self.step - 1, count_include_pad=False)  # (B,D,H',W')
         return geometry.sample(near, self.to_scored, grid)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
