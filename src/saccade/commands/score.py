@@ -6,20 +6,22 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.commands.verb import Command, Remark, checked, print_table
+from saccade.commands.verb import Command, Remark, checked, print_table, say
+from saccade.config import Within
 from saccade.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
+    from saccade.scoring.photograph_scores import PhotographScores
     from saccade.scoring.results import ScoreResult
     from saccade.scoring.sources import Maps
 
 
 @checked
 def score(
-    maps: str | Path | Any,
-    truth: str | Path | Any,
+    maps: str | Path | Any = None,
+    truth: str | Path | Any = None,
     *,
     objects: str | Path | Any = None,
     kind: Literal["masks", "boxes", "points"] | None = None,
@@ -27,6 +29,10 @@ def score(
     key: str | None = None,
     method: str | Callable[..., Any] | None = None,
     model: str | Path | Any = None,
+    layer: str | None = None,
+    size: Annotated[int, Within(8, 2048)] | None = None,
+    limit: Annotated[int, Within(1)] | None = None,
+    device: str = "auto",
     signed: Literal["keep", "abs", "positive"] | None = None,
     resize: Literal["truth", "map", "never"] = "truth",
     nan: Literal["skip", "zero", "stop"] = "skip",
@@ -39,7 +45,7 @@ def score(
     out: Path | str | None = None,
     pictures: Path | str | None = None,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
-) -> ScoreResult:
+) -> ScoreResult | PhotographScores:
     """Score maps from any tool, beside baselines and bounds.
 
     A map and its truth have the same name. No model is needed. What could not be scored is left out and counted.
@@ -47,17 +53,23 @@ def score(
     Args:
         maps: folder, zip or tar of .npy .npz .png .tif .h5; one such file; records; or rows. In Python also an array or
             tensor (N,H,W) on any device, a mapping from names to maps (H,W), or an iterable of maps or of pairs (name,
-            map), which is read once.
-        truth: masks (folder, zip, .npy), a table of boxes or points, COCO, or a causal set. In Python also masks
-            (N,H,W), or a mapping from names.
+            map), which is read once. With ``method`` pictures; - or none where a causal set of photographs has them.
+        truth: masks (folder, zip, .npy), a table of boxes or points, COCO, or a causal set (causal:SET). In Python also
+            masks (N,H,W), or a mapping from names.
         objects: masks of all objects, for selectivity. None: none.
         kind: what a truth in memory holds: masks, boxes (n,4) or points (n,2) of each picture. None: masks.
         names: of maps and truths in memory that have none: ``PICTURE`` or ``PICTURE__QUESTION``. None: numbers.
         key: array in .npz and .h5 files of several. None: the only one.
-        method: ``maps`` are pictures: make maps by own, gradcam, ig …. All methods: own, gradcam, hirescam, gradxinput,
-            ig, occlusion, rollout. In Python also a function of the path of a picture and a question (or None). None:
-            ``maps`` are maps.
-        model: whose maps ``method`` makes. A zoo name, a model folder or a run folder. None: none.
+        method: ``maps`` are pictures: make maps by own, gradcam, ig …, or by my_method.py:attribute. All methods: own,
+            gradcam, hirescam, layercam, gradxinput, ig (integrated-gradients), smoothgrad, occlusion, rise, rollout. A
+            function takes (model, images, targets); where questions are asked, the path of a picture and a question (or
+            None). The code of a file is run. None: ``maps`` are maps.
+        model: whose maps ``method`` makes. A zoo name, model folder, run folder, timm:NAME, hf:NAME or my_net.py:build,
+            whose code is run. In Python also a torch module. None: none.
+        layer: where CAMs are made, of a classifier. None: the last layer with cells.
+        size: side of the input of a classifier. None: what the model says, else 224.
+        limit: photographs of a causal set, from the first on. None: all.
+        device: where to compute: auto, cpu, cuda, cuda:N or mps.
         signed: what to do with negative values. None: keep; abs with ``method``.
         resize: to whose size maps and masks are brought.
         nan: what to do with maps that hold NaN.
@@ -72,7 +84,8 @@ def score(
         on_progress: called with what is going on, how far it is, and how far it goes.
 
     Returns:
-        ``scores`` by metric with their intervals, baselines and bounds, and what was left out. ``.save(folder)`` writes
+        ``scores`` by metric with their intervals, baselines and bounds, and what was left out. Of a causal set of
+        photographs two groups of scores, about the scene and about the model, and a verdict. ``.save(folder)`` writes
         scores.json, maps.csv and report.html.
 
     Example:
@@ -80,10 +93,26 @@ def score(
     """
     from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
-    from saccade.scoring.sources import open_maps, open_truth
+    from saccade.scoring.sources import has_photographs, open_maps, open_truth
 
+    if truth is None:
+        raise ConfigError("truth is missing: masks, boxes, points or a causal set that the maps are compared with")
+    if isinstance(truth, str):
+        truth = truth.removeprefix("causal:")
     values = signed or ("keep" if method is None else "abs")
     policies = Policies(values, resize, nan, missing, empty, broken, separator)
+    network: dict[str, Any] = {"layer": layer, "size": size, "device": device}
+    if has_photographs(truth):
+        from saccade.scoring.photographs import score_method
+
+        if maps not in (None, "-"):
+            raise ConfigError(f"maps: {truth} has its own pictures; leave {maps} out, or give -")
+        of_photographs = score_method(truth, method, model, policies, limit=limit, on_progress=on_progress, **network)
+        if out is not None:
+            of_photographs.save(out)
+        return of_photographs
+    if maps is None or limit is not None:
+        raise ConfigError("maps are missing, or limit is too much: only a causal set of photographs needs no maps")
     if method is None and isinstance(maps, (str, os.PathLike)) and (Path(maps) / "job.json").is_file():
         from saccade.adapters.scoring import score_rows  # of what 'look --engine' wrote
 
@@ -96,13 +125,10 @@ def score(
         opened: Maps
         settings = None
         if method is not None:
-            from saccade.predict import load
             from saccade.scoring.methods import method_maps
 
-            predictor = load(model) if isinstance(model, (str, Path)) else model
-            opened = method_maps(Path(maps), method, predictor, truths, separator)
-            called = method if isinstance(method, str) else getattr(method, "__name__", type(method).__name__)
-            settings = {"method": called, "model": None if predictor is None else predictor.name}
+            opened = method_maps(Path(maps), method, model, truths, separator, **network)
+            settings = {"method": opened.method, "model": opened.model}
         elif model is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
         else:
@@ -120,8 +146,24 @@ def score(
     return result
 
 
-def show(found: ScoreResult, given: Mapping[str, Any], remark: Remark) -> None:
+def typed(row: bool = False, **given: Any) -> ScoreResult | PhotographScores:
+    """The verb as it is typed.
+
+    Args:
+        row: print the lines for results/causal.csv alone, of a causal set of photographs.
+    """
+    return score(**given)
+
+
+def show(found: ScoreResult | PhotographScores, given: Mapping[str, Any], remark: Remark) -> None:
     """Print the scores, what was left out and how."""
+    from saccade.scoring.photograph_scores import PhotographScores
+
+    if isinstance(found, PhotographScores):
+        _show_photographs(found, given, remark)
+        return
+    if given["row"]:
+        raise ConfigError("row: only scores on a causal set of photographs have one; leave it out")
     print_table(f"{found.maps} against {given['truth']}", *found.table(), note=found.counted())
     if found.scene is not None:
         facts = found.scene.facts
@@ -132,9 +174,24 @@ def show(found: ScoreResult, given: Mapping[str, Any], remark: Remark) -> None:
         remark(f"scores.json, maps.csv and report.html are in {given['out']}")
 
 
+def _show_photographs(found: PhotographScores, given: Mapping[str, Any], remark: Remark) -> None:
+    if given["row"]:
+        say(found.row().rstrip())
+        return
+    for title, _, rows in found.tables():
+        print_table(title, *rows)
+    if found.refused:
+        say(found.refused)
+    say(found.verdict)
+    remark(f"{found.counted()} · {found.model}: {found.network}")
+    if given["out"] is not None:
+        remark(f"scores.json, scenes.csv and report.html are in {given['out']}")
+
+
 COMMAND = Command(
     score,
     show,
+    run=typed,
     place={"maps": "MAPS"},
     names={"truth": "-t", "out": "-o"},
     words={"truth": "PATH", "objects": "PATH", "method": "NAME", "model": "MODEL"},

@@ -1,4 +1,4 @@
-"""Maps that an attribution method makes of one of our models, to be scored as any other maps are.
+"""Maps that an attribution method makes of a model, to be scored as any other maps are.
 
 ==========  ====================================================================================================  ======
 method      the map                                                                                               by
@@ -6,19 +6,26 @@ method      the map                                                             
 own         the attention that the model returns with its answer
 gradcam     relu(Σ_c ᾱ_c A_c), ᾱ_c the mean gradient of the answer over the last feature map A; Selvaraju 2017    captum
 hirescam    relu(Σ_c A_c ⊙ ∂y/∂A_c); Draelos and Carin 2020
-gradxinput  Σ_c x_c ⊙ ∂y/∂x_c; Shrikumar et al. 2016
+layercam    relu(Σ_c A_c ⊙ relu(∂y/∂A_c)); Jiang et al. 2021                                                      network
+gradxinput  Σ_c x_c ⊙ ∂y/∂x_c, x = 0 where the picture is black; Shrikumar et al. 2016
 ig          integrated gradients from a black picture; Sundararajan et al. 2017                                   captum
+smoothgrad  Σ_c |mean of ∂y/∂x_c over 25 noisy copies of x|; Smilkov et al. 2017                                  network
 occlusion   how much the answer loses when a black window lies there; Zeiler and Fergus 2014                      captum
+rise        mean over 400 random masks M of p(x ⊙ M) M, divided by the mean of M; Petsiuk et al. 2018             network
 rollout     attention multiplied through layers of self-attention; Abnar and Zuidema 2020
 ==========  ====================================================================================================  ======
 
-y is the logit of the model's own answer. Maps of the last three kinds that have a sign keep it; the policy ``signed``
-says what becomes of it.
+y is the logit of the model's own answer, p its share. Maps that have a sign keep it; the policy ``signed`` says what
+becomes of it.
+
+*captum* makes those maps of our models that are asked questions. Of any other classifier, and where *network* stands,
+all maps are made by :mod:`saccade.scoring.attribution`, without an extra.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,11 +36,15 @@ from saccade import geometry
 from saccade.backbones import Stages
 from saccade.data.maps import picture_of
 from saccade.data.pictures.files import SUFFIXES, find_files
-from saccade.errors import ConfigError, DataError, MissingExtraError, nearest
+from saccade.data.pictures.reading import read_picture
+from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
-from saccade.predict import Predictor
+from saccade.predict import Predictor, load
+from saccade.scoring.attribution import Attribute, attribution
+from saccade.scoring.networks import Network, is_file, open_network
 from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
+from saccade.tracing.published import is_published
 
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
 CAMS = ("gradcam", "hirescam")
@@ -62,7 +73,10 @@ class MethodMaps(Maps):
         separator: str,
         where: str,
         questions: Collection[str] | None = None,
+        method: str = "",
+        model: str | None = None,
     ) -> None:
+        self.method, self.model = method, model  # what they are called
         self._make, self._truths, self._separator, self._questions = make, truths, separator, questions
         files = find_files([folder], SUFFIXES, "picture")
         self._files = {file.relative_to(folder).with_suffix("").as_posix(): file for file in files}
@@ -95,23 +109,59 @@ class MethodMaps(Maps):
 
 
 def method_maps(
-    folder: Path, method: str | MapOf, model: Predictor | None, truths: Truths, separator: str
+    folder: Path,
+    method: str | MapOf,
+    model: Any,
+    truths: Truths,
+    separator: str,
+    *,
+    layer: str | None = None,
+    size: int | None = None,
+    device: str = "auto",
 ) -> MethodMaps:
-    """The maps of a method, by its name and a model, or of a function of yours."""
-    if not isinstance(method, str):
+    """The maps of a method, by its name and a model, or of a function of yours; see :func:`saccade.score`."""
+    by_path = callable(method) and model is None
+    if by_path:
         called = getattr(method, "__name__", type(method).__name__)
-        return MethodMaps(folder, method, truths, separator=separator, where=f"{called} of {folder}")
-    if method not in METHODS:
-        raise ConfigError(f"no method '{method}': {nearest(method, METHODS)}")
+        return MethodMaps(folder, method, truths, separator=separator, where=f"{called} of {folder}", method=called)
     if model is None:
-        raise ConfigError(f"method={method} needs a model: a zoo name, a model folder or a run folder")
+        raise ConfigError(f"method={method} needs a model: a zoo name, a folder, timm:NAME, hf:NAME or my_net.py:build")
+    is_ours = isinstance(method, str) and method in METHODS and not is_strange(model)
+    if not is_ours:
+        network = open_network(model, size=size, device=device)
+        called, attribute = attribution(method, network, layer=layer)
+        where = {"where": f"{called} of {network.name}", "method": called, "model": network.name}
+        make = partial(_of_network, network, attribute)
+        return MethodMaps(folder, make, truths, separator=separator, questions=(), **where)
+    if layer is not None or size is not None:
+        raise ConfigError("layer and size are for networks from elsewhere; leave them out")
+    predictor = load(model, device) if isinstance(model, (str, Path)) else model
 
     def own(picture: Path, question: str | None) -> Tensor:
-        return torch.from_numpy(model.look(picture, question).map())
+        return torch.from_numpy(predictor.look(picture, question).map())
 
-    questions = {query.casefold() for query in model.facts.queries}
-    make = own if method == "own" else _Method(method, model)
-    return MethodMaps(folder, make, truths, separator=separator, where=f"{method} of {model.name}", questions=questions)
+    questions = {query.casefold() for query in predictor.facts.queries}
+    make = own if method == "own" else _Method(str(method), predictor)
+    where = {"where": f"{method} of {predictor.name}", "method": str(method), "model": predictor.name}
+    return MethodMaps(folder, make, truths, separator=separator, questions=questions, **where)
+
+
+def is_strange(model: object) -> bool:
+    """Whether a model is not one of ours: a module, a file, or a name of another library."""
+    return isinstance(model, nn.Module) or is_file(model) or is_published(model)
+
+
+def _of_network(network: Network, attribute: Attribute, picture: Path, question: str | None) -> Tensor:
+    """The map (H,W) of a picture, of the network's own answer."""
+    image = read_picture(picture)
+    prepared, canvas = network.prepare(image)
+    inputs = prepared[None].to(network.device)  # (1,3,h,w)
+    with network.evaluating():
+        with torch.no_grad():
+            answer = network.logits(inputs).argmax(-1)
+        maps, frame = attribute(inputs, answer)
+    placed = geometry.compose(canvas.double(), frame.detach().double().cpu())
+    return geometry.project(maps.detach().cpu().float(), placed, image.size)[0]
 
 
 class _Method:

@@ -4,25 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw
 
+from saccade import geometry
+from saccade.data.causal import SCENE
 from saccade.data.maps import picture_of, truth_for
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import SaccadeError
+from saccade.scoring.photograph_scores import PhotographScores
 from saccade.scoring.results import TITLES, WORDS, ScoreResult
 from saccade.scoring.sources import Maps, Truths
 from saccade.show import overlay as marks
 from saccade.show.overlay import overlay
 from saccade.show.report import Gallery, Picture, Report, Section
+from saccade.show.sheet import font
 from saccade.show.tables import Table
 
 _EACH = 4  # maps of a kind that are drawn
 _PANEL = 320  # pixels of a drawing's longer side
 _LISTED = 50
 _GREY = (96, 96, 96)
+_HIGH, _LINE = 180, 16  # pixels of a strip of photographs, and of the line above it
 
 
 def score_page(scored: ScoreResult, maps: Maps, truths: Truths, *, pictures: Path | None = None) -> Report:
@@ -90,3 +96,41 @@ def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, files: Ma
     drawn.thumbnail((_PANEL, _PANEL))
     text = f"{name}: {TITLES[scored.main]} {float(scored.values[scored.main][at]):.3f}"
     return Picture(drawn, text, f"the map {name} with its truth outlined")
+
+
+def photographs_page(scored: PhotographScores) -> Report:
+    """The page of a method that was scored on photographs: verdict, tables, and its best and worst maps."""
+    sections = [
+        Section(title.capitalize(), text, [Table(*rows, dash="not defined, or not made")])
+        for title, text, rows in scored.tables()
+    ]
+    if scored.refused:
+        sections.append(Section("About the model", scored.refused))
+    for title, drawn in scored.drawn.items():
+        text = (
+            "By strength. The photograph, and its twins under what was changed. The object is outlined. Each map is of "
+            "the class that the model gives to the photograph, and shown by its own peak; p is the share of that class."
+        )
+        sections.append(Section(f"{title} maps", text, [Gallery(list(map(_strip, drawn)), wide=True)]))
+    return Report(f"{scored.method} of {scored.model}", f"{scored.verdict}\n\n{scored.counted()}.", sections)
+
+
+def _strip(drawn: Any) -> Picture:
+    """A photograph and its twins side by side, each with its map."""
+    photograph, names, cells, canvas, share, strength = drawn
+    panels = []
+    for name, map, p in zip(names, cells.maps, share.tolist()):
+        picture = photograph if name == SCENE else photograph.twins[name]
+        frame = geometry.compose(canvas.double(), cells.frame.double())
+        laid = geometry.project(map[None], frame, photograph.size)[0]
+        inside = picture.label_map == photograph.target + 1
+        panel = overlay(picture.image, laid.numpy(), outline=marks.Mask(inside), least_side=1)
+        panels.append((f"{name}: p {p:.2f}", panel.resize((round(panel.width * _HIGH / panel.height), _HIGH))))
+    strip = Image.new("RGB", (sum(panel.width for _, panel in panels), _HIGH + _LINE), "white")
+    left, pen = 0, ImageDraw.Draw(strip)
+    for text, panel in panels:
+        strip.paste(panel, (left, _LINE))
+        pen.text((left + 2, 1), text, "black", font=font(12))
+        left += panel.width
+    caption = f"{photograph.name}: strength {strength:.3f}"
+    return Picture(strip, caption, f"the map of {photograph.name} and of its twins")

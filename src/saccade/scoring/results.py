@@ -72,14 +72,14 @@ class SceneScores:
     def table(self) -> tuple[list[str], list[list[str]]]:
         """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
         titles = WORDS["scene_titles"]
-        columns, rows = _table(self.scores, titles, self.baselines, WORDS["scene_rows"])
+        columns, rows = score_table(self.scores, titles, self.baselines, WORDS["scene_rows"])
         rows.insert(2, ["n", *(f"{self.scores[name].n:,}" for name in titles if name in self.scores)])
         return columns, rows
 
     def csv_text(self) -> str:
         """A row for each scene."""
         columns = zip(self.names, *(values.tolist() for values in self.values.values()))
-        return _csv_text(["scene", *self.values], ([name, *map(_cell, values)] for name, *values in columns))
+        return csv_of(["scene", *self.values], ([name, *map(csv_cell, values)] for name, *values in columns))
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class ScoreResult:
         elif "grid_oracle" in means:  # of coarse cells, the best bounds strength alone
             strength = "true_positive_strength"
             means["grid_oracle"] = {name: value for name, value in means["grid_oracle"].items() if name == strength}
-        return _table(self.scores, TITLES, means, WORDS["rows"])
+        return score_table(self.scores, TITLES, means, WORDS["rows"])
 
     def counted(self) -> str:
         """What was scored and what was not, in one line."""
@@ -177,21 +177,23 @@ class ScoreResult:
         columns = [name for name in TITLES if name in self.values]
         values = zip(*(self.values[name].tolist() for name in columns))
         rows = [
-            [name, picture, "empty" if all(map(math.isnan, own)) else "scored", *map(_cell, own)]
+            [name, picture, "empty" if all(map(math.isnan, own)) else "scored", *map(csv_cell, own)]
             for name, picture, own in zip(self.names, self.pictures, values)
         ]
         for reason, names in self.left_out.items():
             rows += [[name, "", reason, *("" for _ in columns)] for name in names]
-        return _csv_text(["map", "picture", "status", *columns], rows)
+        return csv_of(["map", "picture", "status", *columns], rows)
 
 
-def _csv_text(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+def csv_of(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table as CSV."""
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows([header, *rows])
     return stream.getvalue()
 
 
-def _cell(value: float) -> str:
+def csv_cell(value: float) -> str:
+    """A number as CSV has it; NaN is empty."""
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
@@ -200,7 +202,7 @@ def _scores_json(scores: Mapping[str, Interval], baselines: Means) -> dict[str, 
     return without_nan({"scores": {name: score._asdict() for name, score in scores.items()}, "baselines": means})
 
 
-def _table(
+def score_table(
     scores: Mapping[str, Interval], titles: Mapping[str, str], baselines: Means, rows: Mapping[str, str]
 ) -> tuple[list[str], list[list[str]]]:
     """Columns and rows: the means, below them the ends of their intervals, then baselines."""

@@ -33,7 +33,7 @@ from saccade.data.maps import (
     truth_for,
 )
 from saccade.errors import ConfigError, DataError, SaccadeError, ShapeError
-from saccade.files import open_regular
+from saccade.files import open_regular, read_json
 from saccade.geometry import Size
 
 if TYPE_CHECKING:
@@ -315,6 +315,13 @@ class Marks(Truths):
         marks, label = self.names[name]
         at = torch.tensor([mark.place for mark in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
         return Points(at, marks.size)
+
+
+def has_photographs(truth: Any) -> bool:
+    """Whether ``truth`` is the folder of a causal set of photographs."""
+    if not isinstance(truth, (str, os.PathLike)) or not (facts := Path(truth).expanduser() / "causal.json").is_file():
+        return False
+    return read_json(facts).get("kind") == "photographs"
 
 
 def open_truth(

@@ -102,7 +102,7 @@ def logits_of(model: nn.Module, output: object, batch: int) -> Tensor | None:
 
 def input_size(model: nn.Module) -> Size | None:
     """(H, W) that the model was made for; None where it does not say."""
-    by_timm = (getattr(model, "pretrained_cfg", None) or {}).get("input_size") or (None,)
+    by_timm = _settings(model).get("input_size") or (None,)
     patches = getattr(getattr(model, "patch_embed", None), "img_size", None)
     size = patches or by_timm[1:] or getattr(_vision_config(model), "image_size", None)
     return _pair(size or getattr(model, "image_size", None))
@@ -110,8 +110,13 @@ def input_size(model: nn.Module) -> Size | None:
 
 def colours(model: nn.Module) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Mean and standard deviation by which its pictures are scaled; None where it does not say."""
-    by_timm = getattr(model, "pretrained_cfg", None) or {}
+    by_timm = _settings(model)
     return (tuple(by_timm["mean"]), tuple(by_timm["std"])) if {"mean", "std"} <= by_timm.keys() else None
+
+
+def _settings(model: nn.Module) -> dict[str, Any]:
+    """What a model of timm, or one made like it, says of its input."""
+    return getattr(model, "pretrained_cfg", None) or getattr(model, "default_cfg", None) or {}
 
 
 def patch_grid(model: nn.Module, size: Size) -> Size | None:

@@ -1,0 +1,228 @@
+"""What scoring a method on photographs returns: two tables, what moves the answer, a verdict, a row for results.
+
+**The verdict** sets the method beside the best of its baselines on the same photographs: about the scene by
+``pointing``, about the model by ``cause_top``. Where the 95 % interval of the paired difference holds 0, chance can
+explain it, and the verdict says so.
+
+**Split-half τ** is Kendall's τ_a between two halves of the photographs, every other one, over how a score ranks the
+method and its baselines.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from saccade.data.causal.photographs import PhotographFacts
+from saccade.metrics.intervals import ByName, Interval, mean_defined, paired_difference
+from saccade.metrics.result import without_nan
+from saccade.papers.results import results_folder
+from saccade.scoring.results import PAGE, SCENES, SCHEMA_VERSION, SCORES, WORDS, csv_cell, csv_of, score_table
+
+OWN = "maps"
+BASELINES = ("even", "centre", "noise", "edges", "other picture")
+TENTH = 0.1
+"""A patch where nothing lies may move the answer by this share of what removing the target does."""
+_SAID = {
+    "even": "an even map",
+    "centre": "the centre",
+    "noise": "noise",
+    "edges": "Sobel edges",
+    "other picture": "another picture's map",
+}
+_IN_ROW = {"true_positive_strength": "strength"}  # columns of results/causal.csv that have another name here
+Rows = tuple[list[str], list[list[str]]]
+
+
+@dataclass(frozen=True)
+class PhotographScores:
+    """Scores of a method on a network and a set of photographs, beside baselines, in two groups."""
+
+    method: str
+    model: str
+    truth: str
+    facts: PhotographFacts
+    network: str  # how a picture became its input
+    names: tuple[str, ...]  # of the photographs that were scored
+    scene: ByName = field(repr=False)  # row → score → value of each photograph
+    about_model: ByName = field(repr=False)
+    effects: ByName = field(repr=False)  # change → ``effect`` |Δp| and ``changes`` of each photograph
+    broken: tuple[str, ...] = ()  # photographs whose maps hold NaN or infinity
+    zeros: int = 0  # maps of zeros
+    drawn: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False)
+
+    def intervals(self, group: str, row: str = OWN) -> dict[str, Interval]:
+        """The means of a row with intervals by photograph; ``group`` is scene, model or effects."""
+        groups = {"scene": self.scene, "model": self.about_model, "effects": self.effects}
+        return groups[group][row].intervals(torch.arange(len(self.names)))
+
+    @property
+    def refused(self) -> str | None:
+        """Why there is no table about the model; None where there is one."""
+        patch, target = (self.effects[change]["effect"] for change in ("patch", "target"))
+        both = ~(patch.isnan() | target.isnan())
+        moved, removed = mean_defined(patch[both]), mean_defined(target[both])
+        if moved > TENTH * removed:
+            return (
+                f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3f}, "
+                f"more than a tenth of the {removed:.3f} that removing the object does, so effects are not those of objects."
+            )
+        if not self.intervals("model")["cause_top"].n:
+            return (
+                "No table about the model: no object moves the answer by 0.1 in any photograph, so what it depends on "
+                "is not among them."
+            )
+        return None
+
+    def table(self, group: str) -> Rows:
+        """Columns and rows of a group, scene or model: the maps with their intervals, n, then baselines."""
+        titles = WORDS["photograph_titles"][group]
+        values = self.scene if group == "scene" else self.about_model
+        scores = {name: score for name, score in self.intervals(group).items() if score.n}
+        columns, rows = score_table(scores, titles, values.means(), WORDS["photograph_rows"])
+        rows[0][0] = self.method
+        rows.insert(2, ["n", *(f"{scores[name].n:,}" for name in titles if name in scores)])
+        return columns, rows
+
+    def effects_table(self) -> Rows:
+        """Columns and rows: how far each change moves the answer."""
+        rows = []
+        for change, title in WORDS["changes"].items():
+            moved, changes = (self.intervals("effects", change)[name] for name in ("effect", "changes"))
+            if moved.n:
+                shown = [
+                    f"{moved.mean:.3f}",
+                    f"{moved.low:.2f}–{moved.high:.2f}",
+                    f"{changes.mean:.3f}",
+                    f"{moved.n:,}",
+                ]
+                rows.append([title, *shown])
+        return ["", "|Δp|", "95 % interval", "answers that change", "n"], rows
+
+    def tables(self) -> list[tuple[str, str, Rows]]:
+        """Title, what it means, columns and rows of all tables."""
+        about, refused = WORDS["about"], self.refused
+        tables = [
+            ("what moves the answer", f"Model {self.model}: {self.network}.", self.effects_table()),
+            ("about the scene", about["photographs"], self.table("scene")),
+        ]
+        return tables if refused else [*tables, ("about the model", about["causes"], self.table("model"))]
+
+    @property
+    def verdict(self) -> str:
+        """One sentence that names the baseline that wins, if one does."""
+        said = [self._compared(self.scene, "pointing", "points to the object")]
+        if self.refused is None:
+            said.append(self._compared(self.about_model, "cause_top", "finds what the answer depends on"))
+        text = f"{self.method} " + "; it ".join(said)
+        return f"{text}."
+
+    def _compared(self, values: ByName, score: str, does: str) -> str:
+        own = values[OWN][score]
+        means = {name: mean_defined(values[name][score]) for name in BASELINES}
+        best = max(means, key=lambda name: -math.inf if math.isnan(means[name]) else means[name])
+        mine, other = mean_defined(own), means[best]
+        difference = paired_difference(own, values[best][score])
+        doubt = ", which chance can explain" if difference.low <= 0 <= difference.high else ""
+        if mine > other:
+            return f"{does} more often than every baseline ({mine:.2f} against {other:.2f} of {_SAID[best]}{doubt})"
+        how = "as often as" if mine == other else "less often than"
+        return f"{does} {how} {_SAID[best]} does ({mine:.2f} against {other:.2f}{doubt})"
+
+    def split_half(self) -> dict[str, float]:
+        """Kendall's τ of each score between two halves; NaN where a half has none."""
+        groups = (self.scene,) if self.refused else (self.scene, self.about_model)
+        return {score: _tau(values, score) for values in groups for score in values[OWN].names}
+
+    def row(self) -> str:
+        """The lines for results/causal.csv: value, ends of the interval and n, then split-half τ."""
+        path = results_folder() / "causal.csv"
+        with path.open(encoding="utf-8") as file:
+            columns = next(csv.reader(file))
+        scores = self.intervals("scene") | ({} if self.refused else self.intervals("model"))
+        facts = {"set": Path(self.truth).name, "model": self.model, "seeds": 1}
+        own = facts | {"method": self.method, "kind": "map", "n": len(self.names), "scenes": len(self.names)}
+        own |= {"empty": self.zeros / max(1, len(self.names))}
+        parts = {"value": "mean", "low": "low", "high": "high", "n": "n"}
+        lines: list[dict[str, Any]] = [
+            own | {"what": what} | {name: getattr(score, part) for name, score in scores.items()}
+            for what, part in parts.items()
+        ]
+        lines.append(
+            facts | {"method": self.method, "kind": "split-half tau", "n": len(self.names)} | self.split_half()
+        )
+        return csv_of(columns, [[_in_csv(line.get(_IN_ROW.get(name, name), "")) for name in columns] for line in lines])
+
+    def to_json(self) -> dict[str, object]:
+        """Plain values; NaN is None."""
+        from saccade import __version__
+
+        def group(name: str, values: ByName) -> dict[str, object]:
+            means = {row: own for row, own in values.means().items() if row != OWN}
+            return {"scores": {key: each._asdict() for key, each in self.intervals(name).items()}, "baselines": means}
+
+        effects = {name: {key: each._asdict() for key, each in self.intervals("effects", name).items()}
+                   for name in WORDS["changes"]}  # fmt: skip
+        facts: dict[str, object] = {
+            "schema_version": SCHEMA_VERSION,
+            "saccade": __version__,
+            "method": self.method,
+            "model": self.model,
+            "input": self.network,
+            "truth": self.truth,
+            "set": {name: value for name, value in asdict(self.facts).items() if name != "labels"},
+            "n": len(self.names),
+            "left_out": {"nan": list(self.broken)},
+            "maps_of_zeros": self.zeros,
+            "effects": effects,
+            "scene": group("scene", self.scene),
+            "model_scores": None if self.refused else group("model", self.about_model),
+            "refused": self.refused,
+            "split_half_tau": self.split_half(),
+            "verdict": self.verdict,
+        }
+        return without_nan(facts)
+
+    def csv_text(self) -> str:
+        """A row for each photograph: scores about the scene, about the model, and effects."""
+        columns = {**self.scene[OWN].values(), **self.about_model[OWN].values()}
+        columns |= {f"effect_{change}": values["effect"] for change, values in self.effects.items()}
+        numbers = zip(*(values.tolist() for values in columns.values()))
+        return csv_of(["photograph", *columns], ([name, *map(csv_cell, own)] for name, own in zip(self.names, numbers)))
+
+    def save(self, folder: str | Path) -> list[Path]:
+        """Write scores.json, scenes.csv and report.html to ``folder``."""
+        from saccade.files import write_json, write_text
+        from saccade.scoring.page import photographs_page
+
+        place = Path(folder)
+        written = [write_json(place / SCORES, self.to_json()), write_text(place / SCENES, self.csv_text())]
+        return [*written, photographs_page(self).save(place / PAGE)]
+
+    def counted(self) -> str:
+        """What was scored and what was not, in one line."""
+        parts = [f"{len(self.names):,} photographs of {self.truth}, filled in by {self.facts.fill}"]
+        parts += [f"{len(self.broken):,} left out as their maps hold NaN"] if self.broken else []
+        return "; ".join(parts + ([f"{self.zeros:,} maps of zeros"] if self.zeros else []))
+
+    def __str__(self) -> str:
+        return self.verdict
+
+
+def _tau(values: ByName, score: str) -> float:
+    """Kendall's τ_a of the rows' means between the odd and the even photographs."""
+    halves = [[mean_defined(values[row][score][start::2]) for row in (OWN, *BASELINES)] for start in (0, 1)]
+    pairs = [((a - b), (c - d)) for (a, c), (b, d) in combinations(list(zip(*halves)), 2)]
+    known = [one * other for one, other in pairs if not math.isnan(one * other)]
+    return sum((product > 0) - (product < 0) for product in known) / len(known) if known else math.nan
+
+
+def _in_csv(value: Any) -> str:
+    return csv_cell(value) if isinstance(value, float) else str(value)
