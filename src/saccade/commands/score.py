@@ -112,7 +112,8 @@ def score(
             of_photographs.save(out)
         return of_photographs
     if maps is None or limit is not None:
-        raise ConfigError("maps are missing, or limit is too much: only a causal set of photographs needs no maps")
+        what = "MAPS are missing" if maps is None else "limit: leave it out"
+        raise ConfigError(f"{what}; only of a causal set of photographs are maps made, and a part of it scored")
     if method is None and isinstance(maps, (str, os.PathLike)) and (Path(maps) / "job.json").is_file():
         from saccade.adapters.scoring import score_rows  # of what 'look --engine' wrote
 
@@ -142,7 +143,7 @@ def score(
         result = score_maps(opened, truths, policies, on_progress=on_progress)
         result = result if settings is None else replace(result, settings=settings)
     if out is not None:
-        result.save(out, pictures=maps if pictures is None and method is not None else pictures)
+        result.save(out, pictures=pictures if pictures is not None or method is None else Path(maps))
     return result
 
 
@@ -151,6 +152,7 @@ def typed(row: bool = False, **given: Any) -> ScoreResult | PhotographScores:
 
     Args:
         row: print the lines for results/causal.csv alone, of a causal set of photographs.
+        **given: what :func:`score` takes.
     """
     return score(**given)
 

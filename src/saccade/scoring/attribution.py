@@ -19,6 +19,7 @@ Axes: B pictures, h and w cells, H and W pixels, C channels, K classes.
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
@@ -29,11 +30,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.attention.frames import GridTracker, frame_like
+from saccade.backbones.transformers_adapter import MAX_PREFIX
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.scoring.networks import Network, is_file, named_in
-from saccade.tracing.model_facts import patch_grid
+from saccade.trace import Output
+from saccade.tracing.model_facts import patch_grid, tokens_of
 from saccade.tracing.trace_of import trace_with_output
 
 CAMS = ("gradcam", "hirescam", "layercam")
@@ -58,18 +61,22 @@ Attribute = Callable[[Tensor, Tensor], CellMaps]
 """Network inputs (B,3,H,W) and classes (B,) → maps."""
 
 
+def check_method(method: object) -> None:
+    """Refuse a name that is no method."""
+    if isinstance(method, str) and method not in (*NAMES, *LONG_NAMES) and not is_file(method):
+        hint = f"{nearest(method, NAMES)}; my_method.py:attribute is a function of your own"
+        raise ConfigError(f"no method '{method}': {hint}")
+
+
 def attribution(method: Any, network: Network, *, layer: str | None = None) -> tuple[str, Attribute]:
     """What the method is called, and the method on ``network``; ``layer`` is where CAMs are made."""
+    check_method(method)
     name = LONG_NAMES.get(method, method) if isinstance(method, str) else method
     if layer is not None and name not in CAMS:
         raise ConfigError(f"layer: it says where {', '.join(CAMS)} are made; leave it out with method={method}")
     if isinstance(name, str) and name in CAMS:
         return name, _cam(name, network, layer)
     if isinstance(name, str) and not is_file(name):
-        if name not in NAMES:
-            raise ConfigError(
-                f"no method '{name}': {nearest(name, NAMES)}; my_method.py:attribute is a function of your own"
-            )
         if name in ("rollout", "own"):
             return name, lambda images, targets: _attention(name, network, images)
         make = {"gradxinput": _gradxinput, "ig": _integrated_gradients, "smoothgrad": _smoothgrad,
@@ -164,10 +171,11 @@ def _occlusion(network: Network, images: Tensor, targets: Tensor) -> Tensor:
     before = _logit(network, images, targets)  # (B,)
     total, count = torch.zeros_like(images[:, 0]), torch.zeros_like(images[0, 0])  # (B,H,W), (H,W)
     for part in _parts(places, len(images)):
-        hidden = images.repeat(len(part), 1, 1, 1).unflatten(0, (len(part), -1))  # (P,B,3,H,W)
+        hidden = images.expand(len(part), *images.shape).clone()  # (P,B,3,H,W)
         for number, (top, left) in enumerate(part):
             hidden[number, :, :, top : top + high, left : left + wide] = network.black
-        lost = before - _logit(network, hidden.flatten(0, 1), targets.repeat(len(part))).unflatten(0, (len(part), -1))
+        after = _logit(network, hidden.flatten(0, 1), targets.repeat(len(part)))  # (P·B,)
+        lost = before - after.reshape(len(part), -1)  # (P,B)
         for (top, left), loss in zip(part, lost):
             total[:, top : top + high, left : left + wide] += loss[:, None, None]
             count[top : top + high, left : left + wide] += 1
@@ -179,18 +187,17 @@ def _rise(network: Network, images: Tensor, targets: Tensor) -> Tensor:
     height, width = images.shape[-2:]
     cell = (-(-height // CELLS), -(-width // CELLS))
     generator = torch.Generator().manual_seed(0)
+    grids = (torch.rand(MASKS, CELLS + 1, CELLS + 1, generator=generator) < KEPT).float()
+    tops, lefts = (torch.randint(0, side, (MASKS,), generator=generator).tolist() for side in cell)
+    size = ((CELLS + 1) * cell[0], (CELLS + 1) * cell[1])
     total = torch.zeros_like(images[:, 0])  # (B,H,W)
     for part in _parts(range(MASKS), len(images)):
-        grid = (torch.rand(len(part), 1, CELLS + 1, CELLS + 1, generator=generator) < KEPT).float()
-        size = ((CELLS + 1) * cell[0], (CELLS + 1) * cell[1])
-        large = F.interpolate(grid, size, mode="bilinear", align_corners=False)[:, 0]  # (P,·,·)
-        starts = [torch.randint(0, side, (len(part),), generator=generator).tolist() for side in cell]
-        cut = [mask[top : top + height, left : left + width] for mask, top, left in zip(large, *starts)]
+        large = F.interpolate(grids[part, None], size, mode="bilinear", align_corners=False)[:, 0]  # (P,·,·)
+        cut = [mask[tops[at] : tops[at] + height, lefts[at] : lefts[at] + width] for mask, at in zip(large, part)]
         masks = torch.stack(cut).to(images)  # (P,H,W)
         shown = network.black + masks[:, None, None] * (images - network.black)  # (P,B,3,H,W)
-        logits = network.logits(shown.flatten(0, 1))
-        share = logits.softmax(-1).gather(1, targets.repeat(len(part))[:, None]).unflatten(0, (len(part), -1))[..., 0]
-        total += torch.einsum("pb,phw->bhw", share, masks)
+        share = network.logits(shown.flatten(0, 1)).softmax(-1).gather(1, targets.repeat(len(part))[:, None])  # (P·B,1)
+        total += torch.einsum("pb,phw->bhw", share.reshape(len(part), -1), masks)
     return total / (MASKS * KEPT)
 
 
@@ -209,9 +216,9 @@ def _attention(method: str, network: Network, images: Tensor) -> CellMaps:
             raise ConfigError(f"method=rollout: '{network.name}' has no layers of self-attention on the picture")
         return CellMaps(look.weights, look.frame)
     with torch.no_grad():
-        trace = getattr(network.module(images), "trace", None)
-    if trace is None:
-        trace = trace_with_output(network.module, images, layers="last").trace
+        output = network.module(images)
+    is_ours = isinstance(output, Output)
+    trace = output.trace if is_ours else trace_with_output(network.module, images, layers="last").trace
     return _on_input(trace.image_map("total", (images.shape[-2], images.shape[-1])), images)
 
 
@@ -229,7 +236,7 @@ class _Cells(NamedTuple):
         """(B,C,h,w)."""
         if self.kind == "tokens":
             many = self.grid[0] * self.grid[1]
-            return output[:, -many:].transpose(1, 2).unflatten(2, self.grid)
+            return output[:, -many:].transpose(1, 2).reshape(len(output), -1, *self.grid)
         return output.permute(0, 3, 1, 2) if self.kind == "last" else output
 
 
@@ -278,8 +285,8 @@ def cam_layer(network: Network, layer: str | None = None) -> tuple[_Cells, Tenso
         score = network.logits(images.requires_grad_()).amax(-1).sum()
         pairs = [(part, output) for part, output in outputs if output.requires_grad and output.is_floating_point()]
         slopes = torch.autograd.grad(score, [output for _, output in pairs], allow_unused=True)
-    told = patch_grid(module, size)
-    places = [(part, _cells(names[part], output, size, told)) for part, output in pairs]
+    told, prefix = patch_grid(module, size), tokens_of(module).prefix
+    places = [(part, _cells(names[part], output, size, told, prefix)) for part, output in pairs]
     known = [(part, place) for (part, place), slope in zip(places, slopes)
              if place is not None and slope is not None and bool(place.of(slope).any())]  # fmt: skip
     if any(place.kind == "tokens" for _, place in known) and layer is None:
@@ -295,17 +302,17 @@ def cam_layer(network: Network, layer: str | None = None) -> tuple[_Cells, Tenso
     return place, _frame(network, part, place.grid)
 
 
-def _cells(name: str, output: Tensor, size: Size, told: Size | None) -> _Cells | None:
-    """How an output is read as a map of cells; None where it is none."""
+def _cells(name: str, output: Tensor, size: Size, told: Size | None, prefix: int) -> _Cells | None:
+    """How an output is read as a map of cells; None where it is none. ``prefix``: tokens before those of patches."""
     shape = output.shape
     if len(shape) == 4:
         for kind, grid in (("map", (shape[2], shape[3])), ("last", (shape[1], shape[2]))):
             if min(grid) > 1 and max(grid) <= max(size) and abs(grid[0] * size[1] - grid[1] * size[0]) <= max(size):
                 return _Cells(name, kind, grid)
     if len(shape) == 3 and shape[0] == 1:
-        side = int(max(0, shape[1]) ** 0.5)
-        for grid in filter(None, (told, (side, side))):
-            if min(grid) > 1 and 0 <= shape[1] - grid[0] * grid[1] <= 16:
+        sides = [math.isqrt(max(0, shape[1] - before)) for before in (prefix, 0)]
+        for grid in filter(None, (told, *((side, side) for side in sides))):
+            if min(grid) > 1 and 0 <= shape[1] - grid[0] * grid[1] <= MAX_PREFIX:
                 return _Cells(name, "tokens", grid)
     return None
 

@@ -1,25 +1,25 @@
 """Maps that an attribution method makes of a model, to be scored as any other maps are.
 
-==========  ====================================================================================================  ======
-method      the map                                                                                               by
-==========  ====================================================================================================  ======
+==========  ==================================================================================================  ========
+method      the map                                                                                             by
+==========  ==================================================================================================  ========
 own         the attention that the model returns with its answer
-gradcam     relu(Σ_c ᾱ_c A_c), ᾱ_c the mean gradient of the answer over the last feature map A; Selvaraju 2017    captum
+gradcam     relu(Σ_c ᾱ_c A_c), ᾱ_c the mean gradient of the answer over the last feature map A; Selvaraju 2017  captum
 hirescam    relu(Σ_c A_c ⊙ ∂y/∂A_c); Draelos and Carin 2020
-layercam    relu(Σ_c A_c ⊙ relu(∂y/∂A_c)); Jiang et al. 2021                                                      network
+layercam    relu(Σ_c A_c ⊙ relu(∂y/∂A_c)); Jiang et al. 2021                                                    network
 gradxinput  Σ_c x_c ⊙ ∂y/∂x_c, x = 0 where the picture is black; Shrikumar et al. 2016
-ig          integrated gradients from a black picture; Sundararajan et al. 2017                                   captum
-smoothgrad  Σ_c |mean of ∂y/∂x_c over 25 noisy copies of x|; Smilkov et al. 2017                                  network
-occlusion   how much the answer loses when a black window lies there; Zeiler and Fergus 2014                      captum
-rise        mean over 400 random masks M of p(x ⊙ M) M, divided by the mean of M; Petsiuk et al. 2018             network
+ig          integrated gradients from a black picture; Sundararajan et al. 2017                                 captum
+smoothgrad  Σ_c |mean of ∂y/∂x_c over 25 noisy copies of x|; Smilkov et al. 2017                                network
+occlusion   how much the answer loses when a black window lies there; Zeiler and Fergus 2014                    captum
+rise        mean over 400 random masks M of p(x ⊙ M) M, divided by the mean of M; Petsiuk et al. 2018           network
 rollout     attention multiplied through layers of self-attention; Abnar and Zuidema 2020
-==========  ====================================================================================================  ======
+==========  ==================================================================================================  ========
 
 y is the logit of the model's own answer, p its share. Maps that have a sign keep it; the policy ``signed`` says what
 becomes of it.
 
-*captum* makes those maps of our models that are asked questions. Of any other classifier, and where *network* stands,
-all maps are made by :mod:`saccade.scoring.attribution`, without an extra.
+Our models are asked against masks and the like here, by captum where that stands. Any other classifier, on causal sets
+of photographs ours too, has its maps from :mod:`saccade.scoring.attribution`, which needs no extra.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
 from saccade.predict import Predictor, load
-from saccade.scoring.attribution import Attribute, attribution
+from saccade.scoring.attribution import Attribute, attribution, check_method
 from saccade.scoring.networks import Network, is_file, open_network
 from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 from saccade.tracing.published import is_published
@@ -120,10 +120,10 @@ def method_maps(
     device: str = "auto",
 ) -> MethodMaps:
     """The maps of a method, by its name and a model, or of a function of yours; see :func:`saccade.score`."""
-    by_path = callable(method) and model is None
-    if by_path:
+    if callable(method) and model is None:
         called = getattr(method, "__name__", type(method).__name__)
         return MethodMaps(folder, method, truths, separator=separator, where=f"{called} of {folder}", method=called)
+    check_method(method)
     if model is None:
         raise ConfigError(f"method={method} needs a model: a zoo name, a folder, timm:NAME, hf:NAME or my_net.py:build")
     is_ours = isinstance(method, str) and method in METHODS and not is_strange(model)
@@ -141,9 +141,9 @@ def method_maps(
         return torch.from_numpy(predictor.look(picture, question).map())
 
     questions = {query.casefold() for query in predictor.facts.queries}
-    make = own if method == "own" else _Method(str(method), predictor)
+    make_own: MapOf = own if method == "own" else _Method(str(method), predictor)
     where = {"where": f"{method} of {predictor.name}", "method": str(method), "model": predictor.name}
-    return MethodMaps(folder, make, truths, separator=separator, questions=questions, **where)
+    return MethodMaps(folder, make_own, truths, separator=separator, questions=questions, **where)
 
 
 def is_strange(model: object) -> bool:

@@ -66,7 +66,7 @@ class Network:
             )
         return logits.float()
 
-    def prepare(self, picture: object) -> tuple[Tensor, Tensor]:
+    def prepare(self, picture: Any) -> tuple[Tensor, Tensor]:
         """A picture as the network takes it (3,h,w), and the canvas (2,3): network input → picture."""
         framed, canvas, _ = prepare(read_picture(picture), self.size, fill=self.fill)
         mean, std = (torch.tensor(values).view(3, 1, 1) for values in (self.mean, self.std))

@@ -72,7 +72,7 @@ class PhotographScores:
         if moved > TENTH * removed:
             return (
                 f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3f}, "
-                f"more than a tenth of the {removed:.3f} that removing the object does, so effects are not those of objects."
+                f"more than a tenth of the {removed:.3f} of the object itself: effects are not those of objects."
             )
         if not self.intervals("model")["cause_top"].n:
             return (

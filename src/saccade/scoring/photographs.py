@@ -39,24 +39,20 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
 from saccade.data.causal import SCENE, read_causal_set
-from saccade.data.causal.photographs import Photograph, PhotographSet
+from saccade.data.causal.photographs import PhotographSet
 from saccade.errors import ConfigError, DataError
-from saccade.geometry import Size
 from saccade.metrics.intervals import ByName
 from saccade.metrics.maps.baselines import centre_gaussian
 from saccade.metrics.maps.interventions import (
@@ -72,88 +68,16 @@ from saccade.metrics.maps.interventions import (
 )
 from saccade.metrics.maps.localisation import mass_on, pointing, total_variation, true_positive_strength
 from saccade.metrics.maps.twins import even_where_empty
-from saccade.scoring.attribution import Attribute, CellMaps, attribution
+from saccade.scoring.attribution import Attribute, CellMaps, attribution, check_method
 from saccade.scoring.networks import Network, open_network
 from saccade.scoring.photograph_scores import OWN, PhotographScores
+from saccade.scoring.photograph_views import View, chunks, read_ahead, view_of
 from saccade.scoring.results import Policies
 
-_AT_ONCE = 32  # pictures that go through the network together
-_AHEAD = 6  # photographs that are read while others are scored
 _DRAWN = 3  # photographs of a kind that are drawn
 
 Maps = Mapping[str, Tensor]
 """Name of a picture (``scene`` or a twin) → its map (1,H,W)."""
-
-
-class View(NamedTuple):
-    """A photograph with its twins, as the network takes them, and where things are."""
-
-    photograph: Photograph
-    names: tuple[str, ...]  # ``scene``, then its twins
-    inputs: Tensor  # (R,3,h,w)
-    canvas: Tensor  # (2,3): network input → picture
-    edges: Tensor  # (R,H,W): Sobel edges
-    target: Tensor  # (1,H,W) bool
-    target_new: Tensor | None  # (1,H,W) bool: after its move
-    candidates: tuple[str, ...]  # the twins without them
-    masks: Tensor  # (1,N,H,W) bool: of the candidates
-    objects: Tensor  # (1,K,H,W) bool
-
-    @property
-    def size(self) -> Size:
-        """(H, W)."""
-        return self.photograph.size
-
-    def named(self, change: str, *, other: bool = False) -> list[str]:
-        """The twins with that change; ``other``: not those of the target."""
-        twins, target = self.photograph.twins, self.photograph.target
-        return [name for name, twin in twins.items() if twin.change == change and not (other and twin.object == target)]
-
-    @property
-    def without_target(self) -> str:
-        """The twin without the target."""
-        return f"removed-{self.photograph.target}"
-
-
-def view_of(photograph: Photograph, network: Network) -> View:
-    """Read a photograph and its twins."""
-    pictures = {SCENE: photograph, **photograph.twins}
-    images = [picture.image for picture in pictures.values()]  # (H,W,3) each
-    prepared = [network.prepare(image) for image in images]
-    grey = torch.stack([torch.from_numpy(image).float().mean(-1) for image in images])  # (R,H,W)
-    labels = torch.from_numpy(photograph.label_map.copy())  # (H,W)
-    objects = torch.stack([labels == number + 1 for number in range(len(photograph.objects))])  # (K,H,W)
-    free = labels == 0
-    masks: dict[str, Tensor] = {}
-    for name, twin in photograph.twins.items():
-        if twin.change == "removed" and twin.object is not None:
-            masks[name] = objects[twin.object]
-        elif twin.change == "empty":
-            masks[name] = torch.from_numpy(twin.changed.copy()) & free
-            free = free & ~masks[name]  # masks of candidates do not overlap
-    masks = {name: mask for name, mask in masks.items() if bool(mask.any())}
-    new = None
-    if "moved" in photograph.twins:
-        new = torch.from_numpy(photograph.twins["moved"].label_map == photograph.target + 1)[None]
-    return View(
-        photograph,
-        tuple(pictures),
-        torch.stack([image for image, _ in prepared]),
-        prepared[0][1],
-        sobel(grey),
-        objects[photograph.target][None],
-        new,
-        tuple(masks),
-        torch.stack(list(masks.values()) or [objects[photograph.target]])[None],
-        objects[None],
-    )
-
-
-def sobel(grey: Tensor) -> Tensor:
-    """How steep pictures (R,H,W) are, by Sobel's two filters; the border pixels go on."""
-    kernel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]])
-    both = torch.stack([kernel, kernel.T])[:, None]  # (2,1,3,3)
-    return F.conv2d(F.pad(grey[:, None], (1, 1, 1, 1), mode="replicate"), both).square().sum(1).sqrt()
 
 
 def about_scene(maps: Maps, view: View, *, holds_ground: bool) -> dict[str, Tensor]:
@@ -278,7 +202,7 @@ def score_photographs(
     kept = _Scores()
     before: tuple[tuple[str, ...], CellMaps] | None = None
     with network.evaluating():
-        for views in _chunks(_read_ahead(islice(photographs, limit), partial(view_of, network=network))):
+        for views in chunks(read_ahead(islice(photographs, limit), partial(view_of, network=network))):
             on_progress(f"{method} of {network.name}", len(kept.names), total)
             inputs = torch.cat([view.inputs for view in views]).to(network.device)  # (n,3,h,w)
             counts = [len(view.names) for view in views]
@@ -295,7 +219,7 @@ def score_photographs(
             stays = (shares.argmax(-1) == classes).cpu()  # (n,)
             maps = signed(cells.maps.detach().float().cpu())
             frame = cells.frame.detach().cpu()
-            for view, own, p, same in zip(views, maps.split(counts), share.split(counts), stays.split(counts)):
+            for view, own, p, same in zip(views, *(torch.split(every, counts) for every in (maps, share, stays))):
                 mine = CellMaps(own, frame)
                 kept.names.append(view.photograph.id)
                 if not bool(own.isfinite().all()):
@@ -342,6 +266,7 @@ def score_method(
             f"{truth}: a causal set of photographs is scored with a model and a method, such as "
             "--model timm:resnet50 --method gradcam"
         )
+    check_method(method)  # before a model is opened
     photographs = read_causal_set(truth)
     network = open_network(model, size=size, device=device)
     called, attribute = attribution(method, network, layer=layer)
@@ -389,27 +314,3 @@ def _add(
         )
     strength = float(scene[OWN]["strength"])
     kept.draw(strength, (view.photograph, view.names, cells, view.canvas, share, strength))
-
-
-def _read_ahead(photographs: Iterable[Photograph], read: Callable[[Photograph], View]) -> Iterator[View]:
-    """The views in order; a few are read by threads while others are scored."""
-    waiting: deque[Any] = deque()
-    with ThreadPoolExecutor(2, thread_name_prefix="saccade-reading") as pool:
-        for photograph in photographs:
-            waiting.append(pool.submit(read, photograph))
-            if len(waiting) > _AHEAD:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def _chunks(views: Iterable[View]) -> Iterator[list[View]]:
-    """Views together that have about as many pictures as go through a network at once."""
-    chunk: list[View] = []
-    for view in views:
-        chunk.append(view)
-        if sum(len(each.names) for each in chunk) >= _AT_ONCE:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk

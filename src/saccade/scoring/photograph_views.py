@@ -1,0 +1,119 @@
+"""Photographs and their twins as a network takes them, and where things are; read ahead of the scoring.
+
+Axes: R pictures of a photograph (itself, then its twins), N candidates, K objects, H and W pixels.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from saccade.data.causal import SCENE
+from saccade.data.causal.photographs import Photograph
+from saccade.geometry import Size
+from saccade.scoring.networks import Network
+
+_AT_ONCE = 32  # pictures that go through the network together
+_AHEAD = 6  # photographs that are read while others are scored
+
+
+class View(NamedTuple):
+    """A photograph with its twins, as the network takes them, and where things are."""
+
+    photograph: Photograph
+    names: tuple[str, ...]  # ``scene``, then its twins
+    inputs: Tensor  # (R,3,h,w)
+    canvas: Tensor  # (2,3): network input → picture
+    edges: Tensor  # (R,H,W): Sobel edges
+    target: Tensor  # (1,H,W) bool
+    target_new: Tensor | None  # (1,H,W) bool: after its move
+    candidates: tuple[str, ...]  # the twins without them
+    masks: Tensor  # (1,N,H,W) bool: of the candidates
+    objects: Tensor  # (1,K,H,W) bool
+
+    @property
+    def size(self) -> Size:
+        """(H, W)."""
+        return self.photograph.size
+
+    def named(self, change: str, *, other: bool = False) -> list[str]:
+        """The twins with that change; ``other``: not those of the target."""
+        twins, target = self.photograph.twins, self.photograph.target
+        return [name for name, twin in twins.items() if twin.change == change and not (other and twin.object == target)]
+
+    @property
+    def without_target(self) -> str:
+        """The twin without the target."""
+        return f"removed-{self.photograph.target}"
+
+
+def view_of(photograph: Photograph, network: Network) -> View:
+    """Read a photograph and its twins."""
+    pictures = {SCENE: photograph, **photograph.twins}
+    images = [picture.image for picture in pictures.values()]  # (H,W,3) each
+    prepared = [network.prepare(image) for image in images]
+    grey = torch.stack([torch.from_numpy(image.mean(2, dtype=np.float32)) for image in images])  # (R,H,W)
+    labels = torch.from_numpy(photograph.label_map.copy())  # (H,W)
+    objects = torch.stack([labels == number + 1 for number in range(len(photograph.objects))])  # (K,H,W)
+    free = labels == 0
+    masks: dict[str, Tensor] = {}
+    for name, twin in photograph.twins.items():
+        if twin.change == "removed" and twin.object is not None:
+            masks[name] = objects[twin.object]
+        elif twin.change == "empty":
+            masks[name] = torch.from_numpy(twin.changed.copy()) & free
+            free = free & ~masks[name]  # masks of candidates do not overlap
+    masks = {name: mask for name, mask in masks.items() if bool(mask.any())}
+    new = None
+    if "moved" in photograph.twins:
+        new = torch.from_numpy(photograph.twins["moved"].label_map == photograph.target + 1)[None]
+    return View(
+        photograph,
+        tuple(pictures),
+        torch.stack([image for image, _ in prepared]),
+        prepared[0][1],
+        sobel(grey),
+        objects[photograph.target][None],
+        new,
+        tuple(masks),
+        torch.stack(list(masks.values()) or [objects[photograph.target]])[None],
+        objects[None],
+    )
+
+
+def sobel(grey: Tensor) -> Tensor:
+    """How steep pictures (R,H,W) are, by Sobel's two filters; the border pixels go on."""
+    kernel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]])
+    both = torch.stack([kernel, kernel.T])[:, None]  # (2,1,3,3)
+    return F.conv2d(F.pad(grey[:, None], (1, 1, 1, 1), mode="replicate"), both).square().sum(1).sqrt()
+
+
+def read_ahead(photographs: Iterable[Photograph], read: Callable[[Photograph], View]) -> Iterator[View]:
+    """The views in order; a few are read by threads while others are scored."""
+    waiting: deque[Any] = deque()
+    with ThreadPoolExecutor(2, thread_name_prefix="saccade-reading") as pool:
+        for photograph in photographs:
+            waiting.append(pool.submit(read, photograph))
+            if len(waiting) > _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+
+
+def chunks(views: Iterable[View]) -> Iterator[list[View]]:
+    """Views together that have about as many pictures as go through a network at once."""
+    chunk: list[View] = []
+    for view in views:
+        chunk.append(view)
+        if sum(len(each.names) for each in chunk) >= _AT_ONCE:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

@@ -1,0 +1,231 @@
+"""Methods on networks whose cause was planted: known causes get known scores, and the tool says when it cannot tell."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import saccade
+from planted_photographs import SIDE, reads_ground, reads_object, reads_patch, reads_stamp, write_photographs
+from saccade.data import read_causal_set
+from saccade.errors import ConfigError, DataError
+from saccade.papers.results import results_folder
+from typed import typed
+
+COUNT = 8
+run = partial(typed, "score")
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory) -> Path:
+    return write_photographs(tmp_path_factory.mktemp("photographs"), COUNT)
+
+
+def marks_red(model, images, targets):
+    """A segmenter of the object, whatever the model reads."""
+    return (images[:, 0] - images[:, 1] - images[:, 2] - 0.2).relu()
+
+
+def means(found, group, row="maps"):
+    return {name: score.mean for name, score in found.intervals(group, row).items()}
+
+
+@pytest.mark.parametrize("method", ["gradcam", "hirescam", "layercam", "occlusion", "gradxinput", "ig", "rise"])
+def test_methods_find_the_object_that_a_network_reads(photographs, method):
+    found = saccade.score(truth=f"causal:{photographs}", model=reads_object(), method=method)
+    assert found.refused is None
+    assert means(found, "model")["cause_top"] == 1
+    assert means(found, "scene")["pointing"] == 1
+    if method != "rise":
+        assert means(found, "model")["misplaced"] < 0.4
+        assert means(found, "scene")["map_follow"] > 0.1
+    assert "more often than every baseline" in found.verdict
+
+
+def test_the_mask_is_best_about_the_scene_and_noise_and_an_even_map_are_at_chance(photographs):
+    found = saccade.score(truth=photographs, model=reads_object(), method="gradcam")
+    oracle = means(found, "scene", "oracle")
+    assert oracle == pytest.approx(dict.fromkeys(oracle, 1.0) | {"map_follow": oracle["map_follow"]}, abs=1e-6)
+    assert oracle["map_follow"] > 0.6  # where it moves to overlaps where it was
+    for row in ("even", "noise"):
+        scene, model = means(found, "scene", row), means(found, "model", row)
+        assert scene["map_follow"] == pytest.approx(0, abs=0.01)
+        assert scene["strength"] == pytest.approx(14**2 / SIDE**2, abs=0.01)
+        assert abs(scene["map_specific"] - 0.5) < 0.36  # 16 tosses: three standard errors
+        assert abs(model["cause_top"] - 0.25) < 0.46  # four candidates, eight tosses
+    assert means(found, "model", "even")["cause_top"] == pytest.approx(0.25)
+    assert means(found, "scene", "even")["map_specific"] == pytest.approx(0.5)
+    assert means(found, "model", "even")["cause_pairs"] == pytest.approx(0.5)
+    assert means(found, "model", "cause") == pytest.approx(
+        {"cause_top": 1, "cause_pairs": 1, "misplaced": 0, "off_objects": 0}, abs=1e-6
+    )
+
+
+def test_a_segmenter_loses_about_a_model_that_reads_the_stamp(photographs):
+    found = saccade.score(truth=photographs, model=reads_stamp(), method=marks_red)
+    assert means(found, "scene")["pointing"] == 1
+    assert means(found, "model")["cause_top"] == 0
+    assert means(found, "model")["misplaced"] == pytest.approx(1, abs=0.01)
+    assert means(found, "effects", "others")["effect"] > 0.3
+    assert means(found, "effects", "target")["effect"] < 0.05
+    assert "finds what the answer depends on less often than" in found.verdict
+    right = saccade.score(truth=photographs, model=reads_stamp(), method="gradcam")
+    assert means(right, "model")["cause_top"] == 1
+    assert means(right, "model")["misplaced"] < 0.1
+
+
+def test_there_is_no_table_about_a_model_that_reads_the_ground(photographs):
+    found = saccade.score(truth=photographs, model=reads_ground(), method=marks_red)
+    assert means(found, "effects", "ground")["effect"] > 0.3
+    assert means(found, "effects", "ground")["changes"] == 1
+    assert str(found.refused).startswith("No table about the model: ")
+    assert [title for title, _, _ in found.tables()] == ["what moves the answer", "about the scene"]
+    assert found.to_json()["model_scores"] is None
+    assert means(found, "scene")["strength"] > 0.9  # it stands
+    assert math.isnan(means(found, "scene")["map_hold_ground"])  # the answer did not stay
+
+
+def test_there_is_none_where_filling_in_moves_the_answer_too(tmp_path):
+    folder = write_photographs(tmp_path / "set", 3, patch=(60, 60, 200))
+    found = saccade.score(truth=folder, model=reads_patch(), method="gradcam")
+    assert "more than a tenth" in str(found.refused)
+    patch, target = (means(found, "effects", change)["effect"] for change in ("patch", "target"))
+    assert patch > 0.1 * target
+
+
+def test_cause_top_and_misplaced_are_what_p_and_maps_say(photographs):
+    """The same from pictures, masks and the network alone."""
+    network, tops, wrongs = reads_stamp(), [], []
+    found = saccade.score(truth=photographs, model=network, method="gradxinput")
+    for photograph in read_causal_set(photographs):
+
+        def inputs(picture):
+            return torch.from_numpy(picture.image.copy()).permute(2, 0, 1)[None] / 255
+
+        pixels = inputs(photograph).requires_grad_()
+        logits = network(pixels)
+        answer = int(logits[0].argmax())
+        (slope,) = torch.autograd.grad(logits[0, answer], pixels)
+        map = (pixels * slope).sum(1)[0].abs().detach().numpy()
+
+        def share(picture, answer=answer, inputs=inputs):
+            return float(network(inputs(picture)).detach().softmax(-1)[0, answer])
+
+        effects, masks = [], []
+        for twin in photograph.twins.values():
+            if twin.change in ("removed", "empty"):
+                effects.append(abs(share(twin) - share(photograph)))
+                masks.append(photograph.masks[twin.object] if twin.change == "removed" else twin.changed)
+        mass = np.array([map[mask].sum() / map.sum() for mask in masks])
+        density = mass / [mask.mean() for mask in masks]
+        tops.append(float(np.argmax(density) == np.argmax(effects)))
+        wrongs.append(mass[np.array(effects) < 0.05].sum() / mass.sum())
+    about = found.about_model["maps"]
+    assert about["cause_top"].tolist() == tops
+    assert about["misplaced"].tolist() == pytest.approx(wrongs, rel=1e-4)
+
+
+class OfCaptum:
+    def attribute(self, inputs, target=None):
+        assert target.shape == (len(inputs),)
+        return marks_red(None, inputs, target)[:, None].expand(-1, 3, -1, -1)
+
+
+class OfGradCam:
+    def __call__(self, input_tensor, targets=None, aug_smooth=False):
+        assert [float(target(torch.tensor([3.0, 4.0]))) for target in targets] == [4.0] * len(targets)
+        return marks_red(None, input_tensor, None).numpy()
+
+
+def test_objects_of_captum_and_grad_cam_are_methods(photographs):
+    scores = [
+        means(saccade.score(truth=photographs, model=reads_object(), method=method), "scene")
+        for method in (marks_red, OfCaptum(), OfGradCam())
+    ]
+    assert scores[0] == pytest.approx(scores[1], nan_ok=True)
+    assert scores[0] == pytest.approx(scores[2], nan_ok=True)
+
+
+def test_maps_of_any_size_lie_where_they_should(photographs):
+    def coarse(model, images, targets):
+        return torch.nn.functional.avg_pool2d(marks_red(model, images, targets)[:, None], 4)[:, 0]
+
+    found = saccade.score(truth=photographs, model=reads_object(), method=coarse, limit=4)
+    assert means(found, "scene")["pointing"] == 1
+    assert len(found.names) == 4
+
+
+def test_broken_maps_are_left_out_and_zeros_win_nothing(photographs):
+    def sometimes(model, images, targets):
+        maps = marks_red(model, images, targets)
+        maps[0] = math.nan
+        return maps
+
+    found = saccade.score(truth=photographs, model=reads_object(), method=sometimes)
+    assert 0 < len(found.broken) < COUNT
+    assert len(found.names) == COUNT - len(found.broken)
+    silent = saccade.score(truth=photographs, model=reads_object(), method=lambda model, images, _: 0 * images[:, 0])
+    scene = means(silent, "scene")
+    assert scene == pytest.approx(dict.fromkeys(scene, 0.0))
+    assert means(silent, "model")["cause_top"] == pytest.approx(0.25)  # as an even map
+    assert silent.zeros == 7 * COUNT
+    with pytest.raises(DataError, match="no map could be scored"):
+        saccade.score(truth=photographs, model=reads_object(), method=lambda model, images, _: images[:, 0] / 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "gradcam"}, "with a model and a method"),
+        ({"model": "here", "method": "gradcan"}, "did you mean 'gradcam'"),
+        ({"model": "here", "method": lambda *_: 3}, "found int"),
+        ({"model": "here", "method": lambda model, images, _: images[:2, 0]}, "2 maps of"),
+        ({"model": "here", "method": "ig", "layer": "find"}, "leave it out"),
+        ({"model": "here", "method": "gradcam", "layer": "fnd"}, "did you mean 'find'"),
+        ({"model": "soft-mref", "method": "gradcam"}, "needs a question"),
+        ({"model": 3, "method": "gradcam"}, "found int"),
+        ({"model": "here", "method": "gradcam", "maps": "pictures"}, "has its own pictures"),
+        ({"model": "here", "method": "gradcam", "limit": 0}, "must be 1 or more"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_line(photographs, options, said):
+    model = {"model": reads_object()} if options.get("model") == "here" else {}
+    with pytest.raises((ConfigError, DataError), match=said) as error:
+        saccade.score(truth=photographs, **{**options, **model})
+    assert "\n" not in str(error.value)
+
+
+def test_the_verb_runs_a_file_and_writes_tables_a_row_and_a_page(photographs, tmp_path):
+    file = tmp_path / "my_net.py"
+    file.write_text("from planted_photographs import reads_object as build\n")
+    own = tmp_path / "my_method.py"
+    own.write_text("def attribute(model, images, targets):\n    return model.act(model.find(images))\n")
+    args = ("-", "--truth", f"causal:{photographs}", "--model", f"{file}:build")
+    done = run(*args, "--method", f"{own}:attribute", "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    for part in ("what moves the answer", "about the scene", "about the model", "target's mask", "more often than"):
+        assert part in done.stdout
+    assert "64 × 64 (as the model says)" in done.stderr
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"scores.json", "scenes.csv", "report.html"}
+    assert "Worst maps" in (tmp_path / "out" / "report.html").read_text()
+    with (tmp_path / "out" / "scenes.csv").open() as table:
+        assert [row["photograph"] for row in csv.DictReader(table)] == [f"{number:08d}" for number in range(COUNT)]
+    told = run(*args, "--method", "gradcam", "--json")
+    assert json.loads(told.stdout)["scene"]["scores"]["pointing"]["mean"] == 1
+    printed = run(*args, "--method", "gradcam", "--row").stdout
+    lines = list(csv.DictReader(printed.splitlines()))
+    with (results_folder() / "causal.csv").open() as table:
+        assert list(lines[0]) == next(csv.reader(table))
+    assert [line["what"] for line in lines] == ["value", "low", "high", "n", ""]
+    assert [float(lines[0][name]) for name in ("pointing", "cause_top", "map_specific")] == [1, 1, 1]
+    assert lines[-1]["kind"] == "split-half tau"
+    assert -1 <= float(lines[-1]["pointing"]) <= 1
+    assert run("--truth", photographs, "--model", f"{file}:nothing", "--method", "gradcam").exit_code == 2
+    assert run().exit_code == 2
