@@ -35,7 +35,7 @@ def write_photographs(folder: Path, count: int = 8, *, patch: Sequence[int] | No
         boxes = {"target": target, "stamp": STAMP}
         row = {
             "id": name, "name": f"{name}.jpg", "size": [SIDE, SIDE], "label": "red", "target": 0, "rest": 0.0,
-            "objects": [{"name": what, "box": _box(box), "share": box[2] ** 2 / SIDE**2} for what, box in boxes.items()],
+            "objects": [{"name": n, "box": _box(box), "share": box[2] ** 2 / SIDE**2} for n, box in boxes.items()],
             "left_out": [],
         }  # fmt: skip
         row |= {"image": f"images/{name}.jpg", "mask": f"masks/{name}.png"}
