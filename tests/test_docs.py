@@ -175,9 +175,12 @@ def test_its_code_runs(page: str, readers_files: Path, tmp_path: Path, monkeypat
     folder = tmp_path / "reader"
     shutil.copytree(readers_files, folder)
     monkeypatch.chdir(folder)
+    monkeypatch.syspath_prepend(folder)
     names: dict[str, Any] = {"__name__": "page"}
     for block in blocks(page):
         if block.language == "python" and not any(line in block.text for line in NOT_RUN):
+            if file := re.match(r"# (\w+\.py)\n", block.text):
+                Path(file[1]).write_text(block.text)
             try:
                 run_python(Block("python", text_of(page, block), block.line), page, names)
             except saccade.DataError as error:
@@ -216,7 +219,7 @@ def test_commands_name_verbs_options_recipes_phases_and_models_that_there_are() 
             assert {*(options["phases"] or [])} <= {phase.name for phase in recipe.phases}, (page, words)
         several = options.get("model") if isinstance(options.get("model"), list) else [options.get("model")]
         models = [*several, options.get("start"), *(options.get("models") or [])]
-        elsewhere = ("runs/", "timm:", "hf:")  # what a reader trained, and models of other libraries
+        elsewhere = ("runs/", "timm:", "hf:", "my_net.py:")  # what a reader made, and models of other libraries
         named = {model for model in models if isinstance(model, str) and not model.startswith(elsewhere)}
         assert named <= {*shipped()}, (page, words)
 

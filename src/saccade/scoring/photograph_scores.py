@@ -53,7 +53,7 @@ class PhotographScores:
     names: tuple[str, ...]  # of the photographs that were scored
     scene: ByName = field(repr=False)  # row → score → value of each photograph
     about_model: ByName = field(repr=False)
-    effects: ByName = field(repr=False)  # change → ``effect`` |Δp| and ``changes`` of each photograph
+    effects: ByName = field(repr=False)  # change → ``effect`` |Δp|, ``changes``, and ``scale`` of patches
     broken: tuple[str, ...] = ()  # photographs whose maps hold NaN or infinity
     zeros: int = 0  # maps of zeros
     drawn: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False)
@@ -95,8 +95,9 @@ class PhotographScores:
         """Columns and rows: how far each change moves the answer."""
         rows = []
         for change, title in WORDS["changes"].items():
-            moved, changes = (self.intervals("effects", change)[name] for name in ("effect", "changes"))
+            moved, changes, scale = self.intervals("effects", change).values()
             if moved.n:
+                title += f" (sides {scale.mean:.2f} of the object's)" if scale.mean < 1 else ""
                 shown = [
                     f"{moved.mean:.3f}",
                     f"{moved.low:.2f}–{moved.high:.2f}",

@@ -308,9 +308,12 @@ def _add(
     }
     for change, twins in changes.items():
         here = [name for name in twins if name in moves]
-        changed = [torch.tensor([float(not same[name])]) for name in here]
-        kept.effects.add_values(
-            change, {"effect": _mean([moves[name][None] for name in here]), "changes": _mean(changed)}
-        )
+        sides = [view.photograph.twins[name].row.get("scale") or 1.0 for name in here]
+        found = {
+            "effect": [moves[name][None] for name in here],
+            "changes": [torch.tensor([float(not same[name])]) for name in here],
+            "scale": [torch.tensor([float(side)]) for side in sides],
+        }
+        kept.effects.add_values(change, {name: _mean(values) for name, values in found.items()})
     strength = float(scene[OWN]["strength"])
     kept.draw(strength, (view.photograph, view.names, cells, view.canvas, share, strength))
