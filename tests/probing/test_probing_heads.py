@@ -16,7 +16,8 @@ from saccade.models.probe import standardised
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead
 from saccade.probing.data import Examples, Questions
 from saccade.probing.features import Features, View
-from saccade.probing.heads import Material, Places, Plan, Setting, Training, batches_of, rate_factor, stacked
+from saccade.probing.heads import Material, Places, Training, batches_of, rate_factor, stacked
+from saccade.probing.plan import Plan, Setting
 
 P, C, H, W, K = 8, 5, 2, 3, 3
 LEVELS = (Level("fine", 1, 2), Level("last", 1, 1))

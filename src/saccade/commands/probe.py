@@ -76,7 +76,7 @@ def probe(
     given = dict(locals())
     from saccade.backbones.hub import work_offline
     from saccade.probing.folder import check_folder
-    from saccade.probing.heads import Plan
+    from saccade.probing.plan import Plan
     from saccade.probing.probe import Probe
 
     if offline:

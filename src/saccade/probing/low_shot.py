@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 
 from saccade.models.probe_heads import LINEAR
-from saccade.probing.heads import ALL_TITLES, SHOTS
+from saccade.probing.heads import ALL_TITLES
+from saccade.probing.plan import SHOTS
 from saccade.probing.rivals import ProbeResult
 from saccade.show.report import Picture, Section
 from saccade.show.tables import Row, Table, percent

@@ -42,7 +42,8 @@ from saccade.probing.data import OnProgress, usable_pictures
 from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.features import CLASS_TOKEN, features_of
 from saccade.probing.folder import PAGE, RESULTS, check_folder, write_folder
-from saccade.probing.heads import ALL_TITLES, Plan
+from saccade.probing.heads import ALL_TITLES
+from saccade.probing.plan import Plan
 from saccade.probing.progress import Work, expected_seconds
 from saccade.probing.rivals import compare_rivals, wanted_heads
 from saccade.probing.source import IN_MEMORY, asked_table, labelled_pictures, prober
@@ -60,7 +61,7 @@ class Probe:
 
     Args:
         backbone: mobilenetv2, compact …, timm:NAME, hf:NAME, features:FOLDER.
-        settings: fields of :class:`saccade.probing.heads.Plan`; mostly arguments of :func:`saccade.probe`.
+        settings: fields of :class:`saccade.probing.plan.Plan`; mostly arguments of :func:`saccade.probe`.
     """
 
     folder: Path

@@ -19,7 +19,7 @@ from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR, PYRAMID
 from saccade.probing.data import OnProgress
 from saccade.probing.features import CLASS_TOKEN, FEATURES, FINER
-from saccade.probing.heads import SHOTS, Plan
+from saccade.probing.plan import SHOTS, Plan
 
 PICTURES, EVIDENCE = "pictures", "pictures without their evidence"
 _DECODING = 0.01  # seconds a picture

@@ -30,7 +30,8 @@ from saccade.metrics.result import Part, without_nan
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName
 from saccade.probing.data import Examples, Split, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import Material, Places, Plan, Setting, Trained, Training, Trial, accuracy, head_trial
+from saccade.probing.heads import Material, Places, Trained, Training, Trial, accuracy, head_trial
+from saccade.probing.plan import Plan, Setting
 
 RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
 """All rivals that are trained."""
