@@ -141,3 +141,13 @@ def test_labels_have_one_linear_rival(tmp_path: Path, monkeypatch: pytest.Monkey
     result = task.evaluate(model, {"name": f"csv:{table}", "size": (64, 64)}, "test")
     assert result["baselines"]["linear"].keys() == {"accuracy"}
     assert "question_blind" not in result["baselines"]
+
+
+def test_a_model_that_never_hears_the_question_is_told_so(tmp_path: Path) -> None:
+    table = write_table(tmp_path / "pictures")
+    torch.manual_seed(0)
+    model = model_spec("blind").build({"queries": 2, "answers": 3, "depth": 2, "channels": 8}).eval()
+    result = QuestionTask.evaluate(model, {"name": f"csv:{table}", "size": (48, 48)}, "train", sweeps=0)
+    assert result["against"]["answers"]["same_answer"] == 1.0
+    assert "it gives the same answer to both questions about a picture in 100 % of 48 cases" in result["verdict"]
+    assert "beats" not in result["verdict"].partition("; its maps")[0]
