@@ -57,7 +57,7 @@ def test_the_masks_of_what_is_asked_for_follow_turn_and_hold(folder, masks):
     assert found.counts["scored"] == 2 * COUNT
     assert found.counts["pictures"] == COUNT
     assert found.counts["missing"] == found.counts["missing_twins"] == found.counts["extra"] == 0
-    assert found.counts["unread"] == COUNT  # of the target in another colour
+    assert found.counts["unread"] == 0  # the target in another colour is not asked for
     beside = found.scene.baselines
     for name in ("uniform", "centre_gaussian"):
         assert [beside[name][score] for score in ABOUT_SCENE] == pytest.approx([0, 0, 0.5, 1], abs=1e-6)

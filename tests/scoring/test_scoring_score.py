@@ -19,6 +19,8 @@ from PIL import Image
 
 import saccade
 from saccade.errors import ConfigError, DataError, ShapeError
+from saccade.scoring.methods import MethodMaps
+from saccade.scoring.sources import open_truth
 
 STRENGTH = "true_positive_strength"
 
@@ -307,3 +309,47 @@ def test_what_cannot_be_scored_is_named(named: str) -> None:
     given, options = WRONG[named]
     with pytest.raises((ConfigError, DataError, ShapeError), match=re.escape(named)):
         saccade.score(*given, **options)
+
+
+def test_the_verdict_names_the_baseline_that_wins() -> None:
+    masks = torch.zeros(12, 16, 16, dtype=torch.bool)
+    masks[:, 6:10, 6:10] = True  # every object is where the centre looks
+    corner = torch.zeros(12, 16, 16)
+    corner[:, 0, 0] = 1.0
+    lost = saccade.score(corner, masks)
+    assert lost.verdict.startswith(
+        "Your maps point to the object less often than the centre of the picture: 0.00 against"
+    )
+    assert lost.to_json()["verdict"] == lost.verdict
+    assert len(repr(lost)) < 200
+    noise = saccade.score(torch.rand(12, 16, 16, generator=torch.Generator().manual_seed(0)), masks)
+    assert not noise.verdict.startswith("Your maps point to the object more")
+    assert saccade.score(corner[:1], masks[:1]).verdict.startswith("Too few pictures to tell")
+    moved = torch.zeros(12, 16, 16, dtype=torch.bool)
+    moved[range(12), range(12), 2] = True
+    won = saccade.score(moved.float(), moved)
+    assert won.verdict.startswith("Your maps point to the object more often than")
+    points = [torch.tensor([[8.0, 8.0]])] * 12
+    centre = saccade.score(
+        corner, {str(number): each for number, each in enumerate(points)}, kind="points", names=[*map(str, range(12))]
+    )
+    assert centre.verdict.startswith("Your maps lie on the points less often than the centre of the picture: NSS")
+
+
+def test_empty_truths_are_said_to_be_empty() -> None:
+    with pytest.raises(DataError, match="every truth is empty; a mask is 0 where the object is not"):
+        saccade.score(torch.rand(3, 8, 8), torch.zeros(3, 8, 8, dtype=torch.bool))
+
+
+@pytest.mark.parametrize(("questions", "maps"), [({"north"}, 1), (set(), 1), (None, 1), ({"north", "south"}, None)])
+def test_a_model_of_one_question_is_asked_it(tmp_path: Path, questions: set[str] | None, maps: int | None) -> None:
+    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
+    truths = open_truth({"a": torch.ones(8, 8, dtype=torch.bool)})
+    made = MethodMaps(tmp_path, lambda *_: torch.rand(8, 8), truths, separator="__", where="mine", questions=questions)
+    made.name(True)
+    truths.name(True, "__")
+    if maps is None:
+        with pytest.raises(DataError, match="no questions"):
+            list(made.each())
+    else:
+        assert len(list(made.each())) == maps

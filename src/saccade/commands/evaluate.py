@@ -112,8 +112,14 @@ def evaluate(
 def show(result: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
     """Print the tables: answers, attention, and both beside their baselines."""
     from saccade.show.score_tables import score_tables
+    from saccade.tasks.describing import MIN_ANSWERS
 
-    for table in score_tables(result, columns=COLUMNS):
+    shown = dict(result["metrics"])
+    if result["n"] < MIN_ANSWERS and shown.pop("calibration_error", None) is not None:
+        remark(f"calibration error: {result['n']} answers are too few to tell it, {MIN_ANSWERS} are enough")
+    if len(shown.get("accuracy_by_query", ())) == 1:  # the accuracy again
+        del shown["accuracy_by_query"]
+    for table in score_tables({**result, "metrics": shown}, columns=COLUMNS):
         print_table(table.caption, table.columns, table.texts, note=table.note)
     if result.get("verdict"):
         say(f"{result['verdict']}.")

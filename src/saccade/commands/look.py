@@ -275,6 +275,7 @@ class Looks(Stream):
         self.ways: list[Sighting] = []
         self.remarks: dict[str, list[str]] = {}
         self.answered = self.n_rows = self.skipped = self.unlike = 0
+        self.stem = ""  # what the files of the first answer are called, where they are kept
         self.left_out = skipped_files(given["sources"], self.predictor.reads.suffixes)
 
     def __iter__(self) -> Iterator[Sighting | dict[str, str]]:
@@ -310,6 +311,7 @@ class Looks(Stream):
             self.tables.append(sighting)
         if sighting.on_the_way and len(self.ways) < ROWS_SHOWN:
             self.ways.append(sighting)
+        self.stem = self.stem or sighting.stem
         rows = _cells(sighting, sighting.model if len(self.predictors) > 1 else None)
         self.rows += rows[: max(0, ROWS_SHOWN - len(self.rows))]
         self.n_rows += len(rows)
@@ -318,14 +320,17 @@ class Looks(Stream):
 
 def _cells(each: Sighting, model: str | None) -> list[tuple[object, ...]]:
     """A row for the answer; of captions one for each, as each has words of its own."""
-    fit = each.fit.verdict if each.fit.p is None else f"{each.fit.verdict} ({each.fit.p:.2g})"
     if each.is_caption:
         every = (each, *each.others)
-        return [(each.source.name, model, None, one.answer, f"{one.confidence:.1%}", None, None, fit) for one in every]
+        return [(each.source.name, model, None, one.answer, f"{one.confidence:.1%}", None, None, None) for one in every]
+    fit = None if each.fit.p is None else f"{each.fit.verdict} ({each.fit.p:.2g})"
     second = f"{each.alternatives[0][0]} {each.alternatives[0][1]:.1%}" if each.alternatives else None
     looked_at = " · ".join(f"{x}, {y}" for x, y in each.looked_at) if each.looked_at else each.top_slot
     answer = (each.answer, f"{each.confidence:.1%}") if each.is_answered else (None, None)
-    return [(each.source.name, model, each.question, *answer, second, looked_at, fit)]
+    from saccade.data.tables.table import ONE_QUESTION
+
+    asked = None if each.question == ONE_QUESTION else each.question
+    return [(each.source.name, model, asked, *answer, second, looked_at, fit)]
 
 
 def show(result: Looks | FolderLooks, given: Mapping[str, Any], remark: Remark) -> None:
@@ -372,7 +377,8 @@ def _show_looks(looks: Looks, out: Path | None, remark: Remark) -> None:
     kept = "pictures, records and one table of all (looks.csv)" if looks.answered > 1 else "pictures and records"
     if several:
         kept = "one picture and one page for each input"
-    remark(f"{kept} are in {out}" if out is not None else "--out DIR keeps pictures and records")
+    where = "" if several or not looks.stem else f", the overlay as DIR/{looks.stem}.png"
+    remark(f"{kept} are in {out}" if out is not None else f"--out DIR keeps pictures and records{where}")
     for text in [] if several else predictor.caveats:
         remark(text)
 

@@ -171,6 +171,8 @@ def show(found: ScoreResult | PhotographScores, given: Mapping[str, Any], remark
         facts = found.scene.facts
         called = facts.get("version") or "causal set"
         print_table("about the scene", *found.scene.table(), note=f"{called}, digest {facts['digest']}")
+    if found.verdict:
+        say(f"{found.verdict}.")
     remark(" · ".join(line.partition(":")[0] for line in found.policies.lines()))
     if given["out"] is not None:
         remark(f"scores.json, maps.csv and report.html are in {given['out']}")

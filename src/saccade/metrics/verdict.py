@@ -44,6 +44,7 @@ from torch import Tensor
 
 from saccade.metrics.intervals import Grouped, Values, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
+from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Part, without_nan
 
@@ -186,6 +187,12 @@ BLIND = {
     "part_prior_exact": "where the part usually is",
 }
 """Baselines of maps that do not look at the picture, in words."""
+OF_ANY_TOOL = {
+    "uniform": "an even map",
+    "centre_gaussian": "the centre of the picture",
+    "shuffled": "your maps of other pictures",
+}
+"""Baselines that maps of any tool stand beside, in words."""
 POINTING = ("pointing_at", "pointing")
 """What a map is judged by: whether its peak lies near the click, else whether it lies on the evidence."""
 
@@ -313,6 +320,27 @@ def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
         "difference": found.mean,
         "interval": [found.low, found.high],
     }
+
+
+def maps_verdict(maps: MapScorer | PointScorer) -> str:
+    """Whether the maps of any tool beat the best of those that do not look, in a sentence; "" where none was scored."""
+    score = next((name for name in ("pointing", "nss") if name in maps.total), "")
+    scored = {name: maps.baselines[name] for name in OF_ANY_TOOL if name in maps.baselines}
+    rivals = {name: each[score] for name, each in scored.items() if score in each}
+    rivals = {name: values for name, values in rivals.items() if not bool(values.isnan().all())}
+    if not rivals:
+        return ""
+    own, name = maps.total[score], max(rivals, key=lambda each: mean_defined(rivals[each]))
+    does, unit = ("point to the object", "") if score == "pointing" else ("lie on the points", "NSS ")
+    difference = own.double() - rivals[name].double()  # (N,)
+    less = mean_interval(difference, maps.groups, ends=None if unit else (-1.0, 1.0))
+    rival, values = OF_ANY_TOOL[name], f"{unit}{mean_defined(own):.2f} against {mean_defined(rivals[name]):.2f}"
+    if math.isnan(less.low):
+        return f"Too few pictures to tell whether your maps {does} more often than {rival}: {values}"
+    ends = f"difference {less.low:+.2f} to {less.high:+.2f}"
+    if less.low <= 0 <= less.high:
+        return f"It cannot be told whether your maps {does} more often than {rival}: {values} ({ends})"
+    return f"Your maps {does} {'more' if less.low > 0 else 'less'} often than {rival}: {values} ({ends})"
 
 
 def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Part]:

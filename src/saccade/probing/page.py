@@ -19,6 +19,7 @@ from saccade.show.overlay import fit_panel, overlay
 from saccade.show.report import Picture, Report, Section
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
 from saccade.show.tables import Cell, Row, Table, percent
+from saccade.tasks.describing import MIN_ANSWERS
 
 if TYPE_CHECKING:
     from saccade.probing.probe import Probe
@@ -166,6 +167,11 @@ def _mistakes(probe: Probe) -> Section:
 
 
 def _calibration(result: ProbeResult) -> Section:
+    if len(result.probabilities) < MIN_ANSWERS:
+        few = pluralise(len(result.probabilities), "test answer")
+        return Section(
+            "Calibration", f"{few}: too few to tell how true the confidences are. It takes {MIN_ANSWERS}.", []
+        )
     confidence, answers = result.probabilities.max(1)  # (N,) each
     right, rows = answers == result.examples.labels, list[Row]()
     for number in range(_BINS):

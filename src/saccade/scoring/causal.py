@@ -29,7 +29,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.causal import SCENE, TWINS, CausalPicture, CausalScene, picture_name, read_drawn_set
+from saccade.data.causal import READ, SCENE, TWINS, CausalPicture, CausalScene, picture_name, read_drawn_set
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ByName, ColumnBuffer, Values
@@ -50,8 +50,6 @@ from saccade.scoring.sources import Evidence, Truths
 
 FIRST, SECOND = "first", "other_question"
 """Which map it is: of the scene, for its first or for its second question. Maps of twins are called as the twin is."""
-READ = tuple(name for name in TWINS if name != "target_recoloured")
-"""The twins whose maps are read. The target in another colour has the same place; no score asks for it."""
 ROLES = (FIRST, SECOND, *READ)
 BACKGROUND = "background_changed"
 _OPEN = 128  # scenes whose maps are waited for at once

@@ -87,7 +87,8 @@ class MethodMaps(Maps):
         wanted = [(name, *self._parts(name)) for name in self._truths.wanted]
         wanted = [(name, picture, question) for name, picture, question in wanted if picture in self.names]
         has_questions = any(question is not None for _, _, question in wanted)
-        asks = has_questions if self._questions is None else bool(self._questions)
+        # A model of one question is asked that one, whether truths have questions or not.
+        asks = has_questions if self._questions is None else len(self._questions) > (not has_questions)
         if asks and not has_questions:
             raise DataError(
                 f"{self._truths.where}: no questions; call a truth PICTURE{self._separator}QUESTION, or label it"

@@ -99,6 +99,7 @@ class ScoreResult:
     policies: Policies
     maps: str
     truth: str
+    verdict: str = ""  # whether the maps beat the best of those that do not look, in one sentence
     settings: Mapping[str, Any] = field(default_factory=dict)  # method, model
     scene: SceneScores | None = None  # if the truth is a causal set
     sources: tuple[Maps, Truths] | None = field(default=None, repr=False, compare=False)
@@ -108,6 +109,9 @@ class ScoreResult:
     def main(self) -> str:
         """The score by which maps are put in order."""
         return "nss" if self.kind == "points" else "true_positive_strength"
+
+    def __repr__(self) -> str:
+        return f"ScoreResult({self.maps} against {self.truth}: {self.counted()})"
 
     def __str__(self) -> str:
         of_scenes = {} if self.scene is None else self.scene.scores
@@ -149,6 +153,7 @@ class ScoreResult:
             "policies": asdict(self.policies),
             "counts": dict(self.counts),
             **_scores_json(self.scores, self.baselines),
+            "verdict": self.verdict,
             **of_scenes,
             "left_out": {reason: list(names[:_LISTED]) for reason, names in self.left_out.items() if names},
             "left_out_because": dict(list(self.notes.items())[:_LISTED]),

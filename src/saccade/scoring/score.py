@@ -26,6 +26,7 @@ from saccade.metrics.intervals import Interval
 from saccade.metrics.maps.baselines import Grid, Grids, can_exchange
 from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import Baseline, MapScorer
+from saccade.metrics.verdict import maps_verdict
 from saccade.scoring.results import Policies, ScoreResult
 from saccade.scoring.sources import Maps, Points, Truths
 
@@ -176,6 +177,11 @@ class Scoring:
         self._add_missing()
         self.score_waiting()
         result = self._result()
+        if result.names and result.counts["empty"] == len(result.names):
+            raise DataError(
+                f"{self._truths.where}: every truth is empty; a mask is 0 where the object is not, and anything else "
+                "where it is"
+            )
         if not result.counts["scored"]:
             raise DataError(f"{self._maps.where}: no map could be scored: {result.counted()}")
         return result
@@ -362,6 +368,7 @@ class Scoring:
             policies=self._policies,
             maps=self._maps.where,
             truth=self._truths.where,
+            verdict=maps_verdict(scorer) if len(names) > shard.counts["empty"] else "",
             scene=None if self._pool is None else self._pool.finish(),
             sources=(self._maps, self._truths),
         )

@@ -164,7 +164,7 @@ def test_a_table_that_cannot_be_used_says_why(folder: Path, text: str, message: 
 def test_without_a_column_of_questions_all_are_asked_the_same(folder: Path) -> None:
     table = csv(folder, "image,label\na.png,red\nb.png,blue\n")
     assert table.queries == ("what is it?",)
-    assert "no column query" in table.summary()
+    assert "2 questions (train 2, val 0, test 0) about 2 pictures, each 'what is it?', 2 answers" in table.summary()
     assert jsonl(folder, {"image": "b.png", "label": "x"}).queries == ("what is it?",)
     (skipped,) = jsonl(folder, {"image": "b.png", "label": "x"}, {"image": "a.png", "query": "q", "label": "x"}).skipped
     assert skipped == "no query: line 1"
@@ -274,3 +274,9 @@ def test_an_unknown_reader_or_option_names_the_nearest() -> None:
     ]:
         with pytest.raises(error, match=message):
             read_table(reference, "question", **options)
+
+
+def test_the_first_pictures_of_class_folders_are_of_every_class(folder: Path) -> None:
+    rows = "".join(f"{name},{label},train\n" for name, label in (("a.png", "x"), ("b.png", "x"), ("c.png", "y")))
+    table = csv(folder, f"image,label,split\n{rows}", "classify").first("train", 2)
+    assert [row.label for row in table.rows] == ["x", "y"]

@@ -78,6 +78,8 @@ TWINS = (
     "other_removed",
     "background_changed",
 )
+# Twins whose maps are scored: the target in another colour has the same place.
+READ = tuple(name for name in TWINS if name != "target_recoloured")
 # Pictures with a mask of their own; the others have that of the scene.
 MASKED = (SCENE, "target_moved", "target_removed", "other_moved", "other_removed")
 Pixels = npt.NDArray[np.uint8]
@@ -244,8 +246,8 @@ class CausalScene(CausalPicture):
         self.twins = {name: CausalTwin(folder, size, self.objects, twin) for name, twin in row["twins"].items()}
 
     def maps(self) -> dict[str, tuple[str, str]]:
-        """Every map that can be handed in, by its name: its picture (``scene`` or a twin) and its query."""
-        maps = [(SCENE, self.question), (SCENE, self.other_question), *((name, self.question) for name in TWINS)]
+        """Every map that a score reads, by its name: its picture (``scene`` or a twin) and its query."""
+        maps = [(SCENE, self.question), (SCENE, self.other_question), *((name, self.question) for name in READ)]
         return {map_name(self.id, picture, query): (picture, query) for picture, query in maps}
 
 

@@ -222,30 +222,47 @@ class Table:
         columns = self.columns
         rows = f"{pluralise(len(self.rows), columns.thing)} ({split_sizes(self.count)})"
         pictures = pluralise(len({row.image for row in self.rows}), "picture")
+        is_asked = columns.asks and self.queries != (ONE_QUESTION,)
         parts = [f"{rows} about {pictures}" if columns.asks else rows]
-        parts += [pluralise(len(self.queries), "query", "queries")] if columns.asks else []
+        queries = pluralise(len(self.queries), "query", "queries") if is_asked else f"each '{ONE_QUESTION}'"
+        parts += [queries] if columns.asks else []
         parts += [pluralise(len(self.answers), *columns.word)] if columns.unknown else []
         parts += [f"at most {pluralise(self.most, 'label')} on a training picture"] if self.kind else []
         doubts = [spellings(self.queries, "queries"), spellings(self.answers, "labels")]
-        doubts += [] if self.several or columns.asks else self._thin_classes()
+        doubts += [] if self.several or is_asked else self._thin_classes()
         lines = [f"doubtful: {doubt}" for doubt in (*doubts, *self.doubts) if doubt]
         return "\n".join([f"{self.name}: {', '.join(parts)}", *lines])
 
     def _thin_classes(self) -> Iterator[str]:
         """Classes with one training picture, which can be learned by heart, and those that val or test lacks."""
         counts = {split: Counter(row.label for row in self.rows if row.split == split) for split in SPLITS}
-        thin = {"with one training picture": sorted(label for label, many in counts["train"].items() if many == 1)}
-        for split in ("val", "test"):
+        thin = {
+            "with one training picture": (
+                sorted(label for label, many in counts["train"].items() if many == 1),
+                "learned by heart; add pictures",
+            )
+        }
+        for split in SPLITS[1:]:
             if counts[split]:
-                thin[f"without a {split} picture"] = [label for label in self.answers if not counts[split][label]]
-        for what, labels in thin.items():
+                lacking = [label for label in self.answers if not counts[split][label]]
+                what = "not scored" if split == "test" else "the best model is chosen without it"
+                thin[f"without a {split} picture"] = (lacking, f"{what}; add pictures, or give splits yourself")
+        for which, (labels, what) in thin.items():
             if labels:
-                yield f"{pluralise(len(labels), 'class', 'classes')} {what} ({first_few(labels, _NAMED)})"
+                yield f"{pluralise(len(labels), 'class', 'classes')} {which} ({first_few(labels, _NAMED)}): {what}"
 
     def first(self, split: str, pictures: int) -> Table:
-        """The table with ``split`` cut to the rows about its first ``pictures`` pictures."""
-        of_split = dict.fromkeys(row.image for row in self.rows if row.split == split)
-        shown = {*list(of_split)[:pictures]}
+        """The table with ``split`` cut to the rows about its first pictures; of class folders, to the first of each."""
+        of_split = {row.image: row.labels for row in self.rows if row.split == split}
+        order = list(of_split)
+        if len(self.queries) <= 1 and not self.several:
+            before = Counter[tuple[str, ...]]()
+            places = {}
+            for image, labels in of_split.items():
+                places[image] = before[labels]
+                before[labels] += 1
+            order.sort(key=places.__getitem__)  # stable: the first of every class, then the second …
+        shown = {*order[:pictures]}
 
         def cut(rows: tuple[Row, ...]) -> tuple[Row, ...]:
             return tuple(row for row in rows if row.split != split or row.image in shown)
@@ -283,7 +300,6 @@ def read_rows(name: str, cell_rows: CellRows, columns: Columns) -> tuple[list[Fo
         else:
             rows.append((where, row))
     check_splits(name, cell_rows.folder, readable)
-    doubts = [f"no column query: all are asked '{ONE_QUESTION}'"] if no_query else []
-    if columns.unknown is not None:
-        doubts.insert(0, contradictions(((row.image, row.query, row.labels) for row in readable), columns.thing))
-    return rows, doubts
+    if columns.unknown is None:
+        return rows, []
+    return rows, [contradictions(((row.image, row.query, row.labels) for row in readable), columns.thing)]
