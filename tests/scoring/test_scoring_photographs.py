@@ -17,6 +17,9 @@ from planted_photographs import SIDE, reads_ground, reads_object, reads_patch, r
 from saccade.data import read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.papers.results import results_folder
+from saccade.scoring.networks import open_network
+from saccade.scoring.photograph_views import view_of
+from saccade.scoring.photographs import about_answer
 from typed import typed
 
 COUNT = 8
@@ -130,6 +133,14 @@ def test_cause_top_and_misplaced_are_what_p_and_maps_say(photographs):
     about = found.about_model["maps"]
     assert about["cause_top"].tolist() == tops
     assert about["misplaced"].tolist() == pytest.approx(wrongs, rel=1e-4)
+
+
+def test_a_photograph_with_one_candidate_says_nothing_about_the_model(photographs):
+    network = open_network(reads_object(), device="cpu")
+    view = view_of(next(iter(read_causal_set(photographs))), network)
+    alone = view._replace(candidates=view.candidates[:1], masks=view.masks[:, :1])
+    scores = about_answer(torch.ones(1, SIDE, SIDE), alone, torch.tensor([[0.8]]).double())
+    assert [name for name, score in scores.items() if not score.isnan()] == ["off_objects"]
 
 
 class OfCaptum:

@@ -11,7 +11,8 @@ and are read as even about the model.
 lies. The effect e of a candidate is its |Δp|. Scores are those of :mod:`saccade.metrics.maps.interventions`, with these
 effects. ``cause_top`` and ``cause_pairs`` rank candidates by their mass divided by their share of the picture, so that
 an even map has no favourite. ``misplaced`` is the share of the mass on candidates that lies on those without an effect,
-``off_objects`` that on no object; area counts in both, so read them beside the even map.
+``off_objects`` that on no object; area counts in both, so read them beside the even map. A photograph with a single
+candidate has ``off_objects`` alone.
 
 **About the scene.** No answer is read, but for one thing: a new ground counts only where the answer stays.
 
@@ -119,6 +120,8 @@ def _mean(values: Sequence[Tensor]) -> Tensor:
 def about_answer(first: Tensor, view: View, effects: Tensor) -> dict[str, Tensor]:
     """The scores (1,) about the model of a map (1,H,W), with the effects (1,N) of the candidates."""
     even = even_where_empty(first).double()
+    if len(view.candidates) < 2:  # the only one is right whatever the map
+        effects = torch.full_like(effects, math.nan)
     density = mass_on(even, view.masks) / view.masks.double().mean((-2, -1))  # (1,N)
     return {
         "cause_top": cause_top(density, effects),
