@@ -29,6 +29,7 @@ _PANEL = 320  # pixels of a drawing's longer side
 _LISTED = 50
 _GREY = (96, 96, 96)
 _HIGH, _LINE = 180, 16  # pixels of a strip of photographs, and of the line above it
+_WIDE = 130  # of a photograph in it at least, for what stands above it
 
 
 def score_page(scored: ScoreResult, maps: Maps, truths: Truths, *, pictures: Path | None = None) -> Report:
@@ -111,7 +112,7 @@ def photographs_page(scored: PhotographScores) -> Report:
             "By strength. The photograph, and its twins under what was changed. The object is outlined. Each map is of "
             "the class that the model gives to the photograph, and shown by its own peak; p is the share of that class."
         )
-        sections.append(Section(f"{title} maps", text, [Gallery(list(map(_strip, drawn)), wide=True)]))
+        sections.append(Section(f"{title} maps", text, list(map(_strip, drawn))))
     return Report(f"{scored.method} of {scored.model}", f"{scored.verdict}\n\n{scored.counted()}.", sections)
 
 
@@ -126,11 +127,11 @@ def _strip(drawn: Any) -> Picture:
         inside = picture.label_map == photograph.target + 1
         panel = overlay(picture.image, laid.numpy(), outline=marks.Mask(inside), least_side=1)
         panels.append((f"{name}: p {p:.2f}", panel.resize((round(panel.width * _HIGH / panel.height), _HIGH))))
-    strip = Image.new("RGB", (sum(panel.width for _, panel in panels), _HIGH + _LINE), "white")
+    strip = Image.new("RGB", (sum(max(panel.width, _WIDE) for _, panel in panels), _HIGH + _LINE), "white")
     left, pen = 0, ImageDraw.Draw(strip)
     for text, panel in panels:
         strip.paste(panel, (left, _LINE))
         pen.text((left + 2, 1), text, "black", font=font(12))
-        left += panel.width
+        left += max(panel.width, _WIDE)
     caption = f"{photograph.name}: strength {strength:.3f}"
     return Picture(strip, caption, f"the map of {photograph.name} and of its twins")
