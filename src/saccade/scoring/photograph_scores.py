@@ -64,6 +64,11 @@ class PhotographScores:
         return groups[group][row].intervals(torch.arange(len(self.names)))
 
     @property
+    def scores(self) -> dict[str, Interval]:
+        """Means over photographs with their intervals: about the scene and, where it has a table, about the model."""
+        return self.intervals("scene") | ({} if self.refused else self.intervals("model"))
+
+    @property
     def refused(self) -> str | None:
         """Why there is no table about the model; None where there is one."""
         patch, target = (self.effects[change]["effect"] for change in ("patch", "target"))
@@ -147,13 +152,12 @@ class PhotographScores:
         path = results_folder() / "causal.csv"
         with path.open(encoding="utf-8") as file:
             columns = next(csv.reader(file))
-        scores = self.intervals("scene") | ({} if self.refused else self.intervals("model"))
         facts = {"set": Path(self.truth).name, "model": self.model, "seeds": 1}
         own = facts | {"method": self.method, "kind": "map", "n": len(self.names), "scenes": len(self.names)}
         own |= {"empty": self.zeros / max(1, len(self.names))}
         parts = {"value": "mean", "low": "low", "high": "high", "n": "n"}
         lines: list[dict[str, Any]] = [
-            own | {"what": what} | {name: getattr(score, part) for name, score in scores.items()}
+            own | {"what": what} | {name: getattr(score, part) for name, score in self.scores.items()}
             for what, part in parts.items()
         ]
         lines.append(
