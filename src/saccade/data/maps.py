@@ -457,8 +457,8 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
     from saccade.data.tables.coco import UNREADABLE, coco_parts
 
     table = MarkTable(str(path))
-    images, names, annotations = coco_parts(path, values)
-    for number, (picture, annotation) in enumerate(annotations, start=1):
+    images, annotations = coco_parts(path, values)
+    for number, (picture, label, annotation) in enumerate(annotations, start=1):
         try:
             image, segment = images[picture], annotation.get("segmentation") or None
             size = _size(image)
@@ -467,7 +467,7 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
             x, y, width, height = map(float, annotation["bbox"]) if annotation.get("bbox") else (0.0, 0.0, 0.0, 0.0)
             if segment is None:
                 box_in([x, y, x + width, y + height])
-            mark = Mark((x, y, x + width, y + height), names.get(annotation.get("category_id")), segment)
+            mark = Mark((x, y, x + width, y + height), label, segment)
             table.add(str(image["file_name"]), size, mark)
         except UnusableRowError as error:
             table.unusable.append(error.at(f"annotation {number}"))
