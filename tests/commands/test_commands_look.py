@@ -32,17 +32,6 @@ def album(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_table_and_remark_names_pictures_shortly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Steps on the way and remarks too; a screen of 80 columns has no room for a path."""
-    monkeypatch.setenv("COLUMNS", "80")
-    Image.new("RGB", (40, 30), (200, 30, 30)).save(tmp_path / "red.png")
-    found = typed("look", tmp_path / "red.png", "--model", "racnn-details")
-    said = found.stdout + found.stderr
-    assert "what each step says" in said
-    assert said.count("red.png") == 3, said  # the last says what the overlay would be called
-    assert tmp_path.name not in said
-
-
 def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, album: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = typed("look", album, "--model", model, "--ask", "north", "--out", out, "--batch", 2)

@@ -66,7 +66,6 @@ def test_accumulation_equals_one_large_batch(tmp_path):
         ({"device": "cupu"}, "'cupu'"),
         ({"devices": 0}, "devices"),
         ({"strategy": "dpp"}, "`strategy=dpp`"),
-        ({"max_minutes": 0}, "max_minutes"),
         ({"accumulate": 3}, "accumulate"),
     ],
 )
@@ -85,7 +84,7 @@ def test_what_a_run_left_that_died_before_its_first_step_makes_room(tmp_path):
 
     with pytest.raises(RuntimeError, match="out of memory"):
         fit(Dies(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
-    assert RunFolder(tmp_path / "run").checkpoints.steps() == [0]
+    assert RunFolder(tmp_path / "run").checkpoints.load_newest()[0].step == 0
     fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
     names = [path.name for path in RunFolder(tmp_path / "run").checkpoints.paths()]
     assert names == ["step-00000000", "step-00000002"]  # and none of the other run's

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.verb import Command, Remark, checked, print_table, wake_cuda
 from saccade.config import Within
-from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
+from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
-from saccade.families import data_entries, family
+from saccade.families import data_entries, family, recipes
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -63,7 +63,7 @@ def train(
     seeds: Annotated[int | None, Within(1)] = None,
     resume: bool = False,
     accept_changed_data: bool = False,
-    max_minutes: float | None = None,
+    max_minutes: Annotated[float | None, Within(0, above=True)] = None,
     device: str = "auto",
     devices: Annotated[int, Within(1)] = 1,
     nodes: Annotated[int, Within(1)] = 1,
@@ -184,7 +184,7 @@ def resolve(recipe: str | Path, **changes: Any) -> Recipe:
     """``recipe`` with what :func:`train` is told to change in it, by the same names."""
     given = {name: value for name, value in changes.items() if value is not None}
     data, phases, overrides = given.get("data"), given.get("phases", ()), given.get("overrides", ())
-    if f"{recipe}-{data}" in packaged_recipes():
+    if f"{recipe}-{data}" in recipes():
         recipe = f"{recipe}-{data}"  # `soft` on `mbg` is its variant soft-mbg
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
