@@ -1,8 +1,6 @@
 """Predictor and Sighting: questions, batches, maps on the right pixels, files, and what is not imported."""
 
 import html.parser
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -194,18 +192,6 @@ def test_the_notebook_view_escapes_words_and_embeds_the_picture() -> None:
     assert tags == ["figure", "img", "figcaption", "b", "small"]
     assert "data:image/png;base64," in page
     assert repr(seen).count("\n") == 0
-
-
-def test_looking_imports_nothing_heavy_besides_torch(tmp_path: Path) -> None:
-    save_tiny(tmp_path / "tiny")
-    code = (
-        "import sys, saccade, numpy as np\n"
-        f"saccade.load({str(tmp_path / 'tiny')!r}).look(np.zeros((9, 9, 3), np.uint8), ask=1).save({str(tmp_path)!r})\n"
-        "heavy = ('matplotlib', 'lightning_fabric', 'typer', 'saccade.engine', 'saccade.tasks')\n"
-        "print(*(name for name in heavy if name in sys.modules))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (result.stdout.strip(), result.stderr.strip(), result.returncode) == ("", "", 0)
 
 
 def test_given_attention_may_be_an_array_and_must_be_finite(tiny: Predictor) -> None:
