@@ -20,7 +20,7 @@ from PIL import Image, ImageOps
 from saccade.data.causal import Masks, Pixels
 from saccade.data.causal.filling import grown
 from saccade.data.causal.marking import MIN_SHARE, Marked, Marker, UnusablePictureError
-from saccade.data.causal.photograph_twins import Twins, drawer, drawn_place, feathered, laid_over, met, twins_of
+from saccade.data.causal.photograph_twins import Twins, below, drawer, drawn_place, feathered, laid_over, met, twins_of
 from saccade.data.causal.photographs import PhotographFacts
 from saccade.data.maps import sound
 from saccade.data.pictures.files import FORMATS, check_size
@@ -143,11 +143,6 @@ class ComposedScenes:
         if box is None or image.getchannel("A").getextrema()[0] == 255:
             raise UnusablePictureError("cut-out without a transparent ground" if box else "cut-out without an object")
         return _Cutout(name, called, _scaled(image.crop(box), self._facts.size))
-
-
-def below(bits: int, bound: int) -> int:
-    """A number in [0, bound) from 32 random bits."""
-    return bits * bound >> 32
 
 
 def _scaled(image: Image.Image, longest: float) -> Image.Image:

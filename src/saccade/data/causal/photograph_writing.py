@@ -125,8 +125,8 @@ def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
         "id": name,
         "name": photograph.name,
         "sources": photograph.sources,
-        "image": _jpeg(out, name, photograph.pixels),
-        "mask": _png(out, "masks", name, labels),
+        "image": _saved(out, f"images/{name}.jpg", photograph.pixels),
+        "mask": _saved(out, f"masks/{name}.png", labels),
         "size": list(labels.shape),
         "label": photograph.label,
         "objects": [
@@ -142,9 +142,9 @@ def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
         file = picture_name(name, key)
         has_mask = twin.change in ("removed", "moved")
         row["twins"][key] = {
-            "image": _jpeg(out, file, twin.pixels),
-            "mask": _png(out, "masks", file, twin.labels) if has_mask else row["mask"],
-            "changed": _png(out, "changed", file, twin.changed.astype(np.uint8) * np.uint8(255)),
+            "image": _saved(out, f"images/{file}.jpg", twin.pixels),
+            "mask": _saved(out, f"masks/{file}.png", twin.labels) if has_mask else row["mask"],
+            "changed": _saved(out, f"changed/{file}.png", twin.changed.astype(np.uint8) * np.uint8(255)),
             "change": twin.change,
             "object": twin.object,
             "label": _label_of(photograph, twin),
@@ -164,16 +164,11 @@ def _label_of(photograph: Marked, twin: Twin) -> str | None:
     return None if is_gone else photograph.label
 
 
-def _jpeg(out: Path, name: str, pixels: Pixels) -> str:
-    make_folder(out / "images")
-    Image.fromarray(pixels).save(out / "images" / f"{name}.jpg", quality=95, subsampling=0)
-    return f"images/{name}.jpg"
-
-
-def _png(out: Path, folder: str, name: str, values: Pixels) -> str:
-    make_folder(out / folder)
-    Image.fromarray(values).save(out / folder / f"{name}.png")
-    return f"{folder}/{name}.png"
+def _saved(out: Path, file: str, values: Pixels) -> str:
+    path = out / file
+    make_folder(path.parent)
+    Image.fromarray(values).save(path, **({"quality": 95, "subsampling": 0} if path.suffix == ".jpg" else {}))
+    return file
 
 
 def _whole(facts: PhotographFacts, rows: Iterable[Row], left_out: Counter[str]) -> PhotographFacts:
