@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -255,7 +256,7 @@ class CausalScene(CausalPicture):
         return {map_name(self.id, picture, query): (picture, query) for picture, query in maps}
 
 
-class RowFolder:
+class RowFolder(ABC):
     """A folder with facts, and with ``truth.jsonl``, which has a line for each ``thing``."""
 
     thing: ClassVar[str]
@@ -267,9 +268,9 @@ class RowFolder:
         return int(self.facts.count)
 
     @staticmethod
+    @abstractmethod
     def checks(row: Any) -> dict[str, bool]:
         """Whether each part of a line is as it should be; what is not there raises a KeyError or the like."""
-        raise NotImplementedError
 
     def rows(self) -> Iterator[Row]:
         """The lines in their order; of a long set only one is in memory.
@@ -296,9 +297,9 @@ class RowFolder:
                 f"{self.facts.digest}; {_AGAIN}"
             )
 
+    @abstractmethod
     def digest_of(self, row: Row) -> str:
         """The digest of a line, computed from its files."""
-        raise NotImplementedError
 
     def verify(self) -> None:
         """Read every file and check every digest.

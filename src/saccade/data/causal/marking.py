@@ -47,7 +47,6 @@ _MOST_THINGS = 250
 _SAMPLE = 50
 _GREYS = 33  # Values from which on a grey picture is soft-edged, not a map of labels
 _U2NETP, _SIDE = "u2netp", 320
-_UNREADABLE = "mask that cannot be read"
 _LABELS = ("image", "label")  # columns
 
 Values = npt.NDArray[np.int64]
@@ -150,19 +149,24 @@ def marker(reference: str, names: Sequence[str]) -> tuple[str, Marker]:
     if not mask_of:
         raise DataError(f"masks: no file in {folder} has the name of a picture, as {Path(names[0]).stem}.png would")
     kind = kind or _reading(list(mask_of.values())[:_SAMPLE])
+    return kind, _looked_up(mask_of, lambda file: _things(_values(file)[0], kind), "no mask")
+
+
+def _looked_up(entry_of: Mapping[str, Entry], read: Callable[[Entry], Things], missing: str) -> Marker:
+    """Reads what is marked in a picture from its entry; without one it is left out as ``missing``."""
 
     def mark(name: str, picture: Picture) -> Things:
-        if name not in mask_of:
-            raise UnusablePictureError("no mask")
+        if name not in entry_of:
+            raise UnusablePictureError(missing)
         try:
-            values, _ = _values(mask_of[name])
-        except DataError as error:
-            raise UnusablePictureError(_UNREADABLE) from error
-        if values.shape != picture.size:
+            things = read(entry_of[name])
+        except (DataError, *UNREADABLE) as error:
+            raise UnusablePictureError("mask that cannot be read") from error
+        if things.map.shape != picture.size:
             raise UnusablePictureError("mask of another size")
-        return _things(values, kind)
+        return things
 
-    return kind, mark
+    return mark
 
 
 def labeller(table: Path | None, names: Sequence[str]) -> Callable[[str], str | None]:
@@ -178,23 +182,17 @@ def labeller(table: Path | None, names: Sequence[str]) -> Callable[[str], str | 
 
 def _by_picture(entries: Mapping[str, Entry], names: Sequence[str]) -> dict[str, Entry]:
     """By the name of each picture its entry: that of the same path, else that of the same bare name if it is alone."""
+    times = Counter(Path(path).stem for path in entries) | Counter(Path(name).stem for name in names)  # the larger one
     by_path = {stem_of(path): entry for path, entry in entries.items()}
-    entries_called, pictures_called = (
-        Counter(_bare(path) for path in paths) for paths in (by_path, map(stem_of, names))
-    )
-    by_bare = {_bare(path): entry for path, entry in by_path.items() if entries_called[_bare(path)] == 1}
+    by_bare_name = {Path(path).stem: entry for path, entry in entries.items()}
     matched: dict[str, Entry] = {}
     for name in names:
-        path = stem_of(name)
+        path, bare_name = stem_of(name), Path(name).stem
         if path in by_path:
             matched[name] = by_path[path]
-        elif _bare(path) in by_bare and pictures_called[_bare(path)] == 1:
-            matched[name] = by_bare[_bare(path)]
+        elif bare_name in by_bare_name and times[bare_name] == 1:
+            matched[name] = by_bare_name[bare_name]
     return matched
-
-
-def _bare(path: str) -> str:
-    return path.rpartition("/")[2]
 
 
 def _values(path: Path) -> tuple[Values, bool]:
@@ -254,25 +252,14 @@ def _annotated(path: Path, names: Sequence[str]) -> Marker:
     if not number_of:
         raise DataError(f"masks: no file_name in {path} is one of the pictures, such as {names[0]}")
 
-    def mark(name: str, picture: Picture) -> Things:
-        if name not in number_of:
-            raise UnusablePictureError("no annotation")
-        number = number_of[name]
-        if (images[number].get("height"), images[number].get("width")) != picture.size:
-            raise UnusablePictureError("mask of another size")
-        try:
-            drawn = [
-                (
-                    category,
-                    bool(annotation.get("iscrowd")),
-                    segmentation(annotation.get("segmentation") or [], picture.size),
-                )
-                for category, annotation in annotations_of[number]
-            ]
-        except UNREADABLE as error:
-            raise UnusablePictureError(_UNREADABLE) from error
+    def read(number: int) -> Things:
+        size = int(images[number]["height"]), int(images[number]["width"])
+        drawn = [
+            (category, bool(annotation.get("iscrowd")), segmentation(annotation.get("segmentation") or [], size))
+            for category, annotation in annotations_of[number]
+        ]
         drawn.sort(key=lambda thing: (not thing[1], -int(thing[2].sum())))  # crowds lie below all others
-        things, categories, others = np.zeros(picture.size, np.uint8), list[str | None](), set[str | None]()
+        things, categories, others = np.zeros(size, np.uint8), list[str | None](), set[str | None]()
         for category, is_crowd, mask in drawn:
             if is_crowd or len(categories) == _MOST_THINGS:
                 things[mask] = REST
@@ -282,7 +269,7 @@ def _annotated(path: Path, names: Sequence[str]) -> Marker:
                 things[mask] = len(categories)
         return Things(things, categories, frozenset(others))
 
-    return mark
+    return _looked_up(number_of, read, "no annotation")
 
 
 def _standing_out() -> Marker:

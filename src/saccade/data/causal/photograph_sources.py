@@ -11,11 +11,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from saccade.data.causal import Pixels
 from saccade.data.causal.composing import ComposedScenes
 from saccade.data.causal.filling import Fill, FillName, filler
 from saccade.data.causal.marking import Marked, Marker, UnusablePictureError, labeller, marked, marker
-from saccade.data.causal.photograph_twins import Ground, Twins, ground_of, twins_of
+from saccade.data.causal.photograph_twins import Ground, Twins, hole_of, twins_of
 from saccade.data.causal.photograph_writing import PhotographSource, write_photographs
 from saccade.data.causal.photographs import PhotographFacts
 from saccade.data.pictures.reading import find_pictures, read_picture
@@ -95,10 +94,8 @@ class MarkedPictures:
         fill: Fill,
         facts: PhotographFacts,
     ) -> None:
-        def order(name: str) -> bytes:
-            return hashlib.sha256(f"{facts.seed}/{name}".encode(errors="surrogateescape")).digest()
-
-        self.names: Sequence[str] = sorted(names, key=order)
+        texts = {name: f"{facts.seed}/{name}".encode(errors="surrogateescape") for name in names}
+        self.names: Sequence[str] = sorted(names, key=lambda name: hashlib.sha256(texts[name]).digest())
         self._places = {name: at for at, name in enumerate(self.names)}
         self._folder, self._mark, self._label_of, self._facts, self._fill = folder, mark, label_of, facts, fill
         self._read = lru_cache(maxsize=2 * _GROUNDS)(self._marked)
@@ -106,9 +103,7 @@ class MarkedPictures:
 
     def make(self, name: str) -> tuple[Marked, Twins]:
         """The photograph ``name`` with its twins."""
-        photograph = self._read(name)
-        if isinstance(photograph, str):
-            raise UnusablePictureError(photograph)
+        photograph = self._usable(name)
         return photograph, twins_of(photograph, self._fill, self._ground_for(name), self._facts.seed)
 
     def _ground_for(self, name: str) -> Ground:
@@ -118,17 +113,21 @@ class MarkedPictures:
             other = self._read(self.names[place - step])
             if isinstance(other, Marked) and (share := float((other.labels > 0).mean())) <= self._facts.max_share:
                 shares[other.name] = share
-        best = min(shares, key=lambda other: shares[other], default=None)
-        pixels = None if best is None else self._ground(best)
-        return None if best is None or pixels is None else (best, pixels)
+        return self._ground(min(shares, key=lambda other: shares[other])) if shares else None
 
-    def _without_objects(self, name: str) -> Pixels | None:
-        """The ground of a photograph that can be used; None where no pixel is left to fill it in from."""
-        photograph = self._read(name)
+    def _without_objects(self, name: str) -> Ground:
+        """A photograph that can be used, without its objects; None where no pixel is left to fill them in from."""
         try:
-            return ground_of(photograph, self._fill) if isinstance(photograph, Marked) else None
+            photograph = self._usable(name)
+            return name, self._fill(photograph.pixels, hole_of(photograph, photograph.labels > 0))
         except UnusablePictureError:
             return None
+
+    def _usable(self, name: str) -> Marked:
+        photograph = self._read(name)
+        if isinstance(photograph, str):
+            raise UnusablePictureError(photograph)
+        return photograph
 
     def _marked(self, name: str) -> Marked | str:
         """A photograph, or why it cannot be used."""

@@ -63,11 +63,6 @@ def hole_of(photograph: Marked, mask: Masks) -> Masks:
     return hole
 
 
-def ground_of(photograph: Marked, fill: Fill) -> Pixels:
-    """The photograph without any of its objects and things."""
-    return fill(photograph.pixels, hole_of(photograph, photograph.labels > 0))
-
-
 def twins_of(photograph: Marked, fill: Fill, ground: Ground, seed: int, patches: int = PATCHES) -> Twins:
     """The twins of a photograph; ``ground`` goes behind its objects in one, ``patches`` are filled in at most."""
     pixels, labels, target = photograph.pixels, photograph.labels, photograph.target

@@ -23,7 +23,7 @@ from saccade.data.causal import CARD, FACTS, ROWS, Pixels, Row, picture_name
 from saccade.data.causal.marking import Marked, UnusablePictureError
 from saccade.data.causal.photograph_twins import Twin, Twins, box_of
 from saccade.data.causal.photographs import CHANGES, PhotographFacts, photograph_digest
-from saccade.data.pictures.labelled import check_request
+from saccade.data.pictures.labelled import check_new
 from saccade.data.tables.doubts import first_few
 from saccade.errors import DataError, OutputError
 from saccade.files import locked, make_folder, read_json, write_json, write_text, writing
@@ -69,7 +69,7 @@ def write_photographs(
             raise OutputError(f"{out}: finished, with {whole.count:,} photographs; name another folder for another set")
         return whole
     if not resume or not (out / _MAKING).is_file():
-        check_request(1, 0, out)
+        check_new(out)
     elif differing := [key for key, value in read_json(out / _MAKING).items() if settings.get(key) != value]:
         raise OutputError(f"{out}: begun with other settings ({', '.join(differing)}); name another folder")
     total = min(count or len(source.names), len(source.names))
@@ -167,7 +167,7 @@ def _label_of(photograph: Marked, twin: Twin) -> str | None:
 def _saved(out: Path, file: str, values: Pixels) -> str:
     path = out / file
     make_folder(path.parent)
-    Image.fromarray(values).save(path, **({"quality": 95, "subsampling": 0} if path.suffix == ".jpg" else {}))
+    Image.fromarray(values).save(path, quality=95, subsampling=0)  # of a JPEG; PNG has neither
     return file
 
 

@@ -35,7 +35,8 @@ _BITS = 60  # of a run length
 def coco_annotations(path: Path) -> CellRows:
     """The pictures of one category in a file of COCO annotations."""
     images, annotations_of = annotated_pictures(path)
-    folders = _folders(path)
+    here, above, called = path.parent, path.parent.parent, path.stem.rpartition("_")[2]
+    folders = [here, here / "images", above / "images", here / called, above / called, above / "images" / called]
     split = next((name for name in ("train", "val", "test") if re.search(rf"(^|[_-]){name}", path.stem)), None)
     masks = cache_home() / "coco-masks" / file_digest(path)[:16]
     rows: list[tuple[str, Cells]] = []
@@ -63,12 +64,6 @@ def coco_annotations(path: Path) -> CellRows:
     return CellRows(rows, path.parent, skipped)
 
 
-def is_coco(path: Path) -> bool:
-    """Whether a JSON file begins as annotations of COCO do."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return bool(re.search(r'"(images|annotations|categories)"\s*:\s*\[', file.read(100_000)))
-
-
 def annotated_pictures(path: Path) -> tuple[dict[int, Any], dict[int, list[tuple[str | None, Any]]]]:
     """The pictures of a file by id, and the annotations of each with the name of the category."""
     images, annotations = coco_parts(path, json_in(path))
@@ -93,13 +88,6 @@ def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], list[tuple[int
             "width, height), categories (id, name) and annotations (image_id, category_id, bbox or segmentation)"
         ) from error
     return images, annotations
-
-
-def _folders(path: Path) -> list[Path]:
-    """Where pictures may lie."""
-    here, above = path.parent, path.parent.parent
-    called = path.stem.rpartition("_")[2]
-    return [here, here / "images", above / "images", here / called, above / called, above / "images" / called]
 
 
 def _place(name: str, folders: Sequence[Path]) -> str:
