@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import DataError, ShapeError, nearest
+from saccade.errors import DataError, nearest
 
 Kind = Literal["soft", "hard", "gate", "crop", "slots"]
 Role = Literal["multiplier", "mixture", "policy", "input", "crop", "derived"]
@@ -209,9 +209,7 @@ class Look(ShortRepr):
         weights = self._editable("cells")
         many = weights.shape[-1] * (weights.shape[-2] if self.is_spatial else 1)
         numbers = torch.as_tensor(cells, device=weights.device)
-        is_whole = not numbers.is_floating_point() and numbers.dtype != torch.bool
-        is_one_each = is_whole and numbers.shape in ((), (self.batch_size,))
-        if not is_one_each or not bool(((numbers >= 0) & (numbers < many)).all()):
+        if not bool(((numbers >= 0) & (numbers < many)).all()):
             raise DataError(
                 f"cells: expected a number of 0 … {many - 1}, or {self.batch_size} of them, found {cells!r}"
             )
@@ -342,8 +340,6 @@ def _cells(name: str, cells: Tensor, weights: Tensor) -> Tensor:
     """``cells`` in the shape of the weights, once they are known to be a mask of them."""
     if cells.dtype != torch.bool:
         raise DataError(f"{name}: expected a bool mask of cells, found {cells.dtype}; compare with a threshold first")
-    if tuple(cells.shape) != tuple(weights.shape[weights.dim() - cells.dim() :]):
-        raise ShapeError(name, f"{tuple(weights.shape)}, or its last axes", cells.shape)
     return cells.to(weights.device).expand_as(weights)
 
 

@@ -418,15 +418,15 @@ AnyOutput = TypeVar("AnyOutput", bound=ModelOutput)
 
 def joined(parts: Iterable[AnyOutput]) -> AnyOutput:
     """Outputs of a few examples each as one, without what was attended: that is large, and scores do not read it."""
-    leaves, specs = zip(*(pytree.tree_flatten(_without_values(part)) for part in parts))
+    leaves, specs = [], []
+    for part in parts:
+        acts = {name: dataclasses.replace(act, values=ABSENT, context=ABSENT) for name, act in part.acts.items()}
+        tensors_of, spec = pytree.tree_flatten(dataclasses.replace(part, acts=acts))
+        leaves.append(tensors_of)
+        specs.append(spec)
     whole = [torch.cat(column) if column[0].dim() else column[0] for column in zip(*leaves)]
     result: AnyOutput = pytree.tree_unflatten(whole, specs[0])
     return result
-
-
-def _without_values(output: AnyOutput) -> AnyOutput:
-    acts = {name: dataclasses.replace(act, values=ABSENT, context=ABSENT) for name, act in output.acts.items()}
-    return dataclasses.replace(output, acts=acts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

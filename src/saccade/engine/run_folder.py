@@ -218,12 +218,16 @@ class RunFolder:
 @cache
 def versions() -> dict[str, str | None]:
     """What the run depends on: versions, and the source revision if the package lies in a git checkout."""
-    return {
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "revision": _revision(),
-    }
+    software = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
+    git = shutil.which("git")
+    if git is None:
+        return {**software, "revision": None}
+    command = [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return {**software, "revision": None}
+    return {**software, "revision": done.stdout.strip() or None}
 
 
 def made_with(device: torch.device) -> dict[str, Any]:
@@ -231,18 +235,6 @@ def made_with(device: torch.device) -> dict[str, Any]:
     on_cpu = f"{platform.machine()} {device.type}, {torch.get_num_threads()} threads"
     machine = torch.cuda.get_device_name(device) if device.type == "cuda" else on_cpu
     return {"machine": machine, "versions": versions(), "revision": versions()["revision"]}
-
-
-def _revision() -> str | None:
-    git = shutil.which("git")
-    if git is None:
-        return None
-    command = [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
 
 
 def _digest(entries: Sequence[tuple[str, str]]) -> str:
