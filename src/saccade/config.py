@@ -237,11 +237,7 @@ _QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def plain_yaml(text: str) -> object:
-    """Plain values from ``text``.
-
-    Raises:
-        ValueError: not YAML, or values that are too many, too deep or not plain; one line.
-    """
+    """Plain values from ``text``; a ValueError of one line where they are too many, too deep or not plain."""
     if len(text) > LONGEST_YAML:
         raise ValueError(f"{len(text):,} characters, and at most {LONGEST_YAML:,} are allowed")
     try:

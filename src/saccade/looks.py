@@ -133,13 +133,8 @@ class Look(ShortRepr):
     def rebuild(self, values: Tensor) -> Tensor:
         """The context that this look alone makes of ``values``: the proof that the weights are what was used.
 
-        Args:
-            values: the features that were attended, (B,C,H,W) or (B,S,C); for a mixture the per-cell predictions
-                (B,K,H,W); for a crop the picture (B,C,H,W) it was cut from.
-
-        Returns:
-            (B,C) for soft, hard, mixture and slots, (B,T,C) with steps; (B,C,H,W) for a gate, (B,T,C,H,W) with steps;
-            the crop (B,C,h,w) for a crop.
+        Of the attended features (B,C,H,W) or (B,S,C), for a mixture the per-cell predictions (B,K,H,W), it makes (B,C);
+        a gate (B,C,H,W). With steps there is a T after the B. Of the picture (B,C,H,W) a crop is cut, (B,C,h,w).
         """
         if self.role == "derived":
             raise DataError(f"look '{self.name}' was computed from other weights: it multiplied nothing in the model")
@@ -238,9 +233,7 @@ class Look(ShortRepr):
     def as_given(self, steps: int | None = None) -> dict[str, Tensor]:
         """Attention that makes a model attend as here: weights or a full mask by name, or the frame of a crop.
 
-        Args:
-            steps: of an act that repeats, the first so many: the model computes the later ones again. None: all, so
-                that the later ones stay frozen as they are here.
+        Of an act that repeats, ``steps`` keeps the first so many; the model computes the later ones again.
         """
         given = self.full if self.full is not None else self.weights
         given = self.frame if given is None else given

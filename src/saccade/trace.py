@@ -142,15 +142,10 @@ class AttentionTrace(ShortRepr):
                 yield f"trace.{name} should be {expected}, found {tuple(tensor.shape)}"
 
     def image_map(self, look: str | Look = "total", size: geometry.Size | None = None) -> Tensor:
-        """A look (or the total) laid over the original picture.
+        """A look (by itself or by name), or the total, laid over the original picture: (B,H,W), with steps (B,T,H,W).
 
-        Args:
-            look: a look, its name, or "total".
-            size: (H, W) of the wanted map; by default the picture's own size (all examples must then share it). A trace
-                that does not know the size of its picture takes ``size`` for the input of the network.
-
-        Returns:
-            (B,H,W), or (B,T,H,W) for a look with steps. The total never has a step axis.
+        ``size`` (H, W) is by default the picture's own, which all examples must then share. A trace that does not know
+        the size of its picture takes ``size`` for the input of the network.
         """
         if look == "total":
             return self._total_map(self._wanted_size(size))

@@ -80,9 +80,6 @@ class RunFolder:
         """Keep every other process from training into the folder, which is made if it is not there.
 
         What a killed process left half-written is removed.
-
-        Raises:
-            OutputError: another process trains into the folder, or it cannot be written.
         """
         make_folder(self.path)
         try:
@@ -158,9 +155,7 @@ class RunFolder:
     ) -> tuple[dict[str, Any], Sequence[str], Sequence[str]]:
         """What is to be noted of the data, changes that were accepted before, and those since then, in words.
 
-        Raises:
-            DataError: something changed since, and that is not accepted.
-            CheckpointError: the note cannot be read, and a change is not accepted.
+        Changes that are not accepted are an error, and so is a note that cannot be read.
         """
         now = {part: dict(entries) if part == IN_WORDS else _digest(entries) for part, entries in parts.items()}
         if not resume:
