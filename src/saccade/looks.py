@@ -235,15 +235,15 @@ class Look(ShortRepr):
 
         Of an act that repeats, ``steps`` keeps the first so many; the model computes the later ones again.
         """
-        given = self.full if self.full is not None else self.weights
-        given = self.frame if given is None else given
-        if given is None:
+        tensor = self.full if self.full is not None else self.weights
+        tensor = self.frame if tensor is None else tensor
+        if tensor is None:
             return {}
         if steps is None:
-            return {self.name: given}
+            return {self.name: tensor}
         if not self.has_steps or not 1 <= steps <= self.steps:
             raise DataError(f"look '{self.name}' has {self.steps} steps; found steps={steps}")
-        return {self.name: given[:, :steps]}
+        return {self.name: tensor[:, :steps]}
 
     def _editable(self, what: str, is_so: bool = True) -> Tensor:
         """The weights, which an edit changes; a DataError for a look that has none, or others than they seem."""
