@@ -12,24 +12,36 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
-from saccade.data.causal.photographs import PhotographFacts
+from saccade.data.causal.photographs import Photograph, PhotographFacts
 from saccade.metrics.intervals import ByName, Interval, mean_defined, paired_difference
 from saccade.metrics.result import without_nan
 from saccade.papers.results import results_folder
-from saccade.scoring.results import PAGE, SCENES, SCHEMA_VERSION, SCORES, WORDS, csv_cell, csv_of, score_table
+from saccade.scoring.attribution import CellMaps
+from saccade.scoring.results import (
+    PAGE,
+    SCENES,
+    SCHEMA_VERSION,
+    SCORES,
+    WORDS,
+    csv_cell,
+    csv_of,
+    score_table,
+    scores_json,
+)
 
 OWN = "maps"
 BASELINES = ("even", "centre", "noise", "edges", "other picture")
 TENTH = 0.1
 """A patch where nothing lies may move the answer by this share of what removing the target does."""
+_DRAWN = 3  # photographs of a kind that are drawn
 _SAID = {
     "even": "an even map",
     "centre": "the centre",
@@ -41,7 +53,18 @@ _IN_ROW = {"true_positive_strength": "strength"}  # columns of results/causal.cs
 Rows = tuple[list[str], list[list[str]]]
 
 
-@dataclass(frozen=True)
+class Drawn(NamedTuple):
+    """What is drawn of a photograph and its twins."""
+
+    photograph: Photograph
+    names: tuple[str, ...]  # of its pictures
+    cells: CellMaps
+    canvas: Tensor  # (2,3): network input → picture
+    share: Tensor  # (R,): p
+    strength: float
+
+
+@dataclass
 class PhotographScores:
     """Scores of a method on a network and a set of photographs, beside baselines, in two groups."""
 
@@ -50,13 +73,21 @@ class PhotographScores:
     truth: str
     facts: PhotographFacts
     network: str  # how a picture became its input
-    names: tuple[str, ...]  # of the photographs that were scored
-    scene: ByName = field(repr=False)  # row → score → value of each photograph
-    about_model: ByName = field(repr=False)
-    effects: ByName = field(repr=False)  # change → ``effect`` |Δp|, ``changes``, and ``scale`` of patches
-    broken: tuple[str, ...] = ()  # photographs whose maps hold NaN or infinity
-    zeros: int = 0  # maps of zeros
-    drawn: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False)
+    names: list[str] = field(default_factory=list)  # of the photographs that were scored
+    scene: ByName = field(default_factory=ByName, repr=False)  # row → score → value of each photograph
+    about_model: ByName = field(default_factory=ByName, repr=False)
+    effects: ByName = field(default_factory=ByName, repr=False)
+    """Change → ``effect`` |Δp|, ``changes``, and ``scale`` of patches."""
+    broken: list[str] = field(default_factory=list)  # photographs whose maps hold NaN or infinity
+    pictures: int = 0  # photographs and twins that were scored
+    zeros: int = 0  # of their maps those of zeros
+    best: list[Drawn] = field(default_factory=list, repr=False)  # the strongest first
+    worst: list[Drawn] = field(default_factory=list, repr=False)
+
+    def draw(self, drawn: Drawn) -> None:
+        """Keep it if it is among the strongest or the weakest."""
+        self.best = sorted([*self.best, drawn], key=lambda other: -other.strength)[:_DRAWN]
+        self.worst = sorted([*self.worst, drawn], key=lambda other: other.strength)[:_DRAWN]
 
     def intervals(self, group: str, row: str = OWN) -> dict[str, Interval]:
         """The means of a row with intervals by photograph; ``group`` is scene, model or effects."""
@@ -136,7 +167,8 @@ class PhotographScores:
         best = max(means, key=lambda name: -math.inf if math.isnan(means[name]) else means[name])
         mine, other = mean_defined(own), means[best]
         difference = paired_difference(own, values[best][score])
-        doubt = ", which chance can explain" if difference.low <= 0 <= difference.high else ""
+        is_sure = difference.low > 0 or difference.high < 0  # not of a single photograph, which has no interval
+        doubt = "" if is_sure else ", which chance can explain"
         if mine > other:
             return f"{does} more often than every baseline ({mine:.2f} against {other:.2f} of {_SAID[best]}{doubt})"
         how = "as often as" if mine == other else "less often than"
@@ -154,7 +186,7 @@ class PhotographScores:
             columns = next(csv.reader(file))
         facts = {"set": Path(self.truth).name, "model": self.model, "seeds": 1}
         own = facts | {"method": self.method, "kind": "map", "n": len(self.names), "scenes": len(self.names)}
-        own |= {"empty": self.zeros / max(1, len(self.names))}
+        own |= {"empty": self.zeros / self.pictures}
         parts = {"value": "mean", "low": "low", "high": "high", "n": "n"}
         lines: list[dict[str, Any]] = [
             own | {"what": what} | {name: getattr(score, part) for name, score in self.scores.items()}
@@ -170,11 +202,9 @@ class PhotographScores:
         from saccade import __version__
 
         def group(name: str, values: ByName) -> dict[str, object]:
-            means = {row: own for row, own in values.means().items() if row != OWN}
-            return {"scores": {key: each._asdict() for key, each in self.intervals(name).items()}, "baselines": means}
+            return scores_json(self.intervals(name), {row: own for row, own in values.means().items() if row != OWN})
 
-        effects = {name: {key: each._asdict() for key, each in self.intervals("effects", name).items()}
-                   for name in WORDS["changes"]}  # fmt: skip
+        effects = {name: scores_json(self.intervals("effects", name), {})["scores"] for name in WORDS["changes"]}
         facts: dict[str, object] = {
             "schema_version": SCHEMA_VERSION,
             "saccade": __version__,

@@ -141,7 +141,7 @@ class ScoreResult:
 
         scene = self.scene
         of_scenes = {} if scene is None else {
-            "scene": {"n": len(scene.names), **_scores_json(scene.scores, scene.baselines)}, "set": dict(scene.facts)
+            "scene": {"n": len(scene.names), **scores_json(scene.scores, scene.baselines)}, "set": dict(scene.facts)
         }  # fmt: skip
         return {
             "schema_version": SCHEMA_VERSION,
@@ -152,7 +152,7 @@ class ScoreResult:
             **self.settings,
             "policies": asdict(self.policies),
             "counts": dict(self.counts),
-            **_scores_json(self.scores, self.baselines),
+            **scores_json(self.scores, self.baselines),
             "verdict": self.verdict,
             **of_scenes,
             "left_out": {reason: list(names[:_LISTED]) for reason, names in self.left_out.items() if names},
@@ -202,7 +202,8 @@ def csv_cell(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def _scores_json(scores: Mapping[str, Interval], baselines: Means) -> dict[str, object]:
+def scores_json(scores: Mapping[str, Interval], baselines: Means) -> dict[str, object]:
+    """Both as plain values; NaN is None."""
     means = {name: dict(values) for name, values in baselines.items()}
     return without_nan({"scores": {name: score._asdict() for name, score in scores.items()}, "baselines": means})
 
