@@ -115,12 +115,6 @@ def test_json_is_the_result(given: dict[str, Any]) -> None:
 WORDS = [word for override in (*TINY, *FRESH) for word in ("--set", override)]
 
 
-def test_seeds_of_restarts_do_not_overlap(tmp_path: Path) -> None:
-    stack = ("replicas=2", "channels_last=false", "data.asks=1", "phases.0.steps=1", "phases.0.validate_every=1")
-    results = train_tiny(tmp_path / "all", *stack, seeds=2)
-    assert [result.out.name for result in results] == ["seed-0", "seed-2"]
-
-
 def test_runs_go_on_where_they_stopped(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first is finished, the second begun, the third not begun."""
     shutil.copytree(run, tmp_path / "all" / "seed-0")

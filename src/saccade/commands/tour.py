@@ -88,7 +88,9 @@ def tour(
     sections, rows = [], []
     for step, name in enumerate(visited):
         facts = read_facts(models[name])
-        on_progress(f"{step + 1} of {len(visited)}  {name}: {_plan(facts, quick)}", step, len(visited))
+        plan = "shown on a picture" if _generated(facts) is None else f"scored on {_limit(facts, quick):,} examples"
+        title = families()[facts.family].title
+        on_progress(f"{step + 1} of {len(visited)}  {name}: {title}; {plan}", step, len(visited))
         section, row = _visit(name, quick, device)
         sections.append(section)
         rows.append(row)
@@ -132,14 +134,6 @@ def _generated(facts: ModelFacts) -> str | None:
 def _limit(facts: ModelFacts, quick: bool) -> int:
     """How many examples a model is scored on."""
     return (QUICK if quick else FULL) // FEWER.get(facts.family, 1)
-
-
-def _plan(facts: ModelFacts, quick: bool) -> str:
-    """What is done with a model, in a few words."""
-    kind = families()[facts.family].title
-    return f"{kind}; " + (
-        "shown on a picture" if _generated(facts) is None else f"scored on {_limit(facts, quick):,} examples"
-    )
 
 
 def _scored(predictor: Predictor, data: str, quick: bool) -> Score:
