@@ -51,8 +51,8 @@ KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}  # content
 CIDER_ENDS = (0.0, 10.0)
 STRENGTH = "true_positive_strength"
 EMPTY = "exact_match_empty"
+# Baseline maps: even, on all digits, on the best single cell.
 RIVALS = ("uniform", "all_objects", "grid_oracle")
-"""Baseline maps: even, on all digits, on the best single cell."""
 
 
 class Sentences(list[tuple[str, tuple[str, ...]]]):
@@ -141,7 +141,6 @@ class CaptionScoring(Scoring):
         return measured
 
     def _add_causal(self, measured: CaptionMeasurements, words: Tensor, batch: CaptionBatch) -> None:
-        """Caption each scene again with one of its digits in another colour."""
         present = cast(SceneLayout, batch.layout).present  # (B,2)
         for which in range(present.shape[1]):
             there = present[:, which].nonzero().squeeze(1)  # (N,)
