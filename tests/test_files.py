@@ -84,14 +84,6 @@ def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
     assert _names(tmp_path / "m") == {"new"}
 
 
-def test_a_file_is_not_replaced_by_a_folder(tmp_path: Path) -> None:
-    (tmp_path / "m").write_text("precious")
-    with pytest.raises(OutputError, match="is a file, not a folder"), files.folder_in_place(tmp_path / "m"):
-        pass
-    assert (tmp_path / "m").read_text() == "precious"
-    assert _names(tmp_path) == {"m"}
-
-
 def _folder(path: Path, text: str) -> None:
     path.mkdir()
     (path / "x").write_text(text)
@@ -230,13 +222,6 @@ def test_waiting_says_so_once_and_ends_with_the_holder(tmp_path: Path) -> None:
             assert path.is_file()
     assert len(said) == 1
     assert "fetches" in said[0]
-
-
-def test_a_regular_file_is_read_whole(tmp_path: Path) -> None:
-    (tmp_path / "a").write_bytes(b"abc")
-    assert read_regular(tmp_path / "a", 3) == b"abc"
-    (tmp_path / "link").symlink_to(tmp_path / "a")
-    assert read_regular(tmp_path / "link") == b"abc"
 
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:

@@ -48,34 +48,11 @@ def test_compose_applies_the_inner_one_first(outer: Tensor, inner: Tensor, x: fl
     torch.testing.assert_close(together, geometry.apply(outer, geometry.apply(inner, point)), rtol=1e-9, atol=1e-9)
 
 
-def test_apply_by_hand(assert_near: Near) -> None:
-    """x' = 2·3 + 0·5 + 1 = 7, y' = 1·3 + 3·5 − 2 = 16."""
-    frame = torch.tensor([[2.0, 0.0, 1.0], [1.0, 3.0, -2.0]])
-    assert_near(geometry.apply(frame, torch.tensor([3.0, 5.0])), [7.0, 16.0])
-
-
 def test_a_turned_box_reaches_to_all_four_corners(assert_near: Near) -> None:
     """A quarter turn, x' = −y, y' = x, and a slant, x' = x − 2y, where (1,2) and (4,6) alone would say −8 … −3."""
     box = torch.tensor([1.0, 2.0, 4.0, 6.0])
     assert_near(geometry.apply_to_boxes(torch.tensor([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0]]), box), [-6.0, 1.0, -2.0, 4.0])
     assert_near(geometry.apply_to_boxes(torch.tensor([[1.0, -2.0, 0.0], [0.0, 1.0, 9.0]]), box), [-11, 11, 0, 15])
-
-
-@given(frames(), st.lists(numbers, min_size=4, max_size=4), st.floats(0, 1), st.floats(0, 1))
-def test_what_is_in_a_box_is_in_the_mapped_box(frame: Tensor, box: list[float], right: float, down: float) -> None:
-    x0, y0, x1, y1 = box
-    inside = torch.tensor([x0 + right * (x1 - x0), y0 + down * (y1 - y0)], dtype=torch.float64)
-    mapped = geometry.apply_to_boxes(frame, torch.tensor(box, dtype=torch.float64))
-    found = geometry.apply(frame, inside)
-    assert bool((mapped[:2] - 1e-9 <= found).all() & (found <= mapped[2:] + 1e-9).all())
-
-
-def test_batches_broadcast(assert_near: Near) -> None:
-    many = torch.stack([geometry.scale_shift((2, 2), (0, 0)), geometry.scale_shift((1, 1), (5, 6))])  # (2,2,3)
-    assert_near(geometry.apply(many, torch.tensor([[1.0, 1.0], [1.0, 1.0]])), [[2.0, 2.0], [6.0, 7.0]])
-    assert geometry.compose(many, geometry.identity()).shape == (2, 2, 3)
-    assert geometry.compose(geometry.identity(4, 1), many).shape == (4, 2, 2, 3)
-    assert_near(geometry.invert(many)[1], [[1.0, 0.0, -5.0], [0.0, 1.0, -6.0]])
 
 
 @pytest.mark.parametrize(
@@ -180,12 +157,6 @@ def test_tilt_by_hand(assert_near: Near) -> None:
     assert_near(torch.linalg.det(frames[..., :2]), [1.0] * 3)
 
 
-@given(frames(), st.tuples(st.integers(1, 9), st.integers(1, 9)), st.tuples(st.integers(1, 40), st.integers(1, 40)))
-def test_theta_and_frame_are_the_same_thing(theta: Tensor, grid: geometry.Size, picture: geometry.Size) -> None:
-    back = geometry.frame_to_theta(geometry.theta_to_frame(theta, grid, picture), grid, picture)
-    torch.testing.assert_close(back, theta, rtol=1e-9, atol=1e-9)
-
-
 @given(frames(), st.tuples(st.integers(1, 5), st.integers(1, 5)))
 def test_frames_agree_with_affine_grid(theta: Tensor, grid: geometry.Size) -> None:
     """The point that affine_grid reads for a cell is where the frame puts the cell's centre."""
@@ -243,13 +214,6 @@ def test_a_uniform_map_stays_uniform_to_the_last_bit(
     assert bool((laid == maps[0, 0, 0]).all())
 
 
-def test_the_cell_centre_has_the_cells_value(assert_near: Near) -> None:
-    """An odd stride puts cell centres on pixel centres: cell k at pixel 5k + 2."""
-    maps = torch.rand(2, 3, 4)
-    laid = geometry.project(maps, geometry.scale_shift((5, 5), (0, 0)), (15, 20))
-    assert_near(laid[:, 2::5, 2::5], maps)
-
-
 def test_between_centres_it_is_linear(assert_near: Near) -> None:
     """Cells at centres 2 and 6: pixels 2.5, 3.5, 4.5, 5.5 are ⅛, ⅜, ⅝, ⅞ of the way; beyond, constant."""
     laid = geometry.project(torch.tensor([[[0.0, 8.0]]]), geometry.scale_shift((4, 1), (0, 0)), (1, 8))
@@ -286,14 +250,6 @@ def test_half_covered_pixels_by_hand(assert_near: Near) -> None:
     """The box x 0.5..2, y 1..2.25 of a 3×3 picture."""
     frame = geometry.crop_frame(torch.tensor([0.5, 1.0, 2.0, 2.25], dtype=torch.float64), (7, 7))
     assert_near(geometry.coverage(frame, (7, 7), (3, 3)), [[[0, 0, 0], [0.5, 1, 0], [0.125, 0.25, 0]]])
-
-
-@given(st.floats(0, 9), st.floats(0, 9), st.floats(0.01, 6), st.floats(0.01, 6))
-def test_coverage_sums_to_the_area(x: float, y: float, width: float, height: float) -> None:
-    box = torch.tensor([x, y, x + width, y + height], dtype=torch.float64)
-    covered = geometry.coverage(geometry.crop_frame(box, (4, 5)), (4, 5), (16, 16))
-    assert covered.sum().item() == pytest.approx(width * height)
-    assert 0 <= covered.min() <= covered.max() <= 1 + 1e-12
 
 
 def test_turned_crops_keep_their_area_and_place() -> None:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import CheckpointError
-from saccade.models.likeness import ALPHA, LARGEST, Fit, Likeness, fit_likeness
+from saccade.models.likeness import ALPHA, LARGEST, Likeness, fit_likeness
 
 
 def draws(count: int, many: int, seed: int, shift: float = 0.0) -> Tensor:
@@ -75,10 +75,3 @@ def test_a_damaged_file_is_refused(change: dict[str, Tensor | None]) -> None:
     tensors = {name: each for name, each in (tensors | change).items() if each is not None}
     with pytest.raises(CheckpointError, match="file"):
         Likeness.from_tensors(tensors, "file")
-
-
-def test_a_verdict_is_never_silent() -> None:
-    assert (Fit().verdict, Fit(0.5, "drawn digits").verdict) == ("not known", "usual")
-    unlike = Fit(ALPHA, "drawn digits")
-    assert unlike.unlike
-    assert "drawn digits" in unlike.to_json()["warning"]

@@ -1,9 +1,6 @@
 """Predictor and Sighting: questions, batches, maps on the right pixels, files, and what is not imported."""
 
 import html.parser
-import subprocess
-import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -139,34 +136,6 @@ def test_look_many_streams_and_skips_only_when_told(tiny: Predictor, tmp_path: P
         list(tiny.look_many([bad], 0))
 
 
-def test_of_a_list_the_next_batch_is_prepared_before_this_one_is_answered(
-    tiny: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    bad = tmp_path / "bad.png"
-    bad.write_bytes(b"junk")
-    happened: list[object] = []
-    prepare, answer = tiny.reads.prepare, tiny.responder.respond
-
-    def preparing(items, facts):
-        happened.append(("prepared", threading.get_ident() == here))
-        return prepare(items, facts)
-
-    here = threading.get_ident()
-    monkeypatch.setattr(tiny.reads, "prepare", preparing)
-    monkeypatch.setattr(tiny.responder, "respond", lambda *given: happened.append("answered") or answer(*given))
-    pictures = [noise(9, 9), noise(9, 9), bad, noise(9, 9), noise(9, 9)]
-    for _ in tiny.look_many(pictures, 0, batch_size=2, on_bad=lambda source, error: happened.append(source)):
-        happened.append("seen")
-    assert [each for each in happened if not isinstance(each, tuple)] == [
-        "answered", "seen", "seen", bad, "answered", "seen", "seen",
-    ]  # what is bad is told in its turn  # fmt: skip
-    assert [each for each in happened if isinstance(each, tuple)] == [("prepared", False)] * 2
-    strict = tiny.look_many(pictures, 0, batch_size=2)
-    assert [next(strict).answer in ANSWERS for _ in range(2)] == [True, True]  # the batch before the error is answered
-    with pytest.raises(DataError, match=r"bad\.png"):
-        next(strict)
-
-
 @pytest.mark.parametrize(("height", "width"), [(50, 70), (101, 37), (33, 211), (350, 490), (1, 1), (3, 1000)])
 def test_a_cells_map_peaks_on_its_own_pixels(height: int, width: int) -> None:
     """By hand: the input is 50×70; the picture is laid in at scale r = min(50/H, 70/W), centred."""
@@ -183,18 +152,6 @@ def test_a_cells_map_peaks_on_its_own_pixels(height: int, width: int) -> None:
     found_x, found_y = seen.peak
     assert abs(found_x + 0.5 - x) <= 0.5 * max(1, width / shown_w) + 0.51
     assert abs(found_y + 0.5 - y) <= 0.5 * max(1, height / shown_h) + 0.51
-
-
-def test_an_exif_turned_picture_has_its_map_on_the_upright_one(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    path = tmp_path / "turned.png"
-    Image.new("RGB", (50, 70)).save(path, exif=exif)  # stored 50 wide and 70 high, shown 70 wide and 50 high
-    seen = one_hot().look(path, ask=6)  # the upper right cell
-    assert seen.picture.size == (50, 70)
-    x, y = seen.peak
-    assert x >= 60
-    assert y < 10
 
 
 def test_saved_files_read_back(tiny: Predictor, tmp_path: Path) -> None:
@@ -235,18 +192,6 @@ def test_the_notebook_view_escapes_words_and_embeds_the_picture() -> None:
     assert tags == ["figure", "img", "figcaption", "b", "small"]
     assert "data:image/png;base64," in page
     assert repr(seen).count("\n") == 0
-
-
-def test_looking_imports_nothing_heavy_besides_torch(tmp_path: Path) -> None:
-    save_tiny(tmp_path / "tiny")
-    code = (
-        "import sys, saccade, numpy as np\n"
-        f"saccade.load({str(tmp_path / 'tiny')!r}).look(np.zeros((9, 9, 3), np.uint8), ask=1).save({str(tmp_path)!r})\n"
-        "heavy = ('matplotlib', 'lightning_fabric', 'typer', 'saccade.engine', 'saccade.tasks')\n"
-        "print(*(name for name in heavy if name in sys.modules))"
-    )
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (result.stdout.strip(), result.stderr.strip(), result.returncode) == ("", "", 0)
 
 
 def test_given_attention_may_be_an_array_and_must_be_finite(tiny: Predictor) -> None:

@@ -104,23 +104,6 @@ def test_every_protocol_builds_its_task(file: str, which: slice) -> None:
         assert (steps is None) == (protocol == "unlimited")
 
 
-SHARED = ("family", "data", "batch_size", "accumulate", "precision", "ema", "seed", "graph")
-
-
-def assert_equal_in(one: Recipe, other: Recipe, *more: str) -> None:
-    """Rows of one table share what is no part of the comparison."""
-    for key in (*SHARED, *more):
-        assert getattr(other, key) == getattr(one, key), key
-
-
-@pytest.mark.parametrize("model", ["hard", "cross", "film", "blind"])
-def test_rows_of_one_table_differ_in_the_model_alone(model: str) -> None:
-    for protocol in sorted(PROTOCOLS["drawn"]):
-        soft, other = (load_recipe(f"{name}-mref", protocol=protocol) for name in ("soft", model))
-        assert (other.model.name, other.model.config) == (model, soft.model.config)
-        assert_equal_in(soft, other, "phases")
-
-
 def _data_meant(recipe: Recipe) -> Any:
     """The settings of generated scenes with their defaults; of pictures, as they are."""
     return from_dict(SceneDataConfig, recipe.data) if recipe.data.get("name") in SCENES else recipe.data

@@ -165,19 +165,6 @@ def test_one_example_is_a_view_with_its_batch_axis() -> None:
             assert tensor.data_ptr() == (source if shared else source[2]).data_ptr(), name
 
 
-def test_steps_are_views_without_the_step_axis() -> None:
-    word = full_trace().look("word")
-    assert (word.steps, word.has_steps) == (3, True)
-    last = word.step(-1).validate()
-    assert not last.has_steps
-    assert last.weights is not None
-    assert word.weights is not None
-    assert last.weights.shape == (4, 2, 3)
-    assert last.weights.data_ptr() == word.weights[:, 2].data_ptr()
-    assert last.emits is not None
-    assert last.emits.tolist() == [2, 5, 8, 11]
-
-
 def test_gradients_live_until_detach() -> None:
     scores = torch.randn(2, 3, 4, requires_grad=True)
     trace = AttentionTrace((soft(torch.softmax(scores.flatten(1), -1).reshape(2, 3, 4), scores=scores),))
@@ -342,14 +329,6 @@ def test_a_channelwise_gate_uses_its_channels(assert_near: Near) -> None:
     full = torch.stack([TWO, torch.full_like(TWO, 0.1)], dim=1)
     look = gate(full.mean(1), full=full)
     assert_near(look.rebuild(VALUES), [[[[1.0, 1.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 0.0]]]])
-
-
-def test_a_gate_with_steps_and_gain(assert_near: Near) -> None:
-    look = gate(torch.stack([TWO, ONE], dim=1), gain=torch.tensor([[1.0, 10.0]]))
-    rebuilt = look.rebuild(VALUES)
-    assert rebuilt.shape == (1, 2, 2, 2, 2)
-    assert_near(rebuilt[0, 0], gate().rebuild(VALUES)[0])
-    assert_near(rebuilt[0, 1, 0], [[1.0, 4.0], [9.0, 16.0]])
 
 
 def test_slots_by_hand(assert_near: Near) -> None:

@@ -9,7 +9,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from release import open_wheel
 
 ROOT = Path(__file__).parent.parent
 
@@ -52,41 +51,3 @@ def test_wheel_builds_and_doctor_runs_from_it(wheel, tmp_path):
     folder, count = recorded.stdout.split()
     assert Path(folder) == tmp_path / "site" / "saccade" / "results"
     assert int(count) > 300
-
-
-OPEN = """
-import saccade
-from saccade.errors import CheckpointError
-from saccade.models.facts import read_facts
-from saccade.zoo import left_out, shipped
-
-for name, folder in shipped().items():
-    assert not read_facts(folder).research_only, name
-    saccade.load(name, "cpu")
-for name in left_out():
-    try:
-        saccade.load(name, "cpu")
-    except CheckpointError as error:
-        assert f"built without '{name}'" in str(error), error
-    else:
-        raise SystemExit(f"{name} is there")
-print(len(shipped()), len(left_out()))
-"""
-
-
-@pytest.mark.slow
-def test_the_open_wheel_lists_and_loads_what_it_has_and_says_what_it_left_out(wheel, tmp_path):
-    with zipfile.ZipFile(open_wheel(wheel, tmp_path)) as archive:
-        archive.extractall(tmp_path / "site")
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "site"), "SACCADE_HOME": str(tmp_path / "home")}
-    options = {"capture_output": True, "text": True, "cwd": tmp_path, "env": environment}
-    done = subprocess.run([sys.executable, "-c", OPEN], **options)
-    assert done.returncode == 0, done.stderr
-    kept, lacking = map(int, done.stdout.split())
-    assert kept + lacking == len(list((ROOT / "src/saccade/zoo").glob("*/config.json")))
-    assert lacking > 0
-    listed = subprocess.run([sys.executable, "-m", "saccade", "list"], **options)
-    assert listed.returncode == 0, listed.stderr
-    (line,) = (line for line in listed.stdout.splitlines() if line.startswith("Not in this open copy"))
-    assert line.count(",") == lacking  # one after "copy", and between the names
-    assert "crown-cub" in line

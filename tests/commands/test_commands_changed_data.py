@@ -49,10 +49,6 @@ def rewrite(table: Path, change: Callable[[Rows], Rows]) -> None:
         writer.writerows(change(rows))
 
 
-def rotated(column: str) -> Callable[[Rows], Rows]:
-    return lambda rows: [{**row, column: rows[place - 1][column]} for place, row in enumerate(rows)]
-
-
 def repaint(picture: Path) -> None:
     """Another picture in its place, of as many bytes, at the same time."""
     size, times = picture.stat().st_size, (picture.stat().st_atime_ns, picture.stat().st_mtime_ns)
@@ -69,19 +65,9 @@ def table(tmp_path: Path) -> Path:
     return write_table(tmp_path / "files")
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        rotated("label"),
-        lambda rows: rows[5:],
-        lambda rows: [{**row, "split": "train" if row["split"] == "val" and row["image"] > "40.png" else row["split"]}
-                       for row in rows],
-    ],
-    ids=["labels rotated", "rows deleted", "splits changed"],
-)  # fmt: skip
-def test_a_changed_table_is_refused(tmp_path: Path, table: Path, change: Callable[[Rows], Rows]) -> None:
+def test_rotated_labels_are_refused(tmp_path: Path, table: Path) -> None:
     out = begun(tmp_path / "r", "attributes", table, QUESTIONS)
-    rewrite(table, change)
+    rewrite(table, lambda rows: [{**row, "label": rows[place - 1]["label"]} for place, row in enumerate(rows)])
     with pytest.raises(DataError, match="rows"):
         go_on(out)
 

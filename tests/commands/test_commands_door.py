@@ -6,7 +6,6 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -199,27 +198,6 @@ def test_light_verbs_import_nothing_heavy(args: list[str]) -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout.splitlines()[-1].strip() == "HEAVY"
-
-
-def commands() -> dict[str, Command]:
-    """Every verb, those of a group as ``data make``."""
-    found = {}
-    for name in door.VERBS:
-        module = import_module(f"saccade.commands.{name}")
-        below = getattr(module, "COMMANDS", {})
-        found |= {f"{name} {each}": command for each, command in below.items()} or {name: module.COMMAND}
-    return found
-
-
-@pytest.mark.parametrize("name", commands())
-def test_every_option_is_told_of_and_every_verb_has_an_example(name: str) -> None:
-    command = commands()[name]
-    assert command.example.startswith(f"saccade {name}")
-    for each in command.arguments().values():
-        assert each.help, each.name
-    assert {*command.place, *command.names, *command.words} <= set(command.arguments())
-    public = getattr(saccade, name, command.function)
-    assert public is command.function or not callable(public)
 
 
 def test_nothing_printed_holds_nan_or_a_strangers_escapes(capsys: pytest.CaptureFixture[str]) -> None:

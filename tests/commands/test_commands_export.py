@@ -83,9 +83,7 @@ ZOOMS = [f"{scale}.{part}" for scale in ("scale2", "scale3") for part in ("emits
     ("name", "options", "looks"),
     [
         ("soft", {}, ["stage2.weights"]),
-        pytest.param("hard", {}, ["stage2.weights"], marks=pytest.mark.long),
         pytest.param("stn", {}, ["crop.frame"], marks=pytest.mark.long),
-        pytest.param("stn-tuned", {}, ["crop.frame"], marks=pytest.mark.long),
         pytest.param("ran", {"prepare": uneven_masks, **UNITS}, ["stage1.weights"], marks=pytest.mark.long),
         ("racnn", {"prepare": proposals_that_move, "through": "layer1"}, ZOOMS),
     ],
@@ -149,11 +147,6 @@ def test_the_sidecar_says_what_the_numbers_mean(context: SimpleNamespace) -> Non
     }
     assert told["total"] == "product"
     assert told["scores"][0]["metrics"] == {"accuracy": 0.9}
-
-
-def test_an_export_answers_as_torch(context: SimpleNamespace) -> None:
-    assert list(context.sidecar["outputs"])[3:] == ["stage1.weights", "stage2.weights", "stage3.weights"]
-    assert_same_as_torch(context.model, context.out)
 
 
 def test_another_model_is_found_out(context: SimpleNamespace) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-import saccade
 from saccade import zoo
 from tiny_models import save_tiny
 from typed import typed
@@ -169,7 +168,3 @@ def test_a_path_alone_is_recognised_and_said(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
     assert "2 classes" in result.stderr
-
-
-def test_the_names_of_models_from_python() -> None:
-    assert saccade.list_models("hattnet-ctx-m*") == [f"hattnet-ctx-{data}" for data in ("mbg", "mdist", "mref")]

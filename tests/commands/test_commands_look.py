@@ -32,17 +32,6 @@ def album(tmp_path: Path) -> Path:
     return folder
 
 
-def test_every_table_and_remark_names_pictures_shortly(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Steps on the way and remarks too; a screen of 80 columns has no room for a path."""
-    monkeypatch.setenv("COLUMNS", "80")
-    Image.new("RGB", (40, 30), (200, 30, 30)).save(tmp_path / "red.png")
-    found = typed("look", tmp_path / "red.png", "--model", "racnn-details")
-    said = found.stdout + found.stderr
-    assert "what each step says" in said
-    assert said.count("red.png") == 3, said  # the last says what the overlay would be called
-    assert tmp_path.name not in said
-
-
 def test_folders_stream_into_files_that_do_not_overwrite_each_other(model: str, album: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     result = typed("look", album, "--model", model, "--ask", "north", "--out", out, "--batch", 2)
@@ -126,15 +115,6 @@ def test_if_all_are_bad_the_exit_code_is_2(model: str, tmp_path: Path) -> None:
 )
 def test_wrong_options_are_one_line(model: str, album: Path, args: list[str], named: str) -> None:
     assert named in error_line(typed("look", album, "--model", model, *args))
-
-
-def test_by_subprocess_a_bomb_is_one_line_too(model: str, tmp_path: Path) -> None:
-    Image.new("1", (10_000, 10_000)).save(tmp_path / "large.png")  # 100 Mpx: Pillow would warn, saccade refuses
-    command = [sys.executable, "-m", "saccade", "look", str(tmp_path), "--model", model, "--ask", "1", "-q"]
-    result = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert result.returncode == 2
-    (error,) = result.stderr.splitlines()
-    assert "64 million" in error
 
 
 def test_a_closed_pipe_is_quiet(model: str, album: Path) -> None:

@@ -17,7 +17,6 @@ from safetensors import safe_open
 import saccade
 from planted_shortcuts import write_squares
 from question_tables import write_table
-from saccade.errors import DataError
 from saccade.probing.probe import Probe
 from typed import typed
 
@@ -47,13 +46,6 @@ def write_pictures(folder: Path, count: int, classes: tuple[str, ...] = CLASSES)
 
 
 run = partial(typed, "probe")
-
-
-def results_of(out: Path, *words: str | Path) -> Any:
-    """What results.json holds after a quick probe."""
-    done = run("--out", out, *words, *QUICK)
-    assert done.exit_code == 0, done.output
-    return json.loads((out / "results.json").read_text("utf-8"))
 
 
 def test_the_whole_command(tmp_path: Path) -> None:
@@ -227,31 +219,3 @@ def test_a_table_with_questions_is_known_by_its_columns(asked: tuple[Path, Path,
     for heading in ("Scores of questions", "Where it looked", "What the answer depends on"):
         assert f"{heading}</h2>" in page
     assert "2 questions, asked 108 times about 54 pictures; 3 answers." in page
-
-
-def test_the_model_of_questions_is_asked_like_any_other(asked: tuple[Path, Path, Any]) -> None:
-    table, out, _ = asked
-    model = saccade.load(out)
-    answers = {word: model.look(table.parent / "01.png", ask=word) for word in ("upper", "lower")}
-    assert all(seen.answer in ("red", "green", "blue") for seen in answers.values())
-    upper, lower = (seen.trace.looks[0].weights for seen in answers.values())
-    assert not np.allclose(upper, lower)
-    with pytest.raises(DataError, match="needs a question; ask one of: lower, upper"):
-        model.look(table.parent / "01.png")
-    scored = saccade.evaluate(out, data=f"csv:{table}", device="cpu")
-    assert scored["n"] == 18
-    assert "no difference from guessing detected" in scored["verdict"] or "guessing by" in scored["verdict"]
-
-
-def test_questions_with_several_answers_or_too_few_pictures_are_left_out(tmp_path: Path) -> None:
-    table = write_table(tmp_path / "asked")
-    assert "'upper'" in run("--data", table, "--out", tmp_path / "out", "--ask", "uper", *QUICK).stderr
-    table = write_table(tmp_path / "asked", several=True)
-    done = run("--data", table, "--out", tmp_path / "out", *QUICK)
-    assert done.exit_code == 2
-    assert "108 × several answers" in " ".join(done.stderr.split())
-    table = write_table(tmp_path / "asked")
-    table.write_text(table.read_text("utf-8") + "01.png,rare,red,train,\n", "utf-8")
-    result = results_of(tmp_path / "out", "--data", table, "--heads", "soft")
-    assert [*result["questions"]] == ["lower", "upper"]
-    assert "1 question left out with fewer than 3 different pictures: rare" in result["remarks"]

@@ -13,8 +13,6 @@ from PIL import Image
 
 import saccade
 from saccade.errors import ConfigError, DataError
-from saccade.models.vit import VitConfig, VitModel
-from saccade.predict import Predictor
 from typed import typed
 
 STRENGTH = "true_positive_strength"
@@ -112,14 +110,6 @@ def test_gradient_maps_agree_with_captum(scenes: Path, soft: saccade.Predictor) 
     cams = [_Method(name, soft)(picture, str(digit)) for name in ("gradcam", "hirescam")]
     assert all(float(cam.min()) >= 0 for cam in cams)
     assert not torch.allclose(*(cam / cam.max() for cam in cams), atol=0.05)
-
-
-def test_rollout_of_a_transformer_is_scored(scenes, soft) -> None:
-    torch.manual_seed(0)
-    vit = VitModel(VitConfig(channels=8, width=16, heads=2, layers=2)).eval()
-    found = saccade.score(scenes, scenes, method="rollout", model=Predictor(vit, soft.facts, name="vit"))
-    assert found.counts["scored"] == 4
-    assert found.scores[STRENGTH].mean == pytest.approx(found.baselines["uniform"][STRENGTH], abs=0.05)
 
 
 def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from saccade.config import to_dict
-from saccade.engine import recipe as recipe_module
 from saccade.engine.recipe import Phase, Schedule, Select, load_recipe
 from saccade.errors import ConfigError
 
@@ -63,10 +62,9 @@ def test_overrides_come_last_and_are_read_as_yaml(path):
     assert recipe.model.config == {"width": 8, "sizes": [1, 2], "rate": 0.002}
 
 
-def test_missing_file_and_unknown_name(tmp_path, monkeypatch):
+def test_missing_file_and_unknown_name(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         load_recipe(tmp_path / "no.yaml")
-    monkeypatch.setattr(recipe_module, "packaged_recipes", lambda: ["soft-mref", "hard-mref"])
     with pytest.raises(ConfigError, match="did you mean 'soft-mref'"):
         load_recipe("soft-mreff")
 

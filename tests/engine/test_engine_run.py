@@ -7,7 +7,6 @@ import torch
 from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.engine.loop import fit
-from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError, DataError
 
 QUIET = {"device": "cpu", "progress": "quiet"}
@@ -66,7 +65,6 @@ def test_accumulation_equals_one_large_batch(tmp_path):
         ({"device": "cupu"}, "'cupu'"),
         ({"devices": 0}, "devices"),
         ({"strategy": "dpp"}, "`strategy=dpp`"),
-        ({"max_minutes": 0}, "max_minutes"),
         ({"accumulate": 3}, "accumulate"),
     ],
 )
@@ -75,20 +73,6 @@ def test_bad_options(tmp_path, options, words):
     with pytest.raises(ConfigError, match=words):
         fit(TinyTask(), recipe, tmp_path / "run", **{**QUIET, **options})
     assert not (tmp_path / "run").exists()
-
-
-def test_what_a_run_left_that_died_before_its_first_step_makes_room(tmp_path):
-    class Dies(TinyTask):
-        def train_batches(self, start, **more):
-            raise RuntimeError("out of memory")
-            yield
-
-    with pytest.raises(RuntimeError, match="out of memory"):
-        fit(Dies(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
-    assert RunFolder(tmp_path / "run").checkpoints.steps() == [0]
-    fit(TinyTask(), tiny_recipe({"steps": 2}), tmp_path / "run", **QUIET)
-    names = [path.name for path in RunFolder(tmp_path / "run").checkpoints.paths()]
-    assert names == ["step-00000000", "step-00000002"]  # and none of the other run's
 
 
 def test_a_run_that_has_begun_is_never_removed(tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import pytest
@@ -78,16 +77,6 @@ def test_a_folder_of_somebody_else_gets_no_lock_and_keeps_what_it_has(tmp_path):
     with pytest.raises(CheckpointError, match="not a run folder"):
         fit(TinyTask(), tiny_recipe(), tmp_path, resume=True, **QUIET)
     assert _names(tmp_path) == {"log.txt"}
-
-
-def test_a_checkpoint_whose_writer_was_killed_in_the_swap_is_put_back(tmp_path):
-    out, task = tmp_path / "run", TinyTask()
-    task.signal_at = 5
-    fit(task, tiny_recipe(keep_checkpoints=1), out, **QUIET)
-    (newest,) = (out / "checkpoints").glob("step-*")
-    os.replace(newest, newest.with_name(f".{newest.name}.abcd.saccade-old"))
-    with RunFolder(out).locked():
-        assert RunFolder(out).checkpoints.load_newest()[0].step == int(newest.name[5:])
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
@@ -52,14 +50,3 @@ def test_several_devices_without_fabric_name_the_extra(tmp_path, monkeypatch):
     with pytest.raises(MissingExtraError, match="distributed"):
         fit(TinyTask(), tiny_recipe(), tmp_path / "run", devices=2, **QUIET)
     assert not (tmp_path / "run").exists()
-
-
-def test_one_device_does_not_import_fabric(tmp_path):
-    code = (
-        "import sys; from engine_fakes import DeviceTask, TinyTask, tiny_recipe; from saccade.engine.loop import fit\n"
-        f"fit(TinyTask(), tiny_recipe({{'steps': 1}}), {str(tmp_path / 'run')!r}, **{QUIET})\n"
-        "print(*(name for name in ('lightning_fabric', 'torchmetrics', 'matplotlib') if name in sys.modules))"
-    )
-    here = Path(__file__).parent
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=here)
-    assert found.stdout.strip() == ""

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.cuda_graph import clone_tensors, copy_tensors
 from saccade.engine.loop import fit
-from saccade.engine.step import GradientWatch, origin
+from saccade.engine.step import origin
 from saccade.errors import DataError, TrainingStopped
 
 
@@ -188,17 +188,6 @@ def test_what_is_learnt_from_is_said_once_when_a_run_begins(tmp_path, capsys):
     assert (tmp_path / "run" / "log.txt").read_text().count("t.csv: 8 rows") == 1
 
 
-def test_state_on_disk_is_the_last_good_one(tmp_path):
-    good = TinyTask()
-    fit(good, tiny_recipe({"steps": 3, **_phase()}), tmp_path / "good", device="cpu", progress="quiet")
-    with pytest.raises(TrainingStopped):
-        fit(TinyTask(poison_at=8 * 4), RECIPE, tmp_path / "bad", device="cpu", progress="quiet")
-    checkpoint, problems = CheckpointStore(tmp_path / "bad" / "checkpoints").load_newest()
-    assert (checkpoint.step, problems) == (3, [])
-    for name, value in good.model.state_dict().items():
-        assert torch.equal(checkpoint.tensors[f"model/{name}"], value)
-
-
 def test_faulty_replica_is_named(tmp_path):
     class OneBad(TinyTask):
         def new_model(self, seed: int) -> nn.Module:
@@ -210,19 +199,6 @@ def test_faulty_replica_is_named(tmp_path):
 
     with pytest.raises(TrainingStopped, match=r"step 1 .*of replica 1 is not finite.*parameter 'head\.weight'"):
         fit(OneBad(), tiny_recipe(replicas=2), tmp_path / "run", device="cpu", progress="quiet")
-
-
-def test_watch_keeps_the_first_fault():
-    watch = GradientWatch(torch.device("cpu"))
-    names = ["a", "b", "c"]
-    watch.observe(torch.ones(3, 2), torch.tensor(4))
-    assert watch.fault(names) is None
-    bad = torch.tensor([[1.0, 1.0], [1.0, float("inf")], [float("nan"), 1.0]])
-    watch.observe(bad, torch.tensor(5))
-    watch.observe(torch.full((3, 2), float("nan")), torch.tensor(6))
-    fault = watch.fault(names)
-    assert fault is not None
-    assert (fault.step, fault.parameter, fault.replica) == (5, "b", 1)
 
 
 class Chain(nn.Module):
@@ -246,7 +222,3 @@ def test_origin_is_the_first_layer_in_order_of_execution():
     assert "batch itself" in origin(model, {"x": torch.tensor([float("nan")])})
     assert model.training
     assert not model.a._forward_hooks
-
-
-def _phase():
-    return {"optimizer": {"name": "sgd", "lr": 0.1, "momentum": 0.9}, "clip_norm": 1.0}

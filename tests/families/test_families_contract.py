@@ -30,9 +30,10 @@ SCENES = {"name": "scenes", "glyphs": "pack"}
 MREF = {"name": "mref", "glyphs": "pack"}
 RESNET = {"widths": [8, 8, 8, 8], "units": [1, 1, 1], "last": 1}
 STORIES = {"name": "stories", "tasks": [1], "questions": 60, "noise": 0.4}
+VARIED = {"area": [0.7, 0.9]}
 GENERATED: dict[str, tuple[str, str, dict[str, Any], dict[str, Any]]] = {
     "question": ("question", "soft", SOFT, MREF),
-    "finite": ("question", "soft", SOFT, {**MREF, "protocol": "authors"}),
+    "finite": ("question", "soft", SOFT, {**MREF, "protocol": "authors", "augment": VARIED}),
     "multiset": ("multiset", "hsal", multiset_stubs.SMALL, multiset_stubs.PACK),
     "counts": ("multiset", "multiset-counts", COUNTS, multiset_stubs.PACK),
     "caption": ("caption", "sat-soft", SAT, {**SCENES, "size": [40, 40]}),
@@ -48,7 +49,7 @@ EVERY = [*GENERATED, *FILES]
 def _short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Held-out splits of a few examples, and a finite set of fifty."""
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
-    monkeypatch.setitem(questions._SIZES["authors"], "train", 50)
+    monkeypatch.setitem(questions._SIZES, "authors", {"train": 50, "val": 23, "test": 23})
     monkeypatch.setitem(questions._SIZES["unlimited"], "val", 23)
     monkeypatch.setattr(labelled, "SIZES", {"train": None, "val": 4, "test": 4})
     with caption_stubs.short_splits(), multiset_stubs.short_splits():
@@ -60,7 +61,7 @@ def task_of(which: str, folder: Path, **changes: Any) -> Task:
     if which == "captions":
         kind, model, config = "caption", "sat-soft", SAT
         table = caption_stubs.captioned_files(folder / "captions", 16)
-        data: dict[str, Any] = {"name": f"csv:{table}", "size": [40, 48], "at_least": 1}
+        data: dict[str, Any] = {"name": f"csv:{table}", "size": [40, 48], "at_least": 1, "augment": VARIED}
     elif which == "labels":
         kind, model, config = "classify", "resnet", RESNET
         top = folder / "classes"
@@ -95,7 +96,7 @@ def test_batch_n_is_a_function_of_its_number(which: str, tmp_path: Path) -> None
 
 
 def test_ranks_together_see_the_batch_of_one(tmp_path: Path) -> None:
-    task = task_of("finite", tmp_path)
+    task = task_of("finite", tmp_path, data={**MREF, "protocol": "authors"})
     for number, one in enumerate(batches(task, 5, batch_size=12)):
         parts = [batches(task, 1, number, batch_size=4, rank=rank, world_size=3)[0] for rank in range(3)]
         assert all(torch.equal(torch.cat([part[name] for part in parts]), one[name]) for name in one)
@@ -157,15 +158,12 @@ def test_written_scenes_are_read_again(which: str, tmp_path: Path) -> None:
     ("which", "changes", "named"),
     [
         ("question", {"model": "sfot"}, "'soft'"),
-        ("question", {"model_config": {"channels": "many"}}, "model.config.channels"),
         ("question", {"data": {"name": "mref", "nmae": "mref"}}, "'name'"),
-        ("question", {"data": {"name": "mref", "glyphs": "pakc"}}, "'pack'"),
         ("question", {"protocol": "author"}, "'authors'"),
         ("question", {"seed": 1 << 40}, "seed"),
         ("multiset", {"data": {}}, "data="),
         ("multiset", {"model": "soft", "model_config": {}}, "soft"),
         ("multiset", {"model_config": {**multiset_stubs.SMALL, "classes": 7}}, "classes: found 7"),
-        ("multiset", {"model_config": {**multiset_stubs.SMALL, "most": 9}}, "most: found 9"),
     ],
 )
 def test_wrong_settings_of_a_task_are_named(which: str, changes: dict[str, Any], named: str, tmp_path: Path) -> None:
@@ -176,21 +174,13 @@ def test_wrong_settings_of_a_task_are_named(which: str, changes: dict[str, Any],
 @pytest.mark.parametrize(
     ("kind", "settings", "named"),
     [
-        (CaptionDataConfig, {"name": "flickr8:x"}, "'flickr8k'"),
         (CaptionDataConfig, {"options": {"captions": 3}}, "captions"),
-        (CaptionDataConfig, {"name": "csv:x", "empty": 0.1}, "empty"),
         (MultisetDataConfig, {"name": "mnist-multset"}, "'mnist-multiset'"),
-        (MultisetDataConfig, {"name": "cvs:t.csv"}, "'csv'"),
         (MultisetDataConfig, {"name": "csv:t.csv", "size": 4097}, "size"),
-        (MultisetDataConfig, {"empty": 1.1}, "empty"),
         (MultisetDataConfig, {"options": {"cluter": 3}}, "'clutter'"),
         (MultisetDataConfig, {"name": "svhn:x", "options": {"kind": "set"}}, "options.kind"),
-        (MultisetDataConfig, {"name": "csv:t.csv", "options": {"most": 0}}, "most"),
-        (LabelDataConfig, {"name": "cifar"}, "'cifar10'"),
         (LabelDataConfig, {"name": "cifar10", "options": {"strict": True}}, "has none"),
-        (LabelDataConfig, {"name": "folder:x", "options": {"kind": 1}}, "unknown setting"),
         (LabelDataConfig, {"shift": {}, "augment": {}}, "one of them"),
-        (LabelDataConfig, {"cache_mb": -1}, "cache_mb"),
     ],
 )
 def test_wrong_settings_of_data_are_named(kind: type, settings: dict[str, Any], named: str) -> None:

@@ -7,7 +7,6 @@ test installs the package with pip.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import subprocess
@@ -27,8 +26,6 @@ ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "examples" / "dots"
 ENTRY_POINTS = "[saccade.families]\ndots = dots.family:FAMILY\n"
 TINY = ["--set", "phases.0.steps=6", "--set", "phases.0.validate_every=3", "--set", "batch_size=8", "--device", "cpu"]
-HAS_ONNX = all(importlib.util.find_spec(name) for name in ("onnx", "onnxscript", "onnxruntime"))
-
 DRIVER = """
 import json, sys
 from typer.testing import CliRunner
@@ -99,16 +96,13 @@ def done(folder: Path, environment: dict[str, str]) -> dict[str, Done]:
         "make": ["data", "make", "dots", "--out", "made", "--count", "3"],
         "show": ["data", "show", "dots", "--out", "sheet.png", "--count", "6"],
         "look": ["look", "made", "--model", "run", "--out", "looks", "--json"],
-        "row": ["look", "made/00000001.png", "--model", "run", "--filmstrip", "--cells", "--out", "strips"],
         "asked": ["look", "made/00000001.png", "--model", "run", "--ask", "7"],
-        "compare": ["look", "made/00000001.png", "--model", "run", "--model", "whole", "--out", "both"],
         "report": ["report", "run", "--looks", "2", "--out", "run.html"],
         "records": ["report", "looks", "--out", "looks.html"],
         "list": ["list", "--json"],
         "doctor": ["doctor", "--json"],
         "misspelt": ["train", "dots", "--out", "no", "--set", "data.sides=3"],
     }
-    commands |= {"export": ["export", "run", "--out", "onnx"]} if HAS_ONNX else {}
     return found | verbs(commands, folder, environment)
 
 
@@ -156,13 +150,6 @@ def test_looks_are_answers_files_and_rows(folder: Path, done: dict[str, Done]) -
     assert {Path(name).suffix for name in os.listdir(folder / "looks")} == {".png", ".json", ".safetensors", ".csv"}
     record = read_record(folder / "looks" / "00000001.json")
     assert record.trace.look("dots").weights.shape == (1, 10, 10)
-    assert {"looked", "x,", "fit"} <= set(done["row"].out.split())
-    with (
-        Image.open(folder / "looks" / "00000001.png") as overlay,
-        Image.open(folder / "strips" / "00000001.png") as strip,
-    ):
-        assert overlay.width == overlay.height
-        assert strip.size != overlay.size
     assert done["asked"].code == 2
     assert "takes no question" in done["asked"].said
 
@@ -172,21 +159,7 @@ def test_it_is_listed_with_the_families_of_the_package(done: dict[str, Done]) ->
     assert listed["models"]["dots"]["family"] == "dots"
     assert listed["recipes"]["dots"]["title"] == "Count dots with one soft attention"
     assert {"dots", "mref"} <= listed["data"].keys()
-    assert json.loads(done["doctor"].out)["families"] == [
-        "question",
-        "multiset",
-        "caption",
-        "story",
-        "classify",
-        "dots",
-    ]
-
-
-@pytest.mark.skipif(not HAS_ONNX, reason="needs the extra export")
-def test_it_is_exported(folder: Path, done: dict[str, Done]) -> None:
-    sidecar = json.loads((folder / "onnx" / "model.json").read_text("utf-8"))
-    assert sidecar["outputs"].keys() == {"answer", "probabilities", "logits", "dots.weights"}
-    assert (sidecar["queries"], sidecar["answers"]) == ([], list("012345"))
+    assert json.loads(done["doctor"].out)["families"][-1] == "dots"
 
 
 @pytest.fixture

@@ -173,6 +173,11 @@ def test_maps_of_any_size_lie_where_they_should(photographs):
     assert len(found.names) == 4
 
 
+def test_one_photograph_proves_nothing(photographs):
+    found = saccade.score(truth=photographs, model=reads_object(), method="gradcam", limit=1)
+    assert found.verdict.count("which chance can explain") == 2
+
+
 def test_broken_maps_are_left_out_and_zeros_win_nothing(photographs):
     def sometimes(model, images, targets):
         maps = marks_red(model, images, targets)
@@ -182,11 +187,14 @@ def test_broken_maps_are_left_out_and_zeros_win_nothing(photographs):
     found = saccade.score(truth=photographs, model=reads_object(), method=sometimes)
     assert 0 < len(found.broken) < COUNT
     assert len(found.names) == COUNT - len(found.broken)
+    assert len(saccade.score(truth=photographs, model=reads_object(), method=sometimes, nan="zero").names) == COUNT
+    with pytest.raises(DataError, match="nan=skip"):
+        saccade.score(truth=photographs, model=reads_object(), method=sometimes, nan="stop")
     silent = saccade.score(truth=photographs, model=reads_object(), method=lambda model, images, _: 0 * images[:, 0])
     scene = means(silent, "scene")
     assert scene == pytest.approx(dict.fromkeys(scene, 0.0))
     assert means(silent, "model")["cause_top"] == pytest.approx(0.25)  # as an even map
-    assert silent.zeros == 7 * COUNT
+    assert next(csv.DictReader(silent.row().splitlines()))["empty"] == "1"  # of all pictures
     with pytest.raises(DataError, match="no map could be scored"):
         saccade.score(truth=photographs, model=reads_object(), method=lambda model, images, _: images[:, 0] / 0)
 

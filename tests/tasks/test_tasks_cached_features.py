@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor, nn
 
 from question_tables import SPLITS, write_table
@@ -113,24 +110,3 @@ def test_each_picture_is_encoded_once_by_whoever_comes_first(pictures: TableData
     other = first_and_all(compact(seed=1))
     assert len(seen) == 10
     assert not torch.equal(one, other)
-
-
-def test_twins_of_equal_names_sizes_and_times_do_not_share_features(tmp_path: Path) -> None:
-    """As two archives are unpacked that were packed with one time for all files."""
-    folders = [tmp_path / name for name in ("one", "other")]
-    for seed, folder in enumerate(folders):
-        folder.mkdir()
-        for number in range(3):
-            pixels = np.random.default_rng((seed, number)).integers(0, 256, (48, 48, 3), dtype=np.uint8)
-            Image.fromarray(pixels).save(folder / f"{number}.bmp")
-            os.utime(folder / f"{number}.bmp", ns=(10**9, 10**9))
-    sizes = [[path.stat().st_size for path in sorted(folder.iterdir())] for folder in folders]
-    assert sizes[0] == sizes[1]
-    model, numbers = compact().eval(), torch.arange(3)
-    for folder in folders:
-        paths = sorted(folder.iterdir())
-        images = torch.stack([torch.from_numpy(np.array(Image.open(path))) for path in paths])  # (3,H,W,3)
-        images = images.permute(0, 3, 1, 2).float() / 255  # (3,3,H,W)
-        found = CachedFeatures(paths, lambda wanted, images=images: images[wanted], model, limit_mb=100).take(numbers)
-        with torch.no_grad():
-            torch.testing.assert_close(found, model.encode(images), atol=1e-2, rtol=1e-2)

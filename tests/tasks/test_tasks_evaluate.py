@@ -137,10 +137,10 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
     for threads in (1, 3):
         monkeypatch.setattr("saccade.families.question.scores.thread_count", lambda device, n=threads: n)
         told: list[tuple[int, int]] = []
-        scoring = SceneScoring(model, data, limit=100, sweeps=4)
-        scoring.together = 25
+        scoring = SceneScoring(model, data, limit=60, sweeps=4)
+        scoring.together = 20
         found.append(evaluate(scoring, lambda *each, told=told: told.append(each)))
-        assert told == [(25, 100), (50, 100), (75, 100), (100, 100)]
+        assert told == [(20, 60), (40, 60), (60, 60)]
     assert found[0] == found[1]
     assert found[0]["counts"]["deletion"] == 4
     assert module.MAX_THREADS >= 2

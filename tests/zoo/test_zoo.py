@@ -97,11 +97,3 @@ def test_every_shipped_model_is_whole_named_scored_and_answers(name: str) -> Non
     said = [seen.answer] if is_one else re.findall(r"\w+", seen.answer)
     assert set(said) <= set(facts.answers)
     seen.trace.validate()
-
-
-def test_cards_list_deviations_one_by_one_and_name_the_licence_of_babi() -> None:
-    known = {name: read_facts(folder) for name, folder in zoo.shipped().items()}
-    assert not [name for name, facts in known.items() if any(each.startswith("-") for each in facts.deviations)]
-    from_babi = {name: facts.licence for name, facts in known.items() if facts.training["command"].find("babi:") > 0}
-    assert set(from_babi) == {"dmn-babi", "memn2n-babi"}
-    assert all("CC BY 3.0" in licence for licence in from_babi.values())

@@ -71,19 +71,3 @@ def test_what_was_rounded_after_it_was_scored_is_not_shipped(
     ship(tool, monkeypatch, run, "--name", "first")  # its result is recorded anew
     facts = read_facts(tmp_path / "zoo" / "first")
     assert (facts.dtype, facts.sha256) == ("int8", read_facts(run / "model").sha256)
-
-
-def test_runs_are_rounded_before_they_are_scored(
-    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    import store_as as rounding
-
-    before, wide = (run / "model" / "model.safetensors").stat().st_size, read_facts(run / "model")
-    monkeypatch.setattr(sys, "argv", ["store_as.py", "int8", str(run)])
-    rounding.main()
-    after = (run / "model" / "model.safetensors").stat().st_size
-    assert read_facts(run / "model").dtype == "int8" != wide.dtype
-    assert capsys.readouterr().out == f"{run}: {before:,} → {after:,} bytes\n"
-    monkeypatch.setattr(sys, "argv", ["store_as.py", "int4", str(run)])
-    with pytest.raises(SystemExit):
-        rounding.main()

@@ -160,7 +160,11 @@ def sheet(
     examples, summary = family.task().show_split(settings, split, count, progress=progress)
     result = {"data": given["name"], "summary": summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):
-        return {**result, "examples": [(_line(each.source), each.question, each.truth) for each in examples]}
+        rows = []
+        for example in examples:
+            lines = example.source if isinstance(example.source, (list, tuple)) else [example.source]
+            rows.append((" ".join(map(str, lines)), example.question, example.truth))
+        return {**result, "examples": rows}
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
     drawn = contact_sheet([each.source for each in examples], [each.caption for each in examples], marks=marks)
     write_bytes(out, png_bytes(drawn))
@@ -204,11 +208,6 @@ def get(
     folder = fetch(wanted, progress=on_progress)
     size = sum(file.size for file in FILES[wanted])
     return {"name": wanted, "folder": folder, "bytes": size, "licence": REGISTERED[wanted].get("licence")}
-
-
-def _line(source: Any) -> str:
-    """An input that is no picture, in one line: a text as it is, a list line by line."""
-    return " ".join(map(str, source)) if isinstance(source, (list, tuple)) else str(source)
 
 
 def _options(given: Sequence[str]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from saccade.commands.verb import Command, Remark, print_table, say, warn
 from saccade.errors import DISTRIBUTION
+from saccade.files import cache_home
 
 _REQUIREMENT = re.compile(r"^([A-Za-z0-9._-]+)(?:\[[^\]]*\])?[^;]*?(?:;.*extra\s*==\s*['\"]([^'\"]+)['\"])?\s*$")
 
@@ -39,7 +40,7 @@ def doctor() -> dict[str, Any]:
             for extra, lacking in extras.items()
         },
         "programs": {"METEOR 1.5": meteor},
-        "cache": _cache(),
+        "cache": {"folder": str(cache_home()), "holds": dict(sorted(_cached().items()))},
         "zoo": zoo,
         "families": list(families()),
         "problems": _foreign()
@@ -112,15 +113,13 @@ def _machine() -> tuple[list[str], dict[str, str], str]:
     return devices, makers, meteor_missing() or "ready"
 
 
-def _cache() -> dict[str, Any]:
-    from saccade.files import cache_home
-
-    home = cache_home()
-    files = [path for path in home.glob("*/**/*") if path.is_file()] if home.is_dir() else []
+def _cached() -> Counter[str]:
+    """Bytes of each folder in the cache."""
     sizes = Counter[str]()
-    for path in files:
-        sizes[path.relative_to(home).parts[0]] += path.stat().st_size
-    return {"folder": str(home), "holds": dict(sorted(sizes.items()))}
+    for path in cache_home().glob("*/**/*"):
+        if path.is_file():
+            sizes[path.relative_to(cache_home()).parts[0]] += path.stat().st_size
+    return sizes
 
 
 def _zoo() -> dict[str, str]:

@@ -157,9 +157,9 @@ def _check_together(given: Mapping[str, Any]) -> None:
     for name in unfit:
         if given[name] != arguments_of(look)[name].default:
             raise ConfigError(f"{name}: it {why}")
-    if given["out"] is None and (given["engine"] is not None or given["parquet"]):
-        what = "`engine` writes rows" if given["engine"] else "parquet: it writes a table beside the kept pictures"
-        raise ConfigError(f"{what}; say where with `out`")
+    for name in ("engine", "parquet", "cells"):
+        if given[name] and given["out"] is None:
+            raise ConfigError(f"`{name}` is about files; say with `out` where they go")
 
 
 def _begin(
@@ -182,9 +182,6 @@ def _begin(
         return predictors, files, side_by_side(predictors, files, ask, out, **options)
     first.check_kind(files)  # before the question, which is of the model's kind too
     seen = first.look_many(files, ask, batch_size=given["batch_size"], on_bad=given["on_bad"], **options)
-    is_strip = not first.facts.queries if given["filmstrip"] is None else given["filmstrip"]
-    if given["cells"] and (out is None or not is_strip):
-        raise ConfigError("cells: it paints the cells of filmstrips that are saved; give `filmstrip` and `out` too")
     if given["parquet"]:
         from saccade.adapters.rows import parquet_modules
 
@@ -269,7 +266,7 @@ class Looks(Stream):
     def __init__(self, given: Mapping[str, Any]) -> None:
         self._on_progress, self._bad = given["on_progress"], list[tuple[object, DataError]]()
         self.predictors, self.files, self._groups = _begin({**given, "on_bad": self._skip}, are_paths=True)
-        self.predictor = self.predictors[0]
+        self.predictor, self.several = self.predictors[0], len(self.predictors) > 1
         self.rows: list[tuple[object, ...]] = []
         self.tables: list[Sighting] = []
         self.ways: list[Sighting] = []
@@ -312,7 +309,7 @@ class Looks(Stream):
         if sighting.on_the_way and len(self.ways) < ROWS_SHOWN:
             self.ways.append(sighting)
         self.stem = self.stem or sighting.stem
-        rows = _cells(sighting, sighting.model if len(self.predictors) > 1 else None)
+        rows = _cells(sighting, sighting.model if self.several else None)
         self.rows += rows[: max(0, ROWS_SHOWN - len(self.rows))]
         self.n_rows += len(rows)
         self.unlike += bool(sighting.unlike)
@@ -337,8 +334,17 @@ def show(result: Looks | FolderLooks, given: Mapping[str, Any], remark: Remark) 
     """Print what was seen."""
     if isinstance(result, Looks):
         _show_looks(result, given["out"], remark)
-    else:
-        _show_rows(result, remark)
+        return
+    for text in result.first_errors:
+        warn(text)
+    rate = f"{result.rows / result.seconds:.1f}" if result.seconds and not result.resumed else None
+    row = (result.rows, result.errors, result.parts, result.seconds, rate)
+    print_table(f"rows in {result.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
+    if result.resumed:
+        remark(f"{result.resumed} of {result.parts} files were there already")
+    for text in result.remarks:
+        remark(text)
+    remark(f"'saccade report {result.out}' draws some, 'saccade score {result.out} --truth …' scores the maps")
 
 
 def _show_looks(looks: Looks, out: Path | None, remark: Remark) -> None:
@@ -348,7 +354,7 @@ def _show_looks(looks: Looks, out: Path | None, remark: Remark) -> None:
     columns = (thing, "model", "asked", "answer", "confidence", "next best", looked_at, "fit (p)")
     used = [place for place in range(len(columns)) if any(row[place] is not None for row in looks.rows)]
     cells = [[short[str(row[0])] if place == 0 else row[place] for place in used] for row in looks.rows]
-    several = len(looks.predictors) > 1
+    several = looks.several
     title = "side by side" if several else f"{predictor.name} ({predictor.facts.architecture})"
     print_table(title, [columns[place] for place in used], cells)
     if looks.ways:
@@ -414,19 +420,6 @@ def _short_names(names: Sequence[str]) -> dict[str, str]:
     except ValueError:  # on several drives, or some absolute and some not
         return {name: name for name in files}
     return {name: str(file.relative_to(shared)) for name, file in files.items()}
-
-
-def _show_rows(looked: FolderLooks, remark: Remark) -> None:
-    for text in looked.first_errors:
-        warn(text)
-    rate = f"{looked.rows / looked.seconds:.1f}" if looked.seconds and not looked.resumed else None
-    row = (looked.rows, looked.errors, looked.parts, looked.seconds, rate)
-    print_table(f"rows in {looked.out}", ("rows", "with an error", "files", "seconds", "rows a second"), [row])
-    if looked.resumed:
-        remark(f"{looked.resumed} of {looked.parts} files were there already")
-    for text in looked.remarks:
-        remark(text)
-    remark(f"'saccade report {looked.out}' draws some, 'saccade score {looked.out} --truth …' scores the maps")
 
 
 COMMAND = Command(

@@ -133,14 +133,7 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
 
 
 def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, device: str = "auto") -> Section:
-    """The surest wrong answers of an evaluation, each with where the model looked.
-
-    Args:
-        run: whose model answered.
-        mistakes: picture, question, true answer and what was said, of each.
-        split: that was scored.
-        device: on which it answers.
-    """
+    """The surest wrong answers that the model of ``run`` gave on ``split``, each with where it looked."""
     pictures: list[Picture] = []
     missing = ""
     try:
@@ -158,23 +151,20 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
 
 def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Block]:
     """A gallery of pictures; or, of what was no picture, a table for each."""
-    pictures = [_shown(sighting, example) for sighting, example in seen if sighting.is_spatial]
+    pictures, tables = [], list[Block]()
+    for sighting, example in seen:
+        asked = "" if example.question is None else f"{example.question}: "
+        true = f"; true: {example.truth}" if example.truth else ""
+        told = f"{asked}{sighting.answer}, {sighting.confidence:.0%} sure{true}"
+        if not sighting.is_spatial:
+            tables.append(SlotHeat(sighting.slot_grid, told))
+            continue
+        evidence = [Mask(mask.numpy()) for mask in example.masks]
+        outline: dict[str, Any] = {} if sighting.is_caption else {"outline": evidence}
+        panel = 150 if example.question is None else 200  # many steps, small panels
+        pictures.append(Picture(sighting.filmstrip(panel=panel, **outline), told, alt=f"Every look; {told}"))
     caption = f"{title}; the evidence is outlined where it is known"
-    tables = [SlotHeat(each.slot_grid, _told(each, example)) for each, example in seen if not each.is_spatial]
     return [*([Gallery(pictures, caption, wide=True)] if pictures else []), *tables]
-
-
-def _shown(seen: Sighting, example: Example) -> Picture:
-    outline: dict[str, Any] = {} if seen.is_caption else {"outline": [Mask(mask.numpy()) for mask in example.masks]}
-    panel = 150 if example.question is None else 200  # many steps, small panels
-    told = _told(seen, example)
-    return Picture(seen.filmstrip(panel=panel, **outline), told, alt=f"Every look; {told}")
-
-
-def _told(seen: Sighting, example: Example) -> str:
-    asked = "" if example.question is None else f"{example.question}: "
-    true = f"; true: {example.truth}" if example.truth else ""
-    return f"{asked}{seen.answer}, {seen.confidence:.0%} sure{true}"
 
 
 def show(page: Report, given: Mapping[str, Any], remark: Remark) -> None:

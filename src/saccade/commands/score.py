@@ -103,11 +103,12 @@ def score(
     policies = Policies(values, resize, nan, missing, empty, broken, separator)
     network: dict[str, Any] = {"layer": layer, "size": size, "device": device}
     if has_photographs(truth):
-        from saccade.scoring.photographs import score_method
+        from saccade.scoring.photographs import score_photographs
 
         if maps not in (None, "-"):
             raise ConfigError(f"maps: {truth} has its own pictures; leave {maps} out, or give -")
-        of_photographs = score_method(truth, method, model, policies, limit=limit, on_progress=on_progress, **network)
+        network |= {"limit": limit, "on_progress": on_progress}
+        of_photographs = score_photographs(truth, method, model, policies, **network)
         if out is not None:
             of_photographs.save(out)
         return of_photographs

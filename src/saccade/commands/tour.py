@@ -88,7 +88,9 @@ def tour(
     sections, rows = [], []
     for step, name in enumerate(visited):
         facts = read_facts(models[name])
-        on_progress(f"{step + 1} of {len(visited)}  {name}: {_plan(facts, quick)}", step, len(visited))
+        plan = "shown on a picture" if _generated(facts) is None else f"scored on {_limit(facts, quick):,} examples"
+        title = families()[facts.family].title
+        on_progress(f"{step + 1} of {len(visited)}  {name}: {title}; {plan}", step, len(visited))
         section, row = _visit(name, quick, device)
         sections.append(section)
         rows.append(row)
@@ -134,14 +136,6 @@ def _limit(facts: ModelFacts, quick: bool) -> int:
     return (QUICK if quick else FULL) // FEWER.get(facts.family, 1)
 
 
-def _plan(facts: ModelFacts, quick: bool) -> str:
-    """What is done with a model, in a few words."""
-    kind = families()[facts.family].title
-    return f"{kind}; " + (
-        "shown on a picture" if _generated(facts) is None else f"scored on {_limit(facts, quick):,} examples"
-    )
-
-
 def _scored(predictor: Predictor, data: str, quick: bool) -> Score:
     """The evaluation of a model on generated examples."""
     less: dict[str, Any] = {name: 0 for name in ("sweeps", "twins") if quick and name in predictor.family.options}
@@ -182,9 +176,9 @@ def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
         beside = [percent(values.get(name)) for values in rivals.values()]
         paper = _in_brackets(full.published.get(name))
         rows.append([name.replace("_", " "), percent(own[name], note=note), percent(whole.get(name)), paper, *beside])
-    columns = ["score", "this model", f"full test, n = {full.n:,}", "(published)"]
+    columns = ["score", "this model", f"full test, n = {full.n:,}{_drawn(full, here)}", "(published)"]
     heads = [*columns, *(rival.replace("_", " ") for rival in rivals)]
-    return [Table(heads, rows, caption=f"Scores, %. {BRACKETS}", source=note)]
+    return [Table(heads, rows, caption=f"Scores, %. {BRACKETS}", note=full.note, source=note)]
 
 
 def _in_brackets(published: float | None) -> str:
@@ -203,7 +197,12 @@ def _row(facts: ModelFacts, here: Score | None) -> list[str]:
     measured = ["–", "–"] if here is None or score is None else [f"{100 * score:.2f}", f"{here.n:,}"]
     paper = _in_brackets(full.published.get(metric))
     elsewhere = "" if here is None or here.data == full.data else f" on {full.data}"
-    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,}){elsewhere}", paper]
+    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,}){elsewhere}{_drawn(full, here)}", paper]
+
+
+def _drawn(full: Score, here: Score | None) -> str:
+    """How the scenes of the full test were drawn, where it is not how they are drawn here."""
+    return f", drawn by {full.drawing}" if here is not None and full.drawing not in ("", here.drawing) else ""
 
 
 def show(result: TourResult, given: Mapping[str, Any], remark: Remark) -> None:

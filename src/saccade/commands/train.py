@@ -14,26 +14,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, overload
 
 from saccade.commands.verb import Command, Remark, checked, print_table, wake_cuda
 from saccade.config import Within
-from saccade.engine.recipe import Recipe, load_recipe, packaged_recipes
+from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
-from saccade.families import data_entries, family
+from saccade.families import data_entries, family, recipes
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
     from saccade.tasks.task import Task
 
 
-# Arguments of :func:`train` that change the recipe …
-CHANGES = (
-    *("data", "backbone", "protocol", "start", "phases", "overrides"),
-    *("epochs", "steps", "batch_size", "lr", "seed", "precision"),
-)
-# … the settings that some of them are …
+# Settings of a recipe that arguments of :func:`train` change …
 _SETTINGS = {
     **{name: name for name in ("start", "batch_size", "seed", "precision")},
     **{"data": "data.name", "backbone": "model.config.backbone"},
 }
-_OF_ONE_PHASE = frozenset({"epochs", "steps", "lr"})  # … and those that are of one phase.
+_OF_ONE_PHASE = ("epochs", "steps", "lr")  # … those of one phase, and all that change the recipe.
+CHANGES = ("protocol", "phases", "overrides", *_SETTINGS, *_OF_ONE_PHASE)
 
 
 @overload
@@ -63,7 +59,7 @@ def train(
     seeds: Annotated[int | None, Within(1)] = None,
     resume: bool = False,
     accept_changed_data: bool = False,
-    max_minutes: float | None = None,
+    max_minutes: Annotated[float | None, Within(0, above=True)] = None,
     device: str = "auto",
     devices: Annotated[int, Within(1)] = 1,
     nodes: Annotated[int, Within(1)] = 1,
@@ -184,12 +180,12 @@ def resolve(recipe: str | Path, **changes: Any) -> Recipe:
     """``recipe`` with what :func:`train` is told to change in it, by the same names."""
     given = {name: value for name, value in changes.items() if value is not None}
     data, phases, overrides = given.get("data"), given.get("phases", ()), given.get("overrides", ())
-    if f"{recipe}-{data}" in packaged_recipes():
+    if f"{recipe}-{data}" in recipes():
         recipe = f"{recipe}-{data}"  # `soft` on `mbg` is its variant soft-mbg
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
     protocol, chosen = given.get("protocol"), [*overrides]
-    if not _OF_ONE_PHASE.isdisjoint(given):
+    if any(name in given for name in _OF_ONE_PHASE):
         chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, given)
     if data is not None:
         given["data"] = spelt_out(data)
@@ -259,22 +255,20 @@ def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this part starts untrained", stacklevel=3)
 
 
-def scored_by(out: Path, data: str | None = None) -> str:
-    """The command that scores the run in ``out``; it names files, because a model does not remember where they were."""
-    from saccade.engine.run_folder import RunFolder
-
-    named = data or str(RunFolder(out).recorded().data.get("name", ""))
-    return shlex.join(["saccade", "evaluate", str(out), *(["--data", named] if ":" in named else [])])
-
-
 def show(done: RunResult | list[RunResult], given: Mapping[str, Any], remark: Remark) -> None:
     """Print how it ended: of several seeds a row for each, and what to type next."""
     if isinstance(done, list):
         _show_seeds(given["out"], done)
     last = done[-1] if isinstance(done, list) else done
-    score = f"; score it with: {scored_by(last.out, given['data'])}" if last.model else ""
     if last.compared:
         remark(f"on validation, which chose the weights: {last.compared}")
+    score = ""
+    if last.model:  # a model does not remember where its files were, so the command names them
+        from saccade.engine.run_folder import RunFolder
+
+        data = given["data"] or str(RunFolder(last.out).recorded().data.get("name", ""))
+        words = ["saccade", "evaluate", str(last.out), *(["--data", data] if ":" in data else [])]
+        score = f"; score it with: {shlex.join(words)}"
     remark(f"run folder: {last.out}{score}")
     if isinstance(done, list) and last.stopped in ("time", "signal"):
         remark("the same command with --resume goes on from here")
@@ -291,16 +285,12 @@ def _show_seeds(out: Path, results: list[RunResult]) -> None:
         for name, value in scores.items() if result.stopped in ("finished", "early") else ():
             values.setdefault(name, []).append(value)
     print_table(str(out), ("run", "state", "step", "validation", "minutes"), rows)
-    spread = {name: f" ± {statistics.stdev(found):.4f}" if len(found) > 1 else "" for name, found in values.items()}
-    means = [(name, f"{statistics.fmean(found):.4f}{spread[name]}") for name, found in values.items()]
+    means = []
+    for name, numbers in values.items():
+        spread = f" ± {statistics.stdev(numbers):.4f}" if len(numbers) > 1 else ""
+        means.append((name, f"{statistics.fmean(numbers):.4f}{spread}"))
     if means:
         print_table("over seeds", ("validation", "mean ± std"), means)
-
-
-def _exit_code(done: RunResult | list[RunResult]) -> int:
-    """130 after Ctrl-C, so that ``train && evaluate`` does not go on with half a run."""
-    last = done[-1] if isinstance(done, list) else done
-    return 130 if last.stopped == "signal" else 0
 
 
 COMMAND = Command(
@@ -309,6 +299,7 @@ COMMAND = Command(
     place={"recipe": "RECIPE"},
     names={"out": "-o", "phases": "--phase", "overrides": "--set", "quiet": "-q"},
     words={"phases": "NAME", "overrides": "KEY=VALUE"},
-    code=_exit_code,
+    # 130 after Ctrl-C, so that ``train && evaluate`` does not go on with half a run.
+    code=lambda done: 130 if (done[-1] if isinstance(done, list) else done).stopped == "signal" else 0,
     example="saccade train soft-mref --out runs/soft\nsaccade train ran-56-photos --data pets/ --epochs 5 -o runs/pets",
 )

@@ -47,7 +47,6 @@ _ENTRY = re.compile(r"^    \*{0,2}(\w+): ", re.MULTILINE)
 _WITHOUT = re.compile(r"(?:^|(?<=[.;]) )None: (.*?)\.?$")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _BETWEEN_LINES = 10.0  # seconds
-_FIRST_ESTIMATE = 5.0  # seconds after which a bar says how long it will take
 Remark = Callable[[str], None]  # Prints a line on stderr that is no error, unless the verb was asked to be quiet.
 
 
@@ -309,19 +308,10 @@ class Progress:
             from rich import progress as bars
             from rich.console import Console
 
-            class Remaining(bars.TimeRemainingColumn):
-                """Nothing in the first seconds, in which what comes first is slower than all that follows."""
-
-                def render(self, task: Any) -> Text:
-                    """How long it will take."""
-                    from rich.text import Text
-
-                    return super().render(task) if (task.elapsed or 0) > _FIRST_ESTIMATE else Text("-:--:--")
-
             console = Console(stderr=True)
             counted = bars.TaskProgressColumn() if total == 1 else bars.MofNCompleteColumn()
             what_for = bars.TextColumn("{task.description}", markup=False)
-            columns = (what_for, bars.BarColumn(), counted, Remaining())
+            columns = (what_for, bars.BarColumn(), counted, bars.TimeRemainingColumn())
             self._bar = bars.Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
             self._task = self._bar.add_task("", total=None)
             self._bar.start()

@@ -81,7 +81,7 @@ class Position:
 def pack(
     position: Position,
     learner: Learner,
-    optimizer: torch.optim.Optimizer | None,
+    optimizer: torch.optim.Optimizer,
     parameters: Mapping[str, nn.Parameter],
     ema: WeightAverage | None,
     rng: list[RngState],
@@ -90,7 +90,7 @@ def pack(
     tensors = {f"model/{name}": value for name, value in learner.model.state_dict().items()}
     scalars: dict[str, dict[str, object]] = {}
     for name, parameter in parameters.items():
-        for key, value in (optimizer.state.get(parameter, {}) if optimizer else {}).items():
+        for key, value in optimizer.state.get(parameter, {}).items():
             if isinstance(value, Tensor):
                 tensors[f"optimizer/{name}/{key}"] = value
             else:
@@ -201,7 +201,7 @@ class CheckpointStore:
             (draft / TENSORS).write_bytes(content)
             (draft / FACTS).write_text(header)
         for path in self.paths()[: -self.keep]:
-            if _step_of(path) not in protect:
+            if step_of(path) not in protect:
                 shutil.rmtree(path, ignore_errors=True)  # half a folder fails its digests
         return final
 
@@ -209,11 +209,7 @@ class CheckpointStore:
         """All checkpoints, oldest first."""
         if not self.folder.is_dir():
             return []
-        return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), key=_step_of)
-
-    def steps(self) -> list[int]:
-        """After how many steps each was made, oldest first."""
-        return [_step_of(path) for path in self.paths()]
+        return sorted((path for path in self.folder.iterdir() if _NAME.fullmatch(path.name)), key=step_of)
 
     def load_newest(self) -> tuple[Checkpoint, list[str]]:
         """The newest checkpoint that is whole, and a warning for each newer one that was not."""
@@ -227,7 +223,7 @@ class CheckpointStore:
         raise CheckpointError(f"no usable checkpoint in {self.folder}: {reason}")
 
     def load_step(self, step: int) -> Checkpoint:
-        """The checkpoint of ``step``."""
+        """That of ``step``."""
         return read_checkpoint(self.folder / f"step-{step:08d}")
 
 
@@ -260,7 +256,8 @@ def _digest(step: int, facts: Mapping[str, object]) -> str:
     return hashlib.sha256(json.dumps([step, dict(facts)], sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _step_of(path: Path) -> int:
+def step_of(path: Path) -> int:
+    """After how many steps the checkpoint at ``path`` was made."""
     return int(path.name.removeprefix("step-"))
 
 

@@ -18,7 +18,7 @@ import shlex
 import statistics
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -80,24 +80,11 @@ def fit(
 ) -> RunResult:
     """Train ``task`` by ``recipe`` into the run folder ``out``.
 
-    Args:
-        task: model, data, loss and metric; its model is trained in place unless processes are spawned.
-        recipe: resolved, as `load_recipe` gives it.
-        out: a new or empty folder; with ``resume`` that of the run to continue.
-        resume: go on from the newest whole checkpoint, bit for bit on the CPU.
-        accept_changed_data: with ``resume``, go on although the data changed; models say so from there on.
-        max_minutes: stop cleanly after this long.
-        device: ``auto``, ``cpu``, ``cuda``, ``cuda:1`` or ``mps``.
-        devices: how many, on each of ``nodes`` machines.
-        nodes: machines.
-        strategy: a Fabric strategy, such as ``ddp`` or ``ddp_spawn``.
-        progress: ``auto`` shows a bar on a terminal and plain lines elsewhere.
+    The task's model is trained in place unless processes are spawned. With ``resume``, a run goes on from its newest
+    whole checkpoint, bit for bit on the CPU. The other arguments are those of `saccade.train`.
     """
     if recipe.tensorboard and find_spec("tensorboard") is None:
         raise MissingExtraError("tensorboard: true", "tensorboard")
-    if (accept_changed_data and not resume) or (max_minutes is not None and not max_minutes > 0):
-        values = f"{accept_changed_data=}, {resume=}, {max_minutes=}"
-        raise ConfigError(f"accept_changed_data needs `resume=True`, and max_minutes is above 0; found {values}")
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = pick_hardware(recipe, device, devices, nodes, strategy)
     run = Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
@@ -144,7 +131,7 @@ class Run:
         return result
 
     def set_up(self, fabric: Fabric) -> None:
-        """Data, model, average, phases, and where a run that goes on stands."""
+        """Make ready: data, model, average, phases, and where a run that goes on stands."""
         task, recipe, folder = self.task, self.recipe, self.folder
         self.fabric = fabric
         task.on_progress = self.journal.preparing
@@ -155,6 +142,8 @@ class Run:
         self.learner = make_learner(task, recipe, fabric.device)
         state = self.learner.model.state_dict(keep_vars=True)  # the tensors themselves, running statistics among them
         self.ema = WeightAverage(state, recipe.ema) if recipe.ema is not None else None
+        # The moving average in place of the weights, for the length of a block.
+        self.averaged = nullcontext if self.ema is None else self.ema.applied
         parts = recipe.accumulate * fabric.world_size
         self.micro_batch, left = divmod(recipe.batch_size, parts)
         if left:
@@ -177,7 +166,7 @@ class Run:
             folder.note_data(data, self.data_changes)
 
     def resume(self) -> None:
-        """Take up the newest whole checkpoint of the run folder."""
+        """Take up the newest whole checkpoint."""
         checkpoint, problems = self.folder.checkpoints.load_newest()
         for problem in problems:
             self.journal.say(f"warning: {problem}; falling back to an earlier checkpoint")
@@ -301,7 +290,6 @@ class Run:
             seed_all(self.recipe.seed + self.at.step, rank=fabric.global_rank)
 
     def _batches(self, phase: Phase) -> Iterator[Any]:
-        """The data of a phase, from where the run stands."""
         return iter(
             self.task.train_batches(
                 self.at.batches,
@@ -326,7 +314,7 @@ class Run:
 
     def validate(self, phase: Phase) -> bool:
         """Validate every replica; publish the weights if they are the best of the phase, and say whether."""
-        with self._averaged():
+        with self.averaged():
             metrics = on_rank_zero(self.fabric, self._measure)
         train_mode(self.learner, phase)
         winner, self.at.validation, replicas = 0, metrics[0], None
@@ -360,10 +348,6 @@ class Run:
                 metrics.append({name: float(value) for name, value in self.task.validate(model).items()})
         return metrics
 
-    def _averaged(self) -> AbstractContextManager[None]:
-        """The moving average in place of the weights, if the recipe keeps one."""
-        return nullcontext() if self.ema is None else self.ema.applied()
-
     def save(self) -> None:
         """Write a checkpoint."""
         self._check()
@@ -393,7 +377,7 @@ class Run:
             with folder_in_place(folder or self.folder.model) as draft:
                 self.task.save_model(self.learner.replica(replica), draft, facts)
 
-        with self._averaged():
+        with self.averaged():
             on_rank_zero(self.fabric, write)
 
     def _complete_model(self, phase: Phase) -> None:

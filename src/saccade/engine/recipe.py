@@ -44,7 +44,7 @@ class ModelChoice:
 
 @dataclass(frozen=True)
 class OptimizerSpec:
-    """An optimiser and its numbers; fields that the named optimiser does not know must stay at their defaults."""
+    """An optimiser and its numbers."""
 
     name: Literal["adamw", "adam", "rmsprop", "sgd"] = "adamw"
     lr: Annotated[float, Within(0, above=True)] = 1e-3  # learning rate; the schedule multiplies it
@@ -56,14 +56,10 @@ class OptimizerSpec:
     eps: Annotated[float, Within(0, above=True)] | None = None  # None: the optimiser's usual value, 1e-8
 
     def __post_init__(self) -> None:
-        wrong = {
-            f"{self.name} has no momentum setting; use betas": self.name.startswith("adam") and self.momentum,
-            "nesterov needs name: sgd and a momentum above 0": self.nesterov
-            and not (self.name == "sgd" and self.momentum),
-            "sgd has no eps setting": self.name == "sgd" and self.eps is not None,
-        }
-        for problem in (problem for problem, is_so in wrong.items() if is_so):
-            raise ValueError(problem)
+        if self.name.startswith("adam") and self.momentum:
+            raise ValueError(f"{self.name} has no momentum setting; use betas")
+        if self.nesterov and not (self.name == "sgd" and self.momentum):
+            raise ValueError("nesterov needs name: sgd and a momentum above 0")
 
 
 @dataclass(frozen=True)
@@ -245,11 +241,6 @@ class Recipe:
             raise ValueError("channels_last and replicas > 1 do not go together; choose one")
 
 
-def packaged_recipes() -> list[str]:
-    """Names of the recipes that come with saccade."""
-    return sorted(recipes())
-
-
 def recipe_titles() -> dict[str, tuple[str, str]]:
     """Title and paper of every packaged recipe, by name; its settings are not read, so it may still be invalid."""
     heads: dict[str, Mapping[str, Any]] = {}
@@ -268,12 +259,10 @@ def recipe_titles() -> dict[str, tuple[str, str]]:
 
 
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
-    """Read a recipe by packaged name or from a YAML file, and resolve it.
+    """Read a recipe by packaged name or from a file that ends in ``.yaml`` or ``.yml``, and resolve it.
 
-    Args:
-        name_or_path: ``soft``, its variant ``soft-mdist``, or a path ending in ``.yaml`` or ``.yml``.
-        protocol: an entry of the recipe's ``protocols``; None takes the one the recipe names, if any.
-        overrides: ``a.b=value`` texts, values read as YAML; applied last.
+    ``protocol`` is an entry of its ``protocols``, by default the one it names, if any. ``overrides``, such as
+    ``a.b=value``, are applied last; values are read as YAML.
     """
     resolved = copy.deepcopy(read_recipe(name_or_path))
     protocols = _protocols(resolved)
@@ -287,11 +276,11 @@ def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overri
     resolved["protocol"] = chosen
     for override in overrides:
         path, sign, value = override.partition("=")
-        is_fixed = path.strip().partition(".")[0] in ("protocol", "protocols", "schema_version", "extends")
-        if not sign or not path.strip() or is_fixed:
+        path = path.strip()
+        if not sign or path.partition(".")[0] in ("", "protocol", "protocols", "schema_version", "extends"):
             expected = "key=value, e.g. phases.0.optimizer.lr=1e-3"
             raise ConfigError(f"`overrides={override}`: expected {expected}; a protocol is set by `protocol=NAME`")
-        _set(resolved, path.strip(), parse_yaml(value, f"`overrides={override}`"))
+        _set(resolved, path, parse_yaml(value, f"`overrides={override}`"))
     return from_dict(Recipe, resolved)
 
 
@@ -341,7 +330,7 @@ def _protocols(values: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
 
 
 def parse_yaml(text: str, where: str) -> object:
-    """Plain values from YAML ``text`` ; ``where`` it stands is said of what is wrong."""
+    """Plain values from YAML ``text``; messages say ``where`` it stands."""
     try:
         return plain_yaml(text)
     except ValueError as error:
@@ -360,7 +349,7 @@ def _merge(values: dict[str, Any], changes: Mapping[str, Any]) -> None:
 
 
 def _set(values: dict[str, Any], path: str, setting: object) -> None:
-    """Set one value; losses that are bare names become mappings, so that ``phases.0.loss.entropy`` reaches inside."""
+    """Set one value; a loss that is a bare name becomes a mapping, so that ``phases.0.loss.entropy`` reaches inside."""
     phases = values.get("phases")
     for phase in phases if isinstance(phases, list) else ():
         if isinstance(phase, dict) and isinstance(phase.get("loss"), str):
@@ -379,11 +368,11 @@ def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
     try:
         if _is_file(path):
             return read_regular(path).decode("utf-8"), str(path)
-        if str(name_or_path) in packaged_recipes():
+        if str(name_or_path) in recipes():
             return recipes()[str(name_or_path)].read_text(encoding="utf-8"), f"recipe {name_or_path}"
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"recipe {path} cannot be read: {error}") from error
     if path.exists():
         raise ConfigError(f"{path} is no recipe; to train on it, name a recipe and give `data={path}`")
-    hint = nearest(str(name_or_path), packaged_recipes(), listed_by="saccade list recipes")
+    hint = nearest(str(name_or_path), recipes(), listed_by="saccade list recipes")
     raise ConfigError(f"unknown recipe '{name_or_path}': {hint}; or name a .yaml file")

@@ -54,7 +54,12 @@ class ReplicaStack(Learner):
     """Several models of one architecture, trained side by side."""
 
     def __init__(self, models: Sequence[nn.Module]) -> None:
-        _refuse_recurrent(models[0])
+        layers = models[0].modules()
+        recurrent = next((layer for layer in layers if isinstance(layer, (nn.RNNBase, nn.LSTMCell))), None)
+        if recurrent is not None:
+            names = f"{type(models[0]).__name__} has a layer {type(recurrent).__name__}"
+            mend = "set replicas: 1, and train several seeds with `seeds`"
+            raise ConfigError(f"replicas: {names}, which torch cannot train as a stack; {mend}")
         super().__init__(_stacked(models))
         self.replicas = len(models)
         # Hidden from registration in a tuple: it lends its structure and flags, its own tensors are never used.
@@ -77,20 +82,19 @@ class ReplicaStack(Learner):
         return vmap(one, randomness="different")(_tensors(self.model))
 
     def losses(self, task: Task, raw: dict[str, Tensor], batch: Any, loss: object) -> dict[str, Tensor]:
-        """The task's scalars, one per replica: (R,)."""
+        """One of each per replica: (R,)."""
         return vmap(lambda one: task.loss(one, batch, loss), randomness="different")(raw)
 
     def gradient_norms(self, gradients: list[Tensor]) -> Tensor:
-        """Norm of every parameter's gradient within each replica: (P,R)."""
+        """Within each replica: (P,R)."""
         return torch.stack([gradient.flatten(1).norm(dim=1) for gradient in gradients])
 
     def scale_gradients(self, gradients: list[Tensor], factor: Tensor) -> None:
-        """Multiply the gradients of each replica by its entry of ``factor`` (R,)."""
-        for gradient in gradients:
-            gradient.mul_(factor.view(-1, *[1] * (gradient.dim() - 1)))
+        """By the factor (R,) of its replica."""
+        self.scale_each(gradients, factor.expand(len(gradients), -1))
 
     def scale_each(self, gradients: list[Tensor], factor: Tensor) -> None:
-        """Multiply the gradient of each parameter and replica by its entry of ``factor`` (P,R)."""
+        """By the factor (P,R) of its parameter and replica."""
         factors = [column.view(-1, *[1] * (gradient.dim() - 1)) for column, gradient in zip(factor, gradients)]
         torch._foreach_mul_(gradients, factors)
 
@@ -101,16 +105,6 @@ class ReplicaStack(Learner):
         for name, tensor in _tensors(model).items():
             tensor.data = stacked[name][index].detach().clone()
         return model
-
-
-def _refuse_recurrent(model: nn.Module) -> None:
-    """Refuse layers that torch cannot run under ``vmap``."""
-    recurrent = next((layer for layer in model.modules() if isinstance(layer, (nn.RNNBase, nn.LSTMCell))), None)
-    if recurrent is not None:
-        raise ConfigError(
-            f"replicas: {type(model).__name__} has a layer {type(recurrent).__name__}, which torch cannot train as a "
-            "stack; set replicas: 1, and train several seeds with `seeds`"
-        )
 
 
 def _tensors(model: nn.Module) -> dict[str, Tensor]:

@@ -35,7 +35,7 @@ import torch
 import yaml
 
 from saccade.config import by_path, check_schema, from_dict, to_dict
-from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.checkpoint import CheckpointStore, step_of
 from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.files import is_draft, locked, make_folder, sweep, write_bytes, write_json, writing
@@ -131,7 +131,7 @@ class RunFolder:
         names = {entry.name for entry in self.path.iterdir()}
         whole = {name for name in names if not is_draft(name)}
         is_ours = CONFIG in names or LOCK in names or (bool(names) and not whole)
-        return is_ours and whole <= _BEFORE_FIRST_STEP and not any(self.checkpoints.steps())
+        return is_ours and whole <= _BEFORE_FIRST_STEP and not any(map(step_of, self.checkpoints.paths()))
 
     def recorded(self) -> Recipe:
         """The resolved recipe that the run began with."""

@@ -8,7 +8,7 @@ before every update. `saccade.engine.cuda_graph` captures the same step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -134,7 +134,8 @@ class TrainStep:
         self._options = self.task.forward_options(self.loss)
         self._sums: dict[str, Tensor] = {}
         self._count = 0
-        self._watch = GradientWatch(device)
+        # Of the first non-finite gradient: step, parameter, replica. On the device, so that nothing waits for the host.
+        self._first_fault = torch.full((3,), -1, dtype=torch.int64, device=device)
         self._watched: list[str] = []
         self._next = torch.tensor(self.first_step, device=device)  # number of the coming step, counted from 0
         self._check_each = device.type == "cpu"
@@ -170,7 +171,8 @@ class TrainStep:
 
     def fault(self) -> Fault | None:
         """The first non-finite gradient of this phase, if there was one; waits for the device."""
-        return self._watch.fault(self._watched)
+        step, parameter, replica = self._first_fault.tolist()
+        return None if step < 0 else Fault(step, self._watched[parameter], replica)
 
     def _set_rate(self, lr: float) -> None:
         for group in self.optimizer.param_groups:
@@ -183,7 +185,10 @@ class TrainStep:
         """The step itself; False when the update was withheld because the gradient is not finite."""
         self.optimizer.zero_grad(set_to_none=True)
         for number, batch in enumerate(batches):
-            with self._syncs(is_last=number == len(batches) - 1):
+            # Between processes gradients are averaged once, in the backward pass of the last micro-batch.
+            is_local = self.fabric.world_size > 1 and number < len(batches) - 1
+            module: Any = self.module  # Fabric made it
+            with self.fabric.no_backward_sync(module) if is_local else nullcontext():
                 raw = self._forward(batch)
                 values = self.learner.losses(self.task, raw, batch, self.loss)  # each (R,)
                 # Replicas share no parameter, so the sum hands each its own gradient.
@@ -196,7 +201,7 @@ class TrainStep:
         total = torch.linalg.vector_norm(norms, dim=0)  # (R,)
         self._record("gradient_norm", total)
         if not self._check_each or not bool(torch.isfinite(total).all()):
-            self._watch.observe(norms, self._next)
+            self._note_fault(norms)
             if self._check_each:
                 return False
         if self.phase.clip_each is not None:
@@ -210,6 +215,14 @@ class TrainStep:
             self.ema.update()
         self._next += 1
         return True
+
+    def _note_fault(self, norms: Tensor) -> None:
+        """Remember the first of the gradient norms (P,R) that is not finite, if one is."""
+        bad = ~torch.isfinite(norms)
+        where = bad.flatten().to(torch.int32).argmax()
+        now = torch.stack([self._next, where // norms.shape[1], where % norms.shape[1]])
+        is_first = bad.any() & (self._first_fault[0] < 0)
+        self._first_fault.copy_(torch.where(is_first, now, self._first_fault))
 
     def _forward(self, batch: Any) -> dict[str, Tensor]:
         try:
@@ -226,12 +239,6 @@ class TrainStep:
         if name not in self._sums:
             self._sums[name] = torch.zeros_like(value, dtype=torch.float32)
         self._sums[name] += value
-
-    def _syncs(self, *, is_last: bool) -> AbstractContextManager[object]:
-        """Between processes gradients are averaged once, in the backward pass of the last micro-batch."""
-        if is_last or self.fabric.world_size == 1:
-            return nullcontext()
-        return self.fabric.no_backward_sync(self.module)  # type: ignore[arg-type]  # Fabric made the module
 
 
 def _at_most(limit: float, norms: Tensor) -> Tensor:
@@ -254,26 +261,6 @@ class Fault:
         cause = next((f"; {cause}" for cause in causes if cause is not None), "")
         which = f" of replica {self.replica}" if learner.replicas > 1 else ""
         return f"step {self.step + 1} (phase '{phase}'): the gradient of '{self.parameter}'{which} is not finite{cause}"
-
-
-class GradientWatch:
-    """Remembers the first non-finite gradient on the device, so that nothing waits for the host."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._first = torch.full((3,), -1, dtype=torch.int64, device=device)  # step, parameter, replica
-
-    def observe(self, norms: Tensor, step: Tensor) -> None:
-        """Take note of the gradient norms (P,R) of ``step``."""
-        bad = ~torch.isfinite(norms)
-        where = bad.flatten().to(torch.int32).argmax()
-        now = torch.stack([step, where // norms.shape[1], where % norms.shape[1]])
-        is_first = bad.any() & (self._first[0] < 0)
-        self._first.copy_(torch.where(is_first, now, self._first))
-
-    def fault(self, names: list[str]) -> Fault | None:
-        """What was seen, if anything; waits for the device."""
-        step, parameter, replica = self._first.tolist()
-        return None if step < 0 else Fault(step, names[parameter], replica)
 
 
 def origin(model: nn.Module, inputs: dict[str, Tensor]) -> str | None:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from saccade.tasks.task import Task
     from saccade.web.page import TrainedScenes as TrainedScenes
 
+    # (model, output, facts) → an :class:`~saccade.answer.Answer` for each example.
     Decode = Callable[..., list[Answer]]
-    """(model, output, facts) → an :class:`~saccade.answer.Answer` for each example."""
 else:
     from saccade import lazy_names
 

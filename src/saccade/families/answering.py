@@ -53,23 +53,18 @@ class ReadItem:
     """An item as a model reads it."""
 
     item: Item
-    canvas: Tensor | None = None
-    """(2,3): network input → original picture; None for other inputs."""
-    image_size: Tensor | None = None
-    """(2,) height and width of the original."""
+    canvas: Tensor | None = None  # (2,3): network input → original picture; None for other inputs
+    image_size: Tensor | None = None  # (2,) height and width of the original
+    # The texts under a look over slots, such as the sentences of a story, from the first slot.
     slots: tuple[str, ...] = ()
-    """The texts under a look over slots, such as the sentences of a story, from the first slot."""
-    supporting: tuple[int, ...] = ()
-    """Numbers of the slots that the answer needs, if known."""
-    notes: tuple[str, ...] = ()
-    """What the model cannot use, such as unknown words."""
+    supporting: tuple[int, ...] = ()  # Numbers of the slots that the answer needs, if known
+    notes: tuple[str, ...] = ()  # What the model cannot use, such as unknown words
 
 
 class Prepared(NamedTuple):
     """Items as the inputs of a model."""
 
-    inputs: tuple[Tensor, ...]
-    """Arguments of ``encode``, example axis first."""
+    inputs: tuple[Tensor, ...]  # Arguments of ``encode``, example axis first
     items: tuple[ReadItem, ...]
 
 
@@ -209,8 +204,8 @@ class Response:
 
     answers: Sequence[Answer]
     trace: AttentionTrace
+    # For each example: what the model cannot use of its question, and what is known about maps of that question.
     notes: Sequence[tuple[str, ...]] | None = None
-    """For each example: what the model cannot use of its question, and what is known about maps of that question."""
 
 
 class Responder:

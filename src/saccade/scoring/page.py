@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import torch
 from PIL import Image, ImageDraw
 
-from saccade import geometry
 from saccade.data.causal import SCENE
 from saccade.data.maps import picture_of, truth_for
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import SaccadeError
-from saccade.scoring.photograph_scores import PhotographScores
+from saccade.scoring.photograph_scores import Drawn, PhotographScores
 from saccade.scoring.results import TITLES, WORDS, ScoreResult
 from saccade.scoring.sources import Maps, Truths
 from saccade.show import overlay as marks
@@ -107,7 +105,7 @@ def photographs_page(scored: PhotographScores) -> Report:
     ]
     if scored.refused:
         sections.append(Section("About the model", scored.refused))
-    for title, drawn in scored.drawn.items():
+    for title, drawn in (("Best", scored.best), ("Worst", scored.worst)):
         text = (
             "By strength. The photograph, and its twins under what was changed. The object is outlined. Each map is of "
             "the class that the model gives to the photograph, and shown by its own peak; p is the share of that class."
@@ -116,16 +114,14 @@ def photographs_page(scored: PhotographScores) -> Report:
     return Report(f"{scored.method} of {scored.model}", f"{scored.verdict}\n\n{scored.counted()}.", sections)
 
 
-def _strip(drawn: Any) -> Picture:
+def _strip(drawn: Drawn) -> Picture:
     """A photograph and its twins side by side, each with its map."""
     photograph, names, cells, canvas, share, strength = drawn
     panels = []
-    for name, map, p in zip(names, cells.maps, share.tolist()):
+    for name, map, p in zip(names, cells.over(canvas, photograph.size), share.tolist()):
         picture = photograph if name == SCENE else photograph.twins[name]
-        frame = geometry.compose(canvas.double(), cells.frame.double())
-        laid = geometry.project(map[None], frame, photograph.size)[0]
         inside = picture.label_map == photograph.target + 1
-        panel = overlay(picture.image, laid.numpy(), outline=marks.Mask(inside), least_side=1)
+        panel = overlay(picture.image, map.numpy(), outline=marks.Mask(inside), least_side=1)
         panels.append((f"{name}: p {p:.2f}", panel.resize((round(panel.width * _HIGH / panel.height), _HIGH))))
     strip = Image.new("RGB", (sum(max(panel.width, _WIDE) for _, panel in panels), _HIGH + _LINE), "white")
     left, pen = 0, ImageDraw.Draw(strip)

@@ -12,24 +12,37 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
-from saccade.data.causal.photographs import PhotographFacts
+from saccade.data.causal.photographs import Photograph, PhotographFacts
 from saccade.metrics.intervals import ByName, Interval, mean_defined, paired_difference
 from saccade.metrics.result import without_nan
 from saccade.papers.results import results_folder
-from saccade.scoring.results import PAGE, SCENES, SCHEMA_VERSION, SCORES, WORDS, csv_cell, csv_of, score_table
+from saccade.scoring.attribution import CellMaps
+from saccade.scoring.results import (
+    PAGE,
+    SCENES,
+    SCHEMA_VERSION,
+    SCORES,
+    WORDS,
+    Rows,
+    csv_cell,
+    csv_of,
+    score_table,
+    scores_json,
+)
 
 OWN = "maps"
 BASELINES = ("even", "centre", "noise", "edges", "other picture")
 TENTH = 0.1
 """A patch where nothing lies may move the answer by this share of what removing the target does."""
+_DRAWN = 3  # photographs of a kind that are drawn
 _SAID = {
     "even": "an even map",
     "centre": "the centre",
@@ -38,10 +51,20 @@ _SAID = {
     "other picture": "another picture's map",
 }
 _IN_ROW = {"true_positive_strength": "strength"}  # columns of results/causal.csv that have another name here
-Rows = tuple[list[str], list[list[str]]]
 
 
-@dataclass(frozen=True)
+class Drawn(NamedTuple):
+    """What is drawn of a photograph and its twins."""
+
+    photograph: Photograph
+    names: tuple[str, ...]  # of its pictures
+    cells: CellMaps
+    canvas: Tensor  # (2,3): network input → picture
+    share: Tensor  # (R,): p
+    strength: float
+
+
+@dataclass
 class PhotographScores:
     """Scores of a method on a network and a set of photographs, beside baselines, in two groups."""
 
@@ -50,13 +73,21 @@ class PhotographScores:
     truth: str
     facts: PhotographFacts
     network: str  # how a picture became its input
-    names: tuple[str, ...]  # of the photographs that were scored
-    scene: ByName = field(repr=False)  # row → score → value of each photograph
-    about_model: ByName = field(repr=False)
-    effects: ByName = field(repr=False)  # change → ``effect`` |Δp|, ``changes``, and ``scale`` of patches
-    broken: tuple[str, ...] = ()  # photographs whose maps hold NaN or infinity
-    zeros: int = 0  # maps of zeros
-    drawn: Mapping[str, Sequence[Any]] = field(default_factory=dict, repr=False)
+    names: list[str] = field(default_factory=list)  # of the photographs that were scored
+    scene: ByName = field(default_factory=ByName, repr=False)  # row → score → value of each photograph
+    about_model: ByName = field(default_factory=ByName, repr=False)
+    effects: ByName = field(default_factory=ByName, repr=False)
+    """Change → ``effect`` |Δp|, ``changes``, and ``scale`` of patches."""
+    broken: list[str] = field(default_factory=list)  # photographs whose maps hold NaN or infinity
+    pictures: int = 0  # photographs and twins that were scored
+    zeros: int = 0  # of their maps those of zeros
+    best: list[Drawn] = field(default_factory=list, repr=False)  # the strongest first
+    worst: list[Drawn] = field(default_factory=list, repr=False)
+
+    def draw(self, drawn: Drawn) -> None:
+        """Keep it if it is among the strongest or the weakest."""
+        self.best = sorted([*self.best, drawn], key=lambda other: -other.strength)[:_DRAWN]
+        self.worst = sorted([*self.worst, drawn], key=lambda other: other.strength)[:_DRAWN]
 
     def intervals(self, group: str, row: str = OWN) -> dict[str, Interval]:
         """The means of a row with intervals by photograph; ``group`` is scene, model or effects."""
@@ -91,10 +122,7 @@ class PhotographScores:
         titles = WORDS["photograph_titles"][group]
         values = self.scene if group == "scene" else self.about_model
         scores = {name: score for name, score in self.intervals(group).items() if score.n}
-        columns, rows = score_table(scores, titles, values.means(), WORDS["photograph_rows"])
-        rows[0][0] = self.method
-        rows.insert(2, ["n", *(f"{scores[name].n:,}" for name in titles if name in scores)])
-        return columns, rows
+        return score_table(scores, titles, values.means(), WORDS["photograph_rows"], name=self.method, has_n=True)
 
     def effects_table(self) -> Rows:
         """Columns and rows: how far each change moves the answer."""
@@ -103,13 +131,8 @@ class PhotographScores:
             moved, changes, scale = self.intervals("effects", change).values()
             if moved.n:
                 title += f" (sides {scale.mean:.2f} of the object's)" if scale.mean < 1 else ""
-                shown = [
-                    f"{moved.mean:.3f}",
-                    f"{moved.low:.2f}–{moved.high:.2f}",
-                    f"{changes.mean:.3f}",
-                    f"{moved.n:,}",
-                ]
-                rows.append([title, *shown])
+                ends = f"{moved.low:.2f}–{moved.high:.2f}"
+                rows.append([title, f"{moved.mean:.3f}", ends, f"{changes.mean:.3f}", f"{moved.n:,}"])
         return ["", "|Δp|", "95 % interval", "answers that change", "n"], rows
 
     def tables(self) -> list[tuple[str, str, Rows]]:
@@ -136,7 +159,8 @@ class PhotographScores:
         best = max(means, key=lambda name: -math.inf if math.isnan(means[name]) else means[name])
         mine, other = mean_defined(own), means[best]
         difference = paired_difference(own, values[best][score])
-        doubt = ", which chance can explain" if difference.low <= 0 <= difference.high else ""
+        is_sure = difference.low > 0 or difference.high < 0  # not of a single photograph, which has no interval
+        doubt = "" if is_sure else ", which chance can explain"
         if mine > other:
             return f"{does} more often than every baseline ({mine:.2f} against {other:.2f} of {_SAID[best]}{doubt})"
         how = "as often as" if mine == other else "less often than"
@@ -152,29 +176,26 @@ class PhotographScores:
         path = results_folder() / "causal.csv"
         with path.open(encoding="utf-8") as file:
             columns = next(csv.reader(file))
-        facts = {"set": Path(self.truth).name, "model": self.model, "seeds": 1}
-        own = facts | {"method": self.method, "kind": "map", "n": len(self.names), "scenes": len(self.names)}
-        own |= {"empty": self.zeros / max(1, len(self.names))}
-        parts = {"value": "mean", "low": "low", "high": "high", "n": "n"}
+        count = len(self.names)
+        facts = {"set": Path(self.truth).name, "model": self.model, "method": self.method, "n": count, "seeds": 1}
+        own = facts | {"kind": "map", "scenes": count, "empty": self.zeros / self.pictures}
         lines: list[dict[str, Any]] = [
-            own | {"what": what} | {name: getattr(score, part) for name, score in self.scores.items()}
-            for what, part in parts.items()
+            own | {"what": what} | {name: score._asdict()[part] for name, score in self.scores.items()}
+            for what, part in {"value": "mean", "low": "low", "high": "high", "n": "n"}.items()
         ]
-        lines.append(
-            facts | {"method": self.method, "kind": "split-half tau", "n": len(self.names)} | self.split_half()
-        )
-        return csv_of(columns, [[_in_csv(line.get(_IN_ROW.get(name, name), "")) for name in columns] for line in lines])
+        lines.append(facts | {"kind": "split-half tau"} | self.split_half())
+        rows = [[line.get(_IN_ROW.get(name, name), "") for name in columns] for line in lines]
+        cells = ([csv_cell(value) if isinstance(value, float) else str(value) for value in row] for row in rows)
+        return csv_of(columns, cells)
 
     def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
         from saccade import __version__
 
         def group(name: str, values: ByName) -> dict[str, object]:
-            means = {row: own for row, own in values.means().items() if row != OWN}
-            return {"scores": {key: each._asdict() for key, each in self.intervals(name).items()}, "baselines": means}
+            return scores_json(self.intervals(name), {row: own for row, own in values.means().items() if row != OWN})
 
-        effects = {name: {key: each._asdict() for key, each in self.intervals("effects", name).items()}
-                   for name in WORDS["changes"]}  # fmt: skip
+        effects = {name: scores_json(self.intervals("effects", name), {})["scores"] for name in WORDS["changes"]}
         facts: dict[str, object] = {
             "schema_version": SCHEMA_VERSION,
             "saccade": __version__,
@@ -227,7 +248,3 @@ def _tau(values: ByName, score: str) -> float:
     pairs = [((a - b), (c - d)) for (a, c), (b, d) in combinations(list(zip(*halves)), 2)]
     known = [one * other for one, other in pairs if not math.isnan(one * other)]
     return sum((product > 0) - (product < 0) for product in known) / len(known) if known else math.nan
-
-
-def _in_csv(value: Any) -> str:
-    return csv_cell(value) if isinstance(value, float) else str(value)

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from saccade.data.causal import SCENE
 from saccade.data.causal.photographs import Photograph
-from saccade.geometry import Size
 from saccade.scoring.networks import Network
 
 _AT_ONCE = 32  # pictures that go through the network together
@@ -34,24 +33,20 @@ class View(NamedTuple):
     edges: Tensor  # (R,H,W): Sobel edges
     target: Tensor  # (1,H,W) bool
     target_new: Tensor | None  # (1,H,W) bool: after its move
-    candidates: tuple[str, ...]  # the twins without them
+    candidates: tuple[int, ...]  # the pictures without them
     masks: Tensor  # (1,N,H,W) bool: of the candidates
     objects: Tensor  # (1,K,H,W) bool
 
-    @property
-    def size(self) -> Size:
-        """(H, W)."""
-        return self.photograph.size
-
-    def named(self, change: str, *, other: bool = False) -> list[str]:
-        """The twins with that change; ``other``: not those of the target."""
+    def twins(self, change: str, *, other: bool = False) -> list[int]:
+        """The numbers of the twins with that change; ``other``: not those of the target."""
         twins, target = self.photograph.twins, self.photograph.target
-        return [name for name, twin in twins.items() if twin.change == change and not (other and twin.object == target)]
+        numbered = [(number, twins[name]) for number, name in enumerate(self.names) if name in twins]
+        return [number for number, twin in numbered if twin.change == change and not (other and twin.object == target)]
 
     @property
-    def without_target(self) -> str:
-        """The twin without the target."""
-        return f"removed-{self.photograph.target}"
+    def without_target(self) -> int:
+        """The number of the twin without the target."""
+        return self.names.index(f"removed-{self.photograph.target}")
 
 
 def view_of(photograph: Photograph, network: Network) -> View:
@@ -59,18 +54,17 @@ def view_of(photograph: Photograph, network: Network) -> View:
     pictures = {SCENE: photograph, **photograph.twins}
     images = [picture.image for picture in pictures.values()]  # (H,W,3) each
     prepared = [network.prepare(image) for image in images]
-    grey = torch.stack([torch.from_numpy(image.mean(2, dtype=np.float32)) for image in images])  # (R,H,W)
     labels = torch.from_numpy(photograph.label_map.copy())  # (H,W)
     objects = torch.stack([labels == number + 1 for number in range(len(photograph.objects))])  # (K,H,W)
     free = labels == 0
-    masks: dict[str, Tensor] = {}
-    for name, twin in photograph.twins.items():
+    masks: dict[int, Tensor] = {}
+    for number, twin in enumerate(photograph.twins.values(), 1):
         if twin.change == "removed" and twin.object is not None:
-            masks[name] = objects[twin.object]
+            masks[number] = objects[twin.object]
         elif twin.change == "empty":
-            masks[name] = torch.from_numpy(twin.changed.copy()) & free
-            free = free & ~masks[name]  # masks of candidates do not overlap
-    masks = {name: mask for name, mask in masks.items() if bool(mask.any())}
+            masks[number] = torch.from_numpy(twin.changed.copy()) & free
+            free = free & ~masks[number]  # masks of candidates do not overlap
+    masks = {number: mask for number, mask in masks.items() if bool(mask.any())}
     new = None
     if "moved" in photograph.twins:
         new = torch.from_numpy(photograph.twins["moved"].label_map == photograph.target + 1)[None]
@@ -79,7 +73,7 @@ def view_of(photograph: Photograph, network: Network) -> View:
         tuple(pictures),
         torch.stack([image for image, _ in prepared]),
         prepared[0][1],
-        sobel(grey),
+        sobel(torch.from_numpy(np.stack(images))),
         objects[photograph.target][None],
         new,
         tuple(masks),
@@ -88,11 +82,14 @@ def view_of(photograph: Photograph, network: Network) -> View:
     )
 
 
-def sobel(grey: Tensor) -> Tensor:
-    """How steep pictures (R,H,W) are, by Sobel's two filters; the border pixels go on."""
-    kernel = torch.tensor([[-1.0, 0.0, 1.0], [-2.0, 0.0, 2.0], [-1.0, 0.0, 1.0]])
-    both = torch.stack([kernel, kernel.T])[:, None]  # (2,1,3,3)
-    return F.conv2d(F.pad(grey[:, None], (1, 1, 1, 1), mode="replicate"), both).square().sum(1).sqrt()
+def sobel(images: Tensor) -> Tensor:
+    """How steep pictures (R,H,W,3) are, by Sobel's two filters on their mean colour; the border pixels go on."""
+    red, green, blue = images.float().unbind(-1)
+    grey = F.pad((red + green + blue)[:, None] / 3, (1, 1, 1, 1), mode="replicate")[:, 0]  # (R,H+2,W+2)
+    right, down = grey[:, :, 2:] - grey[:, :, :-2], grey[:, 2:] - grey[:, :-2]  # (R,H+2,W), (R,H,W+2)
+    across = right[:, :-2] + 2 * right[:, 1:-1] + right[:, 2:]  # (R,H,W)
+    along = down[:, :, :-2] + 2 * down[:, :, 1:-1] + down[:, :, 2:]  # (R,H,W)
+    return torch.hypot(across, along)
 
 
 def read_ahead(photographs: Iterable[Photograph], read: Callable[[Photograph], View]) -> Iterator[View]:

@@ -20,8 +20,7 @@ from saccade.models.base import ImageModel
 from saccade.tasks.evaluate import at_once, encoded
 
 Split = TypeVar("Split")
-FOLDER = "features"
-"""Folder inside the cache folder."""
+FOLDER = "features"  # Folder inside the cache folder
 
 
 class CachedFeatures:

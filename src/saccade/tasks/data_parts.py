@@ -18,10 +18,8 @@ from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.photographs import photograph_files
 from saccade.data.tables.table import Row, Table
 
-Entries = list[tuple[str, str]]
-"""Names and values, in order."""
-LEARNED: tuple[Split, ...] = ("train", "val")
-"""Splits that a run learns from."""
+Entries = list[tuple[str, str]]  # Names and values, in order
+LEARNED: tuple[Split, ...] = ("train", "val")  # Splits that a run learns from
 
 _LIMITS = ("cache_mb", "features_mb")  # settings that say where data is kept, not what it is
 _DIGITS = 16

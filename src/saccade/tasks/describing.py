@@ -25,18 +25,10 @@ from saccade.tasks.picture_task import PictureTask
 from saccade.tasks.task import HeldOut
 from saccade.trace import ModelOutput
 
-HELD_OUT = 1000
-"""Most examples used after a training."""
-FOREIGN = 100
-"""Foreign pictures of each kind by which features are chosen."""
+HELD_OUT = 1000  # Most examples used after a training
+FOREIGN = 100  # Foreign pictures of each kind by which features are chosen
 AT_ONCE = 50
-MIN_ANSWERS = 100
-"""Fewest answers for fitting a temperature."""
-
-
-def uniform_noise(images: Tensor, generator: torch.Generator) -> Tensor:
-    """Independent uniform noise."""
-    return torch.rand(images.shape, generator=generator)
+MIN_ANSWERS = 100  # Fewest answers for fitting a temperature
 
 
 def gradients(images: Tensor, generator: torch.Generator) -> Tensor:
@@ -50,26 +42,22 @@ def gradients(images: Tensor, generator: torch.Generator) -> Tensor:
     return blend
 
 
-def grey_copies(images: Tensor, generator: torch.Generator) -> Tensor:
-    """The pictures without their colours."""
-    return images.mean(1, keepdim=True).expand_as(images).contiguous()
-
-
 Maker = Callable[[Tensor, torch.Generator], Tensor]
-CHOOSING: dict[str, Maker] = {"noise": uniform_noise, "gradients": gradients, "grey copies": grey_copies}
-"""Foreign pictures by which features are chosen."""
+# Foreign pictures by which features are chosen.
+CHOOSING: dict[str, Maker] = {
+    "noise": lambda images, generator: torch.rand(images.shape, generator=generator),
+    "gradients": gradients,
+    "grey copies": lambda images, generator: images.mean(1, keepdim=True).expand_as(images).contiguous(),
+}
 
 
 @dataclass(frozen=True, eq=False)
 class Measured:
     """Features and answers of examples."""
 
-    features: dict[str, Tensor]
-    """By name: (N,D)."""
-    logits: Tensor | None
-    """(N,K)."""
-    labels: Tensor | None
-    """(N,) or (N,K)."""
+    features: dict[str, Tensor]  # By name: (N,D)
+    logits: Tensor | None  # (N,K)
+    labels: Tensor | None  # (N,) or (N,K)
 
     def __len__(self) -> int:
         return len(next(iter(self.features.values()), self.logits if self.logits is not None else ()))
@@ -95,7 +83,6 @@ def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
 
 
 def _in_parts(batch: HeldOut) -> Iterator[HeldOut]:
-    """A batch, a few pictures at a time."""
     parts = [[None] * len(batch.images) if tensor is None else torch.split(tensor, AT_ONCE) for tensor in batch]
     yield from (HeldOut(*fields) for fields in zip(*parts))
 

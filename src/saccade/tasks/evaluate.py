@@ -32,13 +32,11 @@ from saccade.metrics.verdict import Altered, Answered, EvidenceReliance, sampled
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
 from saccade.trace import AttentionTrace, ModelOutput, joined
 
-BATCH = 250
-"""Examples that are scored together."""
+BATCH = 250  # Examples that are scored together
 AT_ONCE = {"cpu": 10, "cuda": 1000}  # pictures of 100×100 pixels in one forward pass: a CPU's caches hold few
 _AT_ONCE_ELSEWHERE = 250
 _PIXELS = 100 * 100
-MAX_THREADS = 4
-"""Each thread holds a batch with all its maps, some 300 MB for 250 questions."""
+MAX_THREADS = 4  # Each thread holds a batch with all its maps, some 300 MB for 250 questions
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -159,29 +157,25 @@ def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: i
         torch.set_num_threads(cores)  # a thread that set its own number changed that of threads to come
 
 
-Progress = Callable[[int, int], None]
-"""Called with examples done and examples in all."""
+Progress = Callable[[int, int], None]  # Called with examples done and examples in all
 
 
 @dataclass
 class Measurements:
     """The values of every example; a family may add fields."""
 
-    answers: Values = field(default_factory=Values)
-    """Scores of the answers."""
+    answers: Values = field(default_factory=Values)  # Scores of the answers
     maps: MapScorer = field(default_factory=MapScorer)
+    # Scores of single acts of attention (words, glimpses, crops); ``columns`` has the ``act_picture`` of each.
     acts: Values = field(default_factory=Values)
-    """Scores of single acts of attention (words, glimpses, crops); ``columns`` has the ``act_picture`` of each."""
-    rivals: ByName = field(default_factory=ByName)
-    """Scores of what the model is compared with."""
-    causal: Values = field(default_factory=Values)
-    """Answers after one thing was changed."""
+    rivals: ByName = field(default_factory=ByName)  # Scores of what the model is compared with
+    causal: Values = field(default_factory=Values)  # Answers after one thing was changed
+    # Answers after attention was edited, of fewer examples.
     edits: EditScores = field(default_factory=EditScores)
-    """Answers after attention was edited, of fewer examples."""
+    # Inputs of scores of the whole set, and the ``picture`` of each example.
     columns: ColumnBuffer = field(default_factory=ColumnBuffer)
-    """Inputs of scores of the whole set, and the ``picture`` of each example."""
+    # Answers without the evidence, and without the rest.
     reliance: EvidenceReliance = field(default_factory=EvidenceReliance)
-    """Answers without the evidence, and without the rest."""
 
     def join(self, later: Measurements) -> None:
         """Add what was measured of later examples."""
@@ -190,21 +184,16 @@ class Measurements:
                 getattr(self, part.name).join(getattr(later, part.name))
 
 
-Job = tuple[Callable[[Tensor], Measurements], Tensor]
-"""A measurement, and the numbers of its examples."""
+Job = tuple[Callable[[Tensor], Measurements], Tensor]  # A measurement, and the numbers of its examples
 
 
 class Scoring(ABC):
     """What a family measures of a model on a split: hooks of :func:`evaluate`, and no loop."""
 
-    together: int = BATCH
-    """Examples of a batch, within which the ``shuffled`` baseline exchanges maps."""
-    threads: int = 1
-    """Batches measured in parallel."""
-    numbers: Tensor
-    """(N,) of the examples to score."""
-    measurements: type[Measurements] = Measurements
-    """Makes an empty result."""
+    together: int = BATCH  # Examples of a batch, within which the ``shuffled`` baseline exchanges maps
+    threads: int = 1  # Batches measured in parallel
+    numbers: Tensor  # (N,) of the examples to score
+    measurements: type[Measurements] = Measurements  # Makes an empty result
 
     @abstractmethod
     def measure(self, numbers: Tensor, before: int) -> Measurements:
@@ -230,10 +219,9 @@ class Scoring(ABC):
         """Further entries, such as confusions; it may change ``summary``."""
         return {}
 
-    right: str = "accuracy"
-    """The score of an answer that guesses are compared with."""
+    right: str = "accuracy"  # The score of an answer that guesses are compared with
+    # What is asked, by the number in the column ``query``; empty where nothing is.
     questions: tuple[str, ...] = ()
-    """What is asked, by the number in the column ``query``; empty where nothing is."""
 
 
 @torch.no_grad()

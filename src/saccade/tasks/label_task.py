@@ -33,10 +33,8 @@ from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
 from saccade.trace import LabelOutput
 
-FIRST = 5
-"""How many answers ``top5`` may give."""
-TOGETHER = 32
-"""Pictures whose gradients are computed at once."""
+FIRST = 5  # How many answers ``top5`` may give
+TOGETHER = 32  # Pictures whose gradients are computed at once
 
 
 class LabelScoring(Scoring):
@@ -165,8 +163,8 @@ def _of_some(model: ImageOnlyModel, frame: Tensor, images: Tensor, answer: Tenso
 
 
 VALIDATION_BATCH = 1000
+# Most pixels of pictures that are scored together during training: 199 pictures of 224 × 224.
 VALIDATION_PIXELS = 10_000_000
-"""Most pixels of pictures that are scored together during training: 199 pictures of 224 × 224."""
 
 
 @dataclass(frozen=True)

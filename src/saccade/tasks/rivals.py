@@ -35,10 +35,8 @@ from saccade.metrics.labels import right_answers
 from saccade.tasks.cached_features import CachedFeatures
 
 DECAY = 1e-3
-STEPS = 100
-"""Of L-BFGS at most."""
-MOST = 20_000
-"""Training rows that rivals learn from at most."""
+STEPS = 100  # Of L-BFGS at most
+MOST = 20_000  # Training rows that rivals learn from at most
 TOGETHER = 256
 
 OnProgress = Callable[[str, int, int], None]
@@ -47,10 +45,8 @@ OnProgress = Callable[[str, int, int], None]
 class Asked(NamedTuple):
     """What rows ask and what is right, by number."""
 
-    query: Tensor
-    """(N,); zeros where nothing is asked."""
-    label: Tensor
-    """(N,), or (N,K) of 0 and 1 where several answers may hold."""
+    query: Tensor  # (N,); zeros where nothing is asked
+    label: Tensor  # (N,), or (N,K) of 0 and 1 where several answers may hold
 
     def of(self, rows: Tensor) -> Asked:
         """Those of the ``rows`` (n,)."""
@@ -61,8 +57,7 @@ class Rivals(NamedTuple):
     """Whether each rival is right, 1 or 0, of each scored row (N,), by name; none where there is nothing to compare."""
 
     right: dict[str, Tensor]
-    note: str = ""
-    """Why there is none, where a user can mend it."""
+    note: str = ""  # Why there is none, where a user can mend it
 
 
 NO_RIVALS = Rivals({})

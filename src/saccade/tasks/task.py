@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
-from saccade.data.examples import Example, Split, checked_split
+from saccade.data.examples import Example, Split
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.readers import read_reference
 from saccade.data.tables.table import Table
@@ -36,8 +36,7 @@ from saccade.tasks.rivals import NO_RIVALS, Asked, Rivals, linear_rivals, wants_
 class Examples(Protocol):
     """One split of the data, on the device."""
 
-    split: Any
-    """train, val or test."""
+    split: Any  # train, val or test
     device: torch.device
 
     @property
@@ -60,14 +59,11 @@ class Examples(Protocol):
 class Opening(NamedTuple):
     """How a split is opened."""
 
-    table: Table | None = None
-    """The rows, if already read."""
-    facts: ModelFacts | None = None
-    """Of a trained model, whose words the examples use."""
+    table: Table | None = None  # The rows, if already read
+    facts: ModelFacts | None = None  # Of a trained model, whose words the examples use
+    # Whether the test split of generated scenes may use the shipped glyphs if MNIST is missing.
     allow_pack: bool = False
-    """Whether the test split of generated scenes may use the shipped glyphs if MNIST is missing."""
-    progress: Progress | None = None
-    """Called while files are read."""
+    progress: Progress | None = None  # Called while files are read
 
 
 AS_IS = Opening()
@@ -76,12 +72,10 @@ AS_IS = Opening()
 class HeldOut(NamedTuple):
     """Held-out examples of a trained model."""
 
-    images: Tensor
-    """(B,3,H,W) float in 0..1."""
-    query: Tensor | None = None
-    """(B,) what is asked, if anything."""
+    images: Tensor  # (B,3,H,W) float in 0..1
+    query: Tensor | None = None  # (B,) what is asked, if anything
+    # (B,) the right answer, or (B,K) the right answers; None if answers are no labels.
     label: Tensor | None = None
-    """(B,) the right answer, or (B,K) the right answers; None if answers are no labels."""
 
 
 def evenly_spaced(size: int, count: int) -> Tensor:
@@ -116,8 +110,7 @@ def _nobody_listens(what: str, done: int, total: int) -> None:
     """The progress callback before the engine sets one; no lambda, as tasks are pickled."""
 
 
-Batch = dict[str, Any]
-"""Tensors by name, example axis first; plain values hold for the whole batch."""
+Batch = dict[str, Any]  # Tensors by name, example axis first; plain values hold for the whole batch
 
 
 class Task(ABC):
@@ -198,8 +191,12 @@ class Task(ABC):
 
     @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> Any:
-        """The dataclass of the data's ``settings``; the ``protocol`` of a recipe counts where the data has one."""
-        return from_dict(cls.settings_of(str(settings.get("name", ""))), settings, where="data")
+        """The dataclass of the data's ``settings``, with the ``protocol`` of a recipe if generated data has one."""
+        name = str(settings.get("name", ""))
+        kind = cls.settings_of(name)
+        if protocol and ":" not in name and "protocol" in _fields_of(kind):
+            settings = {**settings, "protocol": protocol}
+        return from_dict(kind, settings, where="data")
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
@@ -444,7 +441,7 @@ class Task(ABC):
         if "name" not in changes and trained_on in cls.readers:
             raise ConfigError(f"a model does not store where its data is; give `data={trained_on}:PATH`")
         name = str(changes.get("name", trained_on))
-        allowed = {field.name for field in dataclasses.fields(cls.settings_of(name))}
+        allowed = _fields_of(cls.settings_of(name))
         if unknown := [change for change in changes if change not in allowed and change != "seed"]:
             raise ConfigError(f"{' and '.join(unknown)}: '{name}' has no choice of these; leave it out")
         settings = {key: value for key, value in {**facts.data, **changes}.items() if key in allowed}
@@ -481,7 +478,7 @@ class Task(ABC):
         """
         device = next(model.parameters()).device
         how, config = Opening(facts=facts, allow_pack=allow_pack), cls.configure(data)
-        examples = cls.open(config, checked_split(split), device, how)
+        examples = cls.open(config, cast(Split, split), device, how)
         scoring = cls.scoring(model, examples, limit=limit, **options)
         rivals = cls.rivals(model, config, examples, scoring.numbers, facts, lambda what, *done: progress(*done))
         scores = evaluate(scoring, progress, rivals.right)
@@ -511,7 +508,7 @@ class Task(ABC):
         """
         remark = ""
         kind = cls.settings_of(str(settings.get("name", "")))
-        if facts is not None and any(field.name == "glyphs" for field in dataclasses.fields(kind)):
+        if facts is not None and "glyphs" in _fields_of(kind):
             settings, remark = pack_if_missing(settings, split)
         config = cls.configure(cls.settings_to_show(settings, facts))
         table = cls.read(config)
@@ -579,6 +576,10 @@ class Task(ABC):
                 },
             ),
         )
+
+
+def _fields_of(kind: type) -> set[str]:
+    return {field.name for field in dataclasses.fields(kind)}
 
 
 def _whole_batches(size: int | None, together: int) -> int | None:

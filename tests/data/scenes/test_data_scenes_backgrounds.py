@@ -76,4 +76,4 @@ def test_questions_answers_and_evidence_are_those_of_mref(name):
     for column in ("query", "label", "object"):
         assert torch.equal(getattr(batch, column), getattr(plain, column))
     assert torch.equal(batch.evidence(), plain.evidence())
-    assert torch.equal(batch.objects(), plain.objects())
+    assert torch.equal(batch.layout.all_objects(), plain.layout.all_objects())

@@ -9,8 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from saccade.config import from_dict
-from saccade.data.pictures.augment import Augmentation
 from saccade.data.scenes.drawing import COLOURS, render
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneLayout
@@ -201,20 +199,3 @@ def test_captions_without_a_known_word_are_no_pairs_but_stay_references(table):
     assert data.of_pictures(torch.tensor([1])).words.tolist() == [[1, 1, 1, 0]]
     with pytest.raises(DataError, match="no known word"):
         opened(table, words=Vocabulary(("dog",)))
-
-
-VARIED = {"area": (0.5, 0.6), "mirror": True, "brightness": 0.2}
-
-
-def test_training_pictures_are_varied_by_a_seed(table):
-    data = opened(table, augment=from_dict(Augmentation, VARIED))
-    numbers = torch.arange(4)
-    plain = data.take(numbers)
-    one, again, other = (data.take(numbers, vary=seed) for seed in (1, 1, 2))
-    assert torch.equal(one.images, again.images)
-    assert not torch.equal(one.images, plain.images)
-    assert not torch.equal(one.images, other.images)
-    assert torch.equal(one.words, plain.words)
-    assert torch.equal(
-        data.of_pictures(numbers).images, opened(table).of_pictures(numbers).images
-    )  # as they are scored

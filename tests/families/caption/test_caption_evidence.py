@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,18 +11,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from caption_stubs import captioned_files
 from saccade import geometry
-from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionFiles, CaptionScenes
+from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
 from saccade.families.caption.evidence import CONTENT, FUNCTION, add_words, kind_of, word_edits
 from saccade.families.caption.scenes import SCENE_VOCABULARY
-from saccade.families.caption.scores import CaptionScoring
-from saccade.families.caption.task import CaptionTask
 from saccade.families.caption.vocabulary import Vocabulary
 from saccade.metrics.maps.edits import cells_on
 from saccade.models.base import Given
 from saccade.models.sat import SatConfig, SatModel
-from saccade.tasks.evaluate import Measurements, evaluate
+from saccade.tasks.evaluate import Measurements
 from saccade.trace import Act, CaptionOutput
 
 WORDS = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "on"))
@@ -121,25 +117,6 @@ def test_a_picture_without_a_lender_has_no_patch() -> None:
     means = scores.acts.means()
     assert math.isnan(means["word_evidence_patch_raw"])
     assert not math.isnan(means["word_evidence_blur_raw"])
-
-
-def test_evaluating_photographs_tells_word_evidence_of_a_sample(tmp_path: Path) -> None:
-    config = CaptionDataConfig(name=f"csv:{captioned_files(tmp_path)}", size=(SIDE, SIDE))
-    vocabulary = Vocabulary(("a", "dog", "runs", "cat", "sleeps", "two", "dogs", "run", "in", "the", "snow"))
-    data = CaptionFiles(config, CaptionTask.read(config), "train", vocabulary=vocabulary)
-    torch.manual_seed(0)
-    model = SatModel(
-        SatConfig(vocabulary=len(vocabulary), backbone="small", through="stage2", input_size=(SIDE, SIDE), embed=8,
-                  hidden=8, attention=8, longest=6)
-    ).eval()  # fmt: skip
-    told = []
-    found = evaluate(CaptionScoring(model, data, beam=1, sweeps=3), lambda done, total: told.append((done, total)))
-    assert found["counts"]["altered_pictures"] == 3
-    assert found["counts"].get("word_evidence_blur_raw", 0) <= 18
-    assert told[-1][0] == told[-1][1]
-    none = evaluate(CaptionScoring(model, data, beam=1, sweeps=0))
-    assert "altered_pictures" not in none["counts"]
-    assert not none["baselines"]
 
 
 class Reading(SatModel):

@@ -11,7 +11,7 @@ from torch import Tensor
 from caption_stubs import Reciter, short_splits
 from saccade import geometry
 from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
-from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionMeasurements, CaptionScoring
+from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScoring
 from saccade.models.sat import SatConfig, SatModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import CaptionOutput, Look
@@ -44,12 +44,6 @@ def script(batch: CaptionBatch) -> Tensor:
 
 def scored(said: Tensor, data: CaptionScenes) -> dict:
     return evaluate(CaptionScoring(Reciter(said).eval(), data, beam=1))
-
-
-def measured(model: SatModel, data: CaptionScenes) -> CaptionMeasurements:
-    scoring = CaptionScoring(model.eval(), data, beam=1)
-    with torch.no_grad():
-        return scoring.measure(scoring.numbers, 0)
 
 
 def test_who_tells_the_truth_is_right_in_every_score(data: CaptionScenes, batch: CaptionBatch) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from quiet_tables import pretend_pictures, table_of
-from saccade.config import from_dict
 from saccade.data import Table
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families.caption import published
-from saccade.families.caption.published import CaptionOptions, CocoOptions, FlickrOptions, read_coco, read_flickr
+from saccade.families.caption.published import CocoOptions, FlickrOptions, read_coco, read_flickr
 from saccade.families.caption.task import summary_of
 from saccade.families.caption.vocabulary import Vocabulary
 
@@ -26,8 +25,7 @@ def csv(pictures_folder: Path, text: str, **options: object) -> Table:
 
 
 def jsonl(pictures_folder: Path, *rows: object) -> Table:
-    lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
-    return table_of(pictures_folder / "t.jsonl", "\n".join(lines), "caption")
+    return table_of(pictures_folder / "t.jsonl", "\n".join(map(json.dumps, rows)), "caption")
 
 
 THREE = 'image,caption,split\na.png,A dog.,train\nb.png,"A cat, red.",test\na.png,  Two \t dogs ,train\n'
@@ -54,24 +52,13 @@ def test_a_list_of_captions_is_as_many_rows(pictures_folder):
     [
         ({"image": "a.png", "caption": "..."}, "empty caption: line 2, '...' has no word"),
         ({"image": "a.png", "caption": "A dog"}, "duplicate: line 2, A dog"),
-        ("{", "not a JSON object: line 2"),
         ({"image": "a.png", "caption": ["x"]}, 'no caption: line 2, found ["x"]'),
-        ({"image": "a.png"}, "no caption: line 2"),
     ],
 )
 def test_rows_that_cannot_be_used(pictures_folder, row, skipped):
     table = jsonl(pictures_folder, {"image": "a.png", "caption": "A dog"}, row)
     assert table.skipped == (skipped,)
     assert [row.labels for row in table.rows] == [("A dog",)]
-
-
-def test_what_cannot_be_used_at_all_is_refused(pictures_folder):
-    with pytest.raises(DataError, match="strict"):
-        csv(pictures_folder, THREE + "c.png,,train\n", strict=True)
-    with pytest.raises(DataError, match=r"z\.png"):
-        csv(pictures_folder, "image,caption\nz.png,A dog\n")
-    with pytest.raises(ConfigError, match="captions"):
-        from_dict(CaptionOptions, {"captions": 0})
 
 
 PLAIN, WITH_REST = CocoOptions(), CocoOptions(restval=True)
@@ -155,9 +142,6 @@ def test_karpathys_splits(coco):
 def test_what_is_not_coco_is_named(coco, tmp_path):
     with pytest.raises(DataError, match=r"neither dataset_coco\.json"):
         read_coco(tmp_path / "nowhere", PLAIN)
-    (coco / "annotations/captions_train2014.json").write_text('{"images": [{"file_name": "x"}]}')
-    with pytest.raises(DataError, match="captions_train2014"):
-        read_coco(coco, PLAIN)
     (coco / "annotations/captions_train2014.json").write_text('{"images": [3]}')
     with pytest.raises(DataError, match="captions_train2014"):
         read_coco(coco, PLAIN)
@@ -217,7 +201,6 @@ def test_reporting_on_dev_holds_training_pictures_out(folder, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "skipped"),
     [
-        (b"t0.jpg#0\tAgain\n", "duplicate: Flickr8k.token.txt line 21, t0.jpg#0"),
         (b"t0.jpg#5\n", "not PICTURE#NUMBER, tab, caption: Flickr8k.token.txt line 21, 't0.jpg#5'"),
         (b"t0.jpg#5\tcaf\xe9\n", "unreadable caption: Flickr8k.token.txt line 21, 'caf\\udce9'"),
     ],
@@ -241,9 +224,6 @@ def test_folders_that_cannot_be_used(folder, tmp_path):
 def test_a_file_of_another_layout_is_named(folder):
     (folder / "dataset_flickr8k.json").write_text('{"images": [{"id": 3}]}')
     with pytest.raises(DataError, match="lacks filename, split or sentences"):
-        read_flickr8k(folder, OFFICIAL)
-    (folder / "dataset_flickr8k.json").write_text('{"images": [')
-    with pytest.raises(DataError, match="dataset_flickr8k"):
         read_flickr8k(folder, OFFICIAL)
 
 

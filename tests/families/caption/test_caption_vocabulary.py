@@ -33,9 +33,7 @@ def test_the_most_frequent_come_first_and_ties_go_by_the_alphabet():
 
 def test_frequency_and_number_cut_it():
     assert Vocabulary.build(CAPTIONS, at_least=2).words == ("a", "dog")
-    assert Vocabulary.build(CAPTIONS, at_least=3).words == ("a", "dog")
     assert Vocabulary.build(CAPTIONS, at_least=1, most=3).words == ("a", "dog", "and")
-    assert Vocabulary.build(iter(CAPTIONS), at_least=1, most=1).words == ("a",)
 
 
 def test_there_and_back():
@@ -70,21 +68,15 @@ def test_damaged_words_of_a_model_are_refused():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("A black dog is running .", "a black dog is running"),
         ("The dog's ball, isn't it?", "the dog 's ball is n't it"),
         ("the ocean 's edge", "the ocean 's edge"),  # as Flickr8k writes it
         ("They’re at the boys’ park", "they 're at the boys park"),
         ("a 'small' \"T-shirt\" -- red", "a small t-shirt red"),
         ("can't won't n't", "ca n't wo n't n't"),
         ("at 2.5 m, 10,000 people; 12:30!", "at 2.5 m 10,000 people 12:30"),
-        ("Sooners # 28 (at&t)", "sooners 28 at t"),
-        ("dog.A cat...", "dog a cat"),
         ("ＡＢＣ ﬁsh CAFÉ", "abc fish café"),
         ("काला कुत्ता दौड़ता है।", "काला कुत्ता दौड़ता है"),
-        ("a-b- -c --", "a-b c"),
-        ("<end> _x_", "end x"),
-        ("", ""),
-        (" . , ! \n\t", ""),
+        ("<end> a-b- -c . , ! \n\t", "end a-b c"),
     ],
 )
 def test_words(text, words):
@@ -113,14 +105,6 @@ def teller(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return saccade.load(folder, "cpu")
 
 
-def test_a_caption_is_its_words(teller: Predictor) -> None:
-    seen = teller.look(PICTURE)
-    assert seen.labels
-    assert seen.answer == " ".join(word for word, _ in seen.labels)
-    assert all(word in WORDS[2:] for word, _ in seen.labels)  # neither an end nor an unknown word is ever told
-    assert (seen.question, seen.others, seen.alternatives, seen.is_caption) == (None, (), (), True)
-
-
 def test_several_captions_differ_and_each_has_its_own_trace(teller: Predictor) -> None:
     seen = teller.look(PICTURE, beam=5, captions=3)
     every = [seen, *seen.others]
@@ -130,7 +114,9 @@ def test_several_captions_differ_and_each_has_its_own_trace(teller: Predictor) -
     assert seen.answer == teller.look(PICTURE, beam=5).answer
     for each in every:
         said = each.trace.answer[0, : len(each.labels)].tolist()
-        assert [WORDS[word] for word in said] == [word for word, _ in each.labels]
+        words = [word for word, _ in each.labels]
+        assert [WORDS[word] for word in said] == words == each.answer.split()
+        assert not {"<end>", "<unknown>"} & set(words)
 
 
 @pytest.mark.parametrize(("beam", "captions"), [(2, 3), (0, 1), (1, 0)])

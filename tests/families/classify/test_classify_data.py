@@ -8,7 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
-from labelled_files import COLOURS, class_folders, picture, small_cifar, write_binary, write_package
+from labelled_files import COLOURS, class_folders, small_cifar, write_binary, write_package
 from saccade.config import from_dict
 from saccade.data import read_table
 from saccade.errors import DataError
@@ -34,24 +34,6 @@ def test_folders_become_batches(tmp_path: Path) -> None:
     assert batch.evidence is None
     middle = batch.images[:, :, 5:8, 5:8].mean((2, 3))  # (2,3)
     assert middle.argmax(1).tolist() == [COLOURS["blue"], COLOURS["red"]]
-
-
-def test_boxes_and_masks_are_evidence_where_the_picture_is(tmp_path: Path) -> None:
-    for name in ("a", "b", "c", "d"):
-        picture(0, ord(name), (20, 40)).save(tmp_path / f"{name}.png")
-    mask = Image.new("L", (40, 20))
-    mask.paste(255, (0, 0, 20, 20))
-    mask.save(tmp_path / "mask.png")
-    Image.new("L", (3, 3), 255).save(tmp_path / "small.png")
-    rows = ("image,label,split,box,mask", "a.png,x,test,20 0 40 20,", "b.png,x,test,,mask.png", "c.png,x,test,,",
-            "d.png,x,test,,small.png")  # fmt: skip
-    (tmp_path / "t.csv").write_text("\n".join(rows))
-    with pytest.warns(UserWarning, match="unreadable mask"):
-        data = ClassifyTask.open(config(f"csv:{tmp_path / 't.csv'}", size=[40, 40]), "test")
-    evidence = data.take(torch.arange(3)).evidence  # (3,40,40); the pictures lie in rows 10 to 30
-    assert evidence.sum((1, 2)).tolist() == [400, 400, 0]
-    assert evidence[0, 10:30, 20:].all()
-    assert evidence[1, 10:30, :20].all()
 
 
 def test_both_forms_hold_the_same_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +89,6 @@ def test_pictures_that_were_learnt_fit_no_temperature_and_no_likeness(
         ("data_batch_2.bin", b"short", "5 bytes, and a batch has 61,460"),
         ("data_batch_3.bin", bytes([11]) * 20 * 3073, "labels of 0 to 9"),
         ("data_batch_1.png", b"no picture", "data_batch_1.png"),
-        ("train_lables.json", b"[1, 2]", "expected 100 labels"),
         ("train_lables.json", b"[1, 2", "not a JSON list"),
         ("train_lables.json", b"[" + b"1, " * 99 + b"1.5]", "expected 100 labels"),
     ],
@@ -162,14 +143,3 @@ def test_species_splits_and_boxes(birds: Path) -> None:
     assert len(table.rows) == 15
     assert table.skipped == ("no such picture: bird_16.png",)
     assert all(row.box == (0.0, 0.0, 20.0, 20.0) for row in table.rows)
-
-
-def test_boxes_are_evidence_in_the_network_input(birds: Path) -> None:
-    """A picture of 40 × 20 in an input of 40 × 40 has its bird in the left half of the middle rows."""
-    with pytest.warns(UserWarning, match="no such picture"):
-        data = ClassifyTask.open(LabelDataConfig(name=f"cub:{birds}", size=(40, 40)), "test")
-    batch = data.take(torch.arange(2))
-    assert batch.evidence is not None
-    expected = torch.zeros(40, 40, dtype=torch.bool)
-    expected[10:30, :20] = True
-    assert torch.equal(batch.evidence[0], expected)

@@ -105,15 +105,6 @@ def test_one_object_is_one_digit_of_a_scene():
     assert torch.equal(pictures[:, 0][inside], full[:, 0][inside])
 
 
-@pytest.mark.parametrize("size", [41, 99])
-def test_small_and_odd_sizes_have_room(size):
-    spec = MultisetSpec(size=size, clutter=400)
-    layout = sample(torch.arange(300), spec)
-    assert int(layout.boxes.max()) <= size
-    assert (layout.masks().sum(dim=1) <= 1).all()
-    assert paint(layout).shape == (300, 3, size, size)
-
-
 def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> MultisetScenes:
     return MultisetScenes(MultisetDataConfig(name, glyphs="pack", **settings), split)
 
@@ -205,15 +196,6 @@ def test_pictures_are_laid_in_and_boxes_go_with_them(folder):
     assert (batch.images[0, 2][masks[0, 1]] > 0.6).all()
     assert not masks[1:].any()
     assert batch.picture.tolist() == [0, 1, 2]
-
-
-def test_files_are_shuffled_by_a_seed_and_lists_are_not(folder):
-    lines = ["0.png,a;b;c;d,train,", "1.png,d;c;b;a,train,"]
-    data, ordered = from_table(folder, lines), from_table(folder, lines, options={"kind": "list"})
-    seen = {tuple(data.take(torch.tensor([0])).shuffled(seed).labels[0].tolist()) for seed in range(40)}
-    assert len(seen) > 12  # of 24
-    assert ordered.is_list
-    assert ordered.take(torch.tensor([0, 1])).labels.tolist() == [[0, 1, 2, 3], [3, 2, 1, 0]]
 
 
 def knowing(*answers: str) -> ModelFacts:

@@ -53,13 +53,9 @@ def test_a_set_refuses_repeats_by_picture(folder):
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("a.png,[3,train,", "unreadable labels: line 3, [3"),
         ('a.png,"[3, null]",train,', "unreadable labels: line 3, [3, null]"),
-        ('a.png,"[[3]]",train,', "unreadable labels: line 3, [[3]]"),
         ("a.png,3;7,train,1 2 3 4", "boxes for other labels: line 3, 1 boxes for 2 labels"),
-        ("a.png,,train,1 2 3 4", "boxes for other labels: line 3, 1 boxes for 0 labels"),
         ("a.png,3,train,1 2 3", "unreadable box: line 3, '1 2 3' is not 4 numbers"),
-        ("a.png,3;8,test,", "label never seen in train: line 3, '8'"),
     ],
 )
 def test_a_row_that_cannot_be_used_is_named_by_its_line(folder, row, reason):
@@ -158,9 +154,6 @@ def test_with_test_pictures_only_val_is_held_out(tmp_path):
         ('gone.jpg,1,"1,1,9,9"', "no such picture"),
         ('7.jpg,1 9,"1,1,9,9"', "boxes for other digits: train/7.jpg, 1 boxes for 2 digits"),
         ('7.jpg,11,"1,1,9,9"', "unknown digit: train/7.jpg, 11"),
-        ('7.jpg,,"1,1,9,9"', "empty digits: train.csv line 3"),
-        ("7.jpg,1,", "empty boxes_xyxy: train.csv line 3"),
-        ('7.jpg,1,"1,1,9"', "unreadable box: train.csv line 3, '1,1,9' is not 4 numbers"),
         ('7.jpg,1,"9,1,9,9"', "unreadable box: train.csv line 3, 9,1,9,9 has no area; corners go x1 y1 x2 y2"),
     ],
 )

@@ -15,7 +15,22 @@ from saccade.trace import Act, Look, ModelOutput
 COLOURS, SIZE = 5, (100, 100)
 
 
-class Clairvoyant(QueryModel):
+class OneLook(QueryModel):
+    """Sees the pixels themselves, and has one look, at the cells that ``frame`` lays over the picture."""
+
+    def __init__(self, frame: Tensor) -> None:
+        super().__init__()
+        self.anchor = nn.Parameter(torch.zeros(1))  # says where the model lives
+        self.frame = frame
+
+    def encode(self, images: Tensor) -> Tensor:
+        return images
+
+    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
+        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=self.frame),)
+
+
+class Clairvoyant(OneLook):
     """Recognises scenes and their re-renderings by their pixels, and answers from their layout.
 
     Perfect: it names the colour of the digit asked for and looks at the one of 4×4 cells (of the small stack) whose
@@ -23,10 +38,9 @@ class Clairvoyant(QueryModel):
     """
 
     def __init__(self, batch: SceneBatch) -> None:
-        super().__init__()
-        self.anchor = nn.Parameter(torch.zeros(1))  # says where the model lives
         stack = small_stack(channels=1)
-        self.frame, self.grid = stack.frames["stage4"], stack.grid(SIZE)["stage4"]
+        super().__init__(stack.frames["stage4"])
+        self.grid = stack.grid(SIZE)["stage4"]
         number = self.grid[0] * self.grid[1]
         self.cells = geometry.project(torch.eye(number).unflatten(1, self.grid), self.frame, SIZE)  # (16,H,W)
         self.masks = batch.layout.masks()  # (B,N,H,W)
@@ -40,10 +54,6 @@ class Clairvoyant(QueryModel):
     def _key(image: Tensor) -> bytes:
         return image.contiguous().numpy().tobytes()
 
-    def encode(self, images: Tensor) -> Tensor:
-        """The pictures themselves."""
-        return images
-
     def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
         """Look every scene up."""
         seen = [self.see(*self.known[self._key(image)], int(asked)) for image, asked in zip(encoding, query)]
@@ -56,10 +66,6 @@ class Clairvoyant(QueryModel):
         mask = self.masks[row, slot]
         shares = (self.cells * mask).sum((1, 2)) / self.cells.sum((1, 2))  # (16,)
         return colour[slot], F.one_hot(shares.argmax(), len(shares)).float().unflatten(0, self.grid)
-
-    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
-        """One look on the 4×4 cells."""
-        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=self.frame),)
 
 
 class Blind(Clairvoyant):

@@ -11,7 +11,7 @@ from saccade.commands.door import app
 from saccade.config import from_dict
 from saccade.data import causal as causal_facts
 from saccade.data import read_causal_set
-from saccade.data.causal import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name, writing
+from saccade.data.causal import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
 from saccade.data.tables.readers import with_reader
 from saccade.errors import ConfigError, DataError, SaccadeError
 from saccade.families.question.readers import CausalConfig, CausalOptions, read_causal, write_causal
@@ -103,7 +103,6 @@ def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
     assert shown.exit_code == 0, shown.output
     for wrong, complaint in (
         (("--count", 0), "count"),
-        (("--scenes", "mreff"), "did you mean 'mref'"),
         (("--protocol", "authors"), "unknown setting 'data.protocol'"),
         (("--out", pinned), "not an empty folder"),
     ):
@@ -115,8 +114,6 @@ def test_the_command_writes_shows_and_refuses(tmp_path, pinned):
     alone = run("data", "show", "causal")
     assert alone.exit_code == 2
     assert "then name it causal:DIR" in said(alone)
-    other = run("data", "make", "mref", "--scenes", "mdist", "--count", 1, "--out", tmp_path / "never")
-    assert "unknown setting 'data.scenes'" in said(other)
 
 
 def swapped_lines(folder):
@@ -155,7 +152,6 @@ BROKEN = {
     "a twin without its object": (nameless_object, "line 1"),
     "other order": (swapped_lines, "of digest"),
     "leads out": (lambda folder: edited(folder, image="../../secret.png"), "leads out of the folder"),
-    "an object too far": (lambda folder: edited(folder, target=99), "line 1"),
     "facts no json": (lambda folder: (folder / "causal.json").write_text("{"), "cannot be read"),
     "a later format": (lambda folder: other_facts(folder, format=2), "format 2 is newer"),
     "another digest": (lambda folder: other_facts(folder, digest="00" * 32), "00" * 32),
@@ -179,14 +175,6 @@ def test_a_frozen_set_that_comes_out_otherwise_is_not_written(tmp_path, monkeypa
         write_causal(CausalConfig(), "test", 2, tmp_path / "set")
     assert not list(tmp_path.iterdir())
     write_causal(CausalConfig(seed=5), "test", 2, tmp_path / "set")  # other settings are not frozen
-
-
-def test_the_whole_frozen_set_says_so(tmp_path, monkeypatch):
-    monkeypatch.setattr(writing, "V1_COUNT", 2)
-    monkeypatch.setattr(causal_facts, "V1_COUNT", 2)
-    write_causal(CausalConfig(), "test", 2, tmp_path / "set")
-    assert read_causal_set(tmp_path / "set").facts.version == V1
-    assert f"This is **{V1}**" in (tmp_path / "set" / "README.md").read_text()
 
 
 def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):

@@ -12,15 +12,11 @@ import torch
 
 from question_tables import write_table
 from saccade.config import from_dict
-from saccade.data import Row, Table
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe
 from saccade.errors import ConfigError
-from saccade.families.question.readers import COLUMNS
-from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import CrossEntropy, Default, QuestionTask
 from saccade.models.base import ImageModel
-from saccade.tasks.cached_features import with_features
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
 FROZEN = ["backbone.*"]
@@ -98,22 +94,6 @@ def test_keeping_features_of_what_learns_is_refused_before_training(table: Path)
     gated = new_task(table, "hattnet", {"channels": 4, "depth": 2, "hidden": 4})
     with pytest.raises(ConfigError, match="the model 'hattnet' has no encoder that sees the picture alone"):
         gated.phase_loss(kept, [])
-
-
-def test_pictures_that_cannot_be_used_are_not_encoded(table: Path) -> None:
-    broken = table.parent / "broken.png"
-    broken.write_bytes(b"no picture")
-    paths = [broken, table.parent / "00.png", table.parent / "01.png"]
-    rows = [(str(n), Row(path, (f"x{n % 2}",), "train", query="q")) for n, path in enumerate(paths)]
-    made = Table.of("csv:t.csv", rows, COLUMNS)
-    config = TableDataConfig("csv:t.csv", size=(48, 48), cache_mb=0)  # so that each is decoded when it is asked for
-    with pytest.warns(UserWarning, match="unreadable picture"):
-        data = TableData(config, "train", table=made)
-    model = new_task(table).model.eval()
-    features = with_features(data, model).features
-    assert features is not None
-    whole = data.take(torch.tensor([1, 0]))
-    torch.testing.assert_close(features.take(torch.tensor([1, 0])), model.encode(whole.images), rtol=1e-3, atol=1e-4)
 
 
 def test_features_of_a_backbone_that_has_learnt_since_are_not_used(table: Path, home: Path) -> None:

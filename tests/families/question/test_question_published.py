@@ -125,13 +125,6 @@ def test_splits_by_species_share_none(folder):
     assert again.rows == table.rows
 
 
-def test_missing_pictures_are_counted(tmp_path):
-    folder = write_cub(tmp_path)
-    for number in (70, 71):
-        (folder / f"CUB_200_2011/images/008.Bird_8/Bird_8_{number}.jpg").unlink()
-    assert reasons(read_cub(folder, CROWN_AND_WING).skipped)["no such picture"] == 4
-
-
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
@@ -228,9 +221,7 @@ def test_pictures_are_found_in_either_folder_and_counted_where_not(tmp_path):
     assert table.skipped == ("no such picture: image 3, cat",)
 
 
-@pytest.mark.parametrize(
-    "text", ['{"image_id": 1}', '[{"image_id": 1, "attributes": [{"names": ["cat"]}]}]', "[7]", "[7"]
-)
+@pytest.mark.parametrize("text", ['[{"image_id": 1, "attributes": [{"names": ["cat"]}]}]', "[7"])
 def test_another_layout_is_named(tmp_path, text):
     write(tmp_path, [thing("cat", ["black"])])
     (tmp_path / "attributes.json").write_text(text)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 import torch.nn.functional as F
-from torch import nn
+from attribute_stubs import OneLook
 
 from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
@@ -15,9 +15,8 @@ from saccade.data import Row, Table
 from saccade.families.question.readers import COLUMNS
 from saccade.families.question.table_scores import TableScoring, training_prior
 from saccade.families.question.tables import TableData, TableDataConfig
-from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import evaluate
-from saccade.trace import Act, Look, QuestionOutput
+from saccade.trace import Act, QuestionOutput
 
 SIZE, GRID = (SIDE, SIDE), (8, 8)
 N = 2 * len(SPLITS["test"])
@@ -26,18 +25,12 @@ CLICKS = {"pointing_at", "attention_near", "distance"}
 ANSWERS = ("blue", "green", "red")
 
 
-class Seer(QueryModel):
+class Seer(OneLook):
     """Finds the squares by their colour, answers with that of the one asked for, and looks at a cell inside it."""
 
     def __init__(self, *, answers=3, multi_label=False):
-        super().__init__()
-        self.anchor = nn.Parameter(torch.zeros(1))
+        super().__init__(geometry.scale_shift((SIDE / GRID[1], SIDE / GRID[0]), (0.0, 0.0)))
         self.answers, self.multi_label = answers, multi_label
-        self.frame = geometry.scale_shift((SIDE / GRID[1], SIDE / GRID[0]), (0.0, 0.0))
-
-    def encode(self, images):
-        """The pictures themselves."""
-        return images
 
     def ask(self, encoding, query):
         """Query 0 is the lower half, 1 the upper."""
@@ -51,17 +44,9 @@ class Seer(QueryModel):
         if self.multi_label:  # "square" holds always
             logits[:, -1] = 3.0
         cells = F.avg_pool2d(found[:, None], SIDE // GRID[0])[:, 0]  # (B,8,8)
-        weights = F.one_hot(self.cell(cells).flatten(1).argmax(1), GRID[0] * GRID[1]).float().unflatten(1, GRID)
+        cells = cells + F.avg_pool2d(cells[:, None], 3, stride=1, padding=1)[:, 0]  # its middle
+        weights = F.one_hot(cells.flatten(1).argmax(1), GRID[0] * GRID[1]).float().unflatten(1, GRID)
         return QuestionOutput(logits, {"cell": Act(weights=weights)})
-
-    def cell(self, cells):
-        """Scores of the cells (B,8,8) to look at."""
-        smoothed = F.avg_pool2d(cells[:, None], 3, stride=1, padding=1)[:, 0]
-        return smoothed + cells
-
-    def looks(self, output):
-        """One look."""
-        return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=self.frame),)
 
 
 class Deaf(Seer):
@@ -106,6 +91,8 @@ def seen(boxes):
 def test_who_sees_everything_is_right_and_follows_the_question(seen):
     """Asked for the other square, where it has another colour, the answer is never that of the first."""
     assert seen["n"] == N
+    assert seen["counts"]["deletion"] == 3
+    assert seen["baselines"]["training_prior"] == {"accuracy": pytest.approx(1 / 3)}  # all colours are as frequent
     assert seen["metrics"]["accuracy"] == 1
     assert seen["metrics"]["swapped_query"] == 0
     assert seen["metrics"]["accuracy_by_query"] == {"lower": 1.0, "upper": 1.0}
@@ -122,23 +109,6 @@ def test_who_never_reads_the_query_is_found_out(boxes):
     assert found["accuracy"] == pytest.approx(12 / 18)
     assert found["swapped_query"] == pytest.approx(6 / 12)
     assert found["accuracy_by_query"] == {"lower": pytest.approx(1 / 3), "upper": 1.0}
-
-
-def test_habit_is_the_share_of_the_most_frequent_answer(folder, seen):
-    """All colours are equally frequent. Without red lower squares in training, red is never guessed for them."""
-    assert seen["baselines"]["training_prior"] == {"accuracy": pytest.approx(1 / 3)}
-    path = write_table(folder / "habit")
-    lines = path.read_text().splitlines()
-    kept = [line for line in lines if not ("lower,blue" in line or "lower,green" in line) or ",train," not in line]
-    path.write_text("\n".join(kept))
-    data = TableData(TableDataConfig(f"csv:{path}", size=SIZE), "test")
-    found = scored(Seer(), data)["baselines"]
-    assert found["training_prior"]["accuracy"] == pytest.approx(1 / 3)
-    label = data.take(torch.arange(N))
-    expected = torch.where(label.query == 0, 2, 0)  # red below; above, of three that tie, the first
-    assert found["training_prior_by_query"]["accuracy"] == pytest.approx(
-        float((expected == label.label).double().mean())
-    )
 
 
 def test_several_labels_are_ranked(folder):
@@ -192,12 +162,6 @@ def test_clicks_are_scored_by_nearness_beside_every_position(points):
     diagonal = math.hypot(SQUARE, 24 + SQUARE)
     assert found["baselines"]["box_centre_exact"]["distance"] == pytest.approx(12 / diagonal, rel=0.1)
     assert found["attention"]["distance"] < found["baselines"]["uniform"]["distance"] / 3
-
-
-def test_what_the_map_marks_is_what_the_answer_needs(seen):
-    """Blurring the cell that is looked at first takes the answer away sooner than blurring at random."""
-    assert seen["counts"]["deletion"] == 3
-    assert seen["attention"]["insertion"] >= seen["baselines"]["uniform"]["insertion"]
 
 
 PARTS, SHADES = ("crown", "wing", "tail"), ("black", "red")

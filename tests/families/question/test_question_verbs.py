@@ -12,7 +12,7 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
-from typer.testing import CliRunner, Result
+from typer.testing import CliRunner
 
 import saccade
 from question_tables import COLOURS, SPLITS, write_table
@@ -51,25 +51,6 @@ def verb(*args: object) -> str:
 def run(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of two epochs; not to be changed."""
     return train(tmp_path_factory.mktemp("runs") / "small", f"csv:{table}", *SMALL).out
-
-
-def test_maps_are_taught_where_to_look_and_everything_says_so(table: Path, run: Path, tmp_path: Path) -> None:
-    """The same thirty epochs with the evidence as an extra loss: more of the attention lies on it."""
-    more = (*SMALL, "phases.0.epochs=30", "phases.0.optimizer.lr=0.02")
-    words = "phases.0.loss={name: default, evidence_weight: 3.0}"
-    taught = train(tmp_path / "taught", f"csv:{table}", *more, words).out
-    plain = train(tmp_path / "plain", f"csv:{table}", *more).out
-    found, other = (scored(each, f"csv:{table}") for each in (taught, plain))
-    score = "true_positive_strength"
-    assert found["attention"][score] > 1.5 * other["attention"][score]
-    assert found["maps_supervised"] == "by evidence, with weight 3"
-    assert "maps_supervised" not in other
-    assert "evidence, with weight 3" in (taught / "model" / "card.md").read_text("utf-8")
-    seen = saccade.load(taught, "cpu").look(table.parent / "00.png", ask="upper")
-    assert "the map was taught where to look by evidence, with weight 3" in seen.notes
-    rows = [json.loads(line) for line in (taught / "metrics.jsonl").read_text("utf-8").splitlines()]
-    losses = [row["values"]["evidence_loss"] for row in rows if "evidence_loss" in row["values"]]
-    assert losses[-1] < losses[0]
 
 
 def test_a_model_learns_a_table(table: Path, tmp_path: Path) -> None:
@@ -120,23 +101,8 @@ def test_by_command_line(table: Path, tmp_path: Path) -> None:
     for words in ("accuracy", "training prior", "part prior", "n 8"):
         assert words in shown, words
     assert "None" not in shown
-    seen = json.loads(
-        verb("look", table.parent / "00.png", "--model", out, "--ask", "Upper", "--json", "--device", "cpu")
-    )
-    assert seen["answer"] in COLOURS
-    verb(
-        "look",
-        table.parent / "0*.png",
-        "--model",
-        out,
-        "--ask",
-        "lower",
-        "--out",
-        tmp_path / "looks",
-        "--device",
-        "cpu",
-    )
-    assert {file.suffix for file in (tmp_path / "looks").iterdir()} == {".png", ".json", ".safetensors", ".csv"}
+    asked = ("--model", out, "--ask", "Upper", "--device", "cpu")
+    assert json.loads(verb("look", table.parent / "00.png", *asked, "--json"))["answer"] in COLOURS
 
 
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:
@@ -148,22 +114,6 @@ def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Pat
         scored(run, f"csv:{table}", split="tset")
 
 
-def test_answers_that_the_model_never_learnt_are_counted(run: Path, table: Path, tmp_path: Path) -> None:
-    """A table of new pictures, some of them of a colour that was never seen."""
-    lines = table.read_text().splitlines()
-    head, rows = lines[0], [line for line in lines[1:] if ",test," in line]
-    other = table.with_name("other.csv")
-    other.write_text(
-        "\n".join([head, *(line.replace(",blue,", ",violet,") for line in rows), "gone.png,upper,red,test,,"])
-    )
-    with pytest.warns(UserWarning, match="unknown to the model"), pytest.warns(UserWarning, match="no such picture"):
-        found = scored(run, f"csv:{other}")
-    blue = sum(",blue," in line for line in rows)
-    assert found["n"] == N - blue
-    assert found["counts"]["skipped_rows"] == blue + 1
-    assert "training_prior" not in found["baselines"]  # no training rows, no habit
-
-
 def test_a_model_of_scenes_is_scored_on_a_table_of_the_same_words(tmp_path: Path) -> None:
     Image.new("RGB", (100, 100)).save(tmp_path / "a.png")
     Image.new("RGB", (100, 100), "red").save(tmp_path / "b.png")
@@ -172,28 +122,3 @@ def test_a_model_of_scenes_is_scored_on_a_table_of_the_same_words(tmp_path: Path
     assert (found["data"], found["n"]) == ("csv", 2)
     with pytest.raises(DataError, match="cannot be read"):
         saccade.evaluate("soft-mref", data="csv:nowhere.csv", device="cpu")
-
-
-def cli(*args: object) -> Result:
-    return CliRunner().invoke(app, [str(arg) for arg in args])
-
-
-@pytest.fixture
-def boxed(tmp_path: Path) -> Path:
-    rows = ["image,query,label,split,box"]
-    for n in range(5):
-        Image.new("RGB", (40, 30), (40 * n, 0, 0)).save(tmp_path / f"{n}.png")
-        rows += [f"{n}.png,left,a,train,0 0 20 30", f"{n}.png,right,b,train,20 0 40 30"]
-    (tmp_path / "t.csv").write_text("\n".join(rows))
-    return tmp_path / "t.csv"
-
-
-def test_a_sheet_shows_one_question_for_each_picture(boxed, tmp_path):
-    sheets = []
-    for count in (1, 4):
-        result = cli("data", "show", f"csv:{boxed}", "--split", "train", "--count", count, "--out", tmp_path / "s.png")
-        assert result.exit_code == 0, result.output
-        held = f"csv:{boxed}: 10 questions (train 10, val 0, test 0) about 5 pictures, 2 queries, 2 answers"
-        assert held in " ".join(result.output.split())  # of the whole boxed, however few are shown
-        sheets.append(Image.open(tmp_path / "s.png").size)
-    assert sheets[1][0] > 3 * sheets[0][0] - 100  # four panels in a row, not eight, not one

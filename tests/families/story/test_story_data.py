@@ -26,10 +26,8 @@ from saccade.families.story.world import TASKS, derive, generate_story
     ("text", "words"),
     [
         ("Where is Mary? ", ("where", "is", "mary")),
-        ("Then,  she\tleft!", ("then", "she", "left")),
         ("'Where?' asked “Sam”.", ("where", "asked", "sam")),
         ("Sam's box weighs 3.5 kg.", ("sam's", "box", "weighs", "3.5", "kg")),
-        (" .?! ' ", ()),
     ],
 )
 def test_words(text, words):
@@ -53,13 +51,10 @@ def test_a_vocabulary_goes_by_the_alphabet_after_the_empty_word():
         ("mary went home\n\n  john   left\n", ["mary went home", "john left"]),
         ("Mary went home. John left! Sam stayed", ["Mary went home.", "John left!", "Sam stayed"]),
         ("Mary went\nto the den. John\nleft.", ["Mary went to the den.", "John left."]),
-        ("A title\nMary went home.", ["A title", "Mary went home."]),
-        ("Mary went\n\nto the den.", ["Mary went", "to the den."]),
         ("Mr. Smith ran 3.5 miles. Mrs. Smith did not.", ["Mr. Smith ran 3.5 miles.", "Mrs. Smith did not."]),
         ('He said "Stay." Then he left.', ['He said "Stay."', "Then he left."]),
         ("1 Mary went home.\n2 John left. He ran.\n", ["Mary went home.", "John left. He ran."]),
         ("3 men came.\nMary left.", ["3 men came.", "Mary left."]),
-        ("... \n\t\n!", []),
     ],
 )
 def test_sentences(text, sentences):
@@ -161,9 +156,6 @@ def table(tmp_path, *rows):
         ({"story": "Mary got the milk\nMary left"}, "sentences", ("Mary got the milk", "Mary left")),
         ({"story": ""}, "sentences", ()),
         ({"answer": ["milk", "apple"]}, "answer", "milk,apple"),
-        ({"answer": 2}, "answer", "2"),
-        ({"supporting": 1}, "supporting", (1,)),
-        ({"task": None}, "task", ""),
     ],
 )
 def test_ways_to_write_a_line(tmp_path, change, attribute, value):
@@ -176,13 +168,9 @@ def test_ways_to_write_a_line(tmp_path, change, attribute, value):
     ("change", "reason"),
     [
         ({"story": 3}, "no story (line 2, found 3)"),
-        ({"story": ["Mary left.", 7]}, "sentence without a word (line 2, '7')"),
         ({"question": "?"}, "question without a word (line 2, '?')"),
         ({"answer": []}, "empty answer (line 2)"),
-        ({"answer": None}, "no answer (line 2)"),
         ({"supporting": [2]}, "unusable supporting (line 2, [2]; sentences are numbered 0 to 1)"),
-        ({"supporting": [True]}, "unusable supporting (line 2, [True]"),
-        ({"story": [], "supporting": "0"}, "unusable supporting (line 2, 0; sentences are numbered none"),
         ({"split": "exam"}, "unknown split (line 2, 'exam' is none of train, val, test)"),
     ],
 )
@@ -246,14 +234,12 @@ COLOURS = ["Lily is a swan.", "Lily is gray.", "Greg is a swan.", "Brian is a sw
 SHAPES = ["The triangle is above the pink rectangle.", "The blue square is to the left of the triangle."]
 SIZES = ["The box of chocolates fits inside the chest.", "The box is bigger than the chest."]
 TIRED = ["Sumit is tired.", "Yann is bored.", "Sumit went back to the bedroom.", "Sumit is thirsty."]
-SHE = ["Mary went to the office.", "John moved to the park.", "Following that she went to the hallway."]
 
 
 @pytest.mark.parametrize(
     ("story", "question", "answer", "supporting"),
     [
         (HELD, "Where is Mary?", "garden", (2,)),
-        (HELD, "Where is the milk?", "garden", (1, 2)),
         (DROPPED, "Where is the milk?", "garden", (3, 2)),
         (DROPPED, "Where was the milk before the garden?", "bathroom", (3, 2, 0)),
         (FOUND_AGAIN, "Where is the milk?", "garden", (7, 5)),
@@ -261,30 +247,19 @@ SHE = ["Mary went to the office.", "John moved to the park.", "Following that sh
         (GIFTS, "Who received the milk?", "mary", (1,)),
         (GIFTS, "What did Bill give to Fred?", "apple", (2,)),
         (GIFTS, "Who did Bill give the apple to?", "fred", (2,)),
-        (HELD, "Is Mary in the garden?", "yes", (2,)),
         (HELD, "Is Mary in the bathroom?", "no", (2,)),
         (CARRIED, "How many objects is Mary carrying?", "two", (0, 1, 2, 3)),
         (CARRIED, "What is Mary carrying?", "milk,apple", (0, 2, 3, 1)),
-        (["Mary got the milk.", "Mary dropped the milk."], "What is Mary carrying?", "nothing", (0, 1)),
-        (["Mary is no longer in the park."], "Is Mary in the park?", "no", (0,)),
         (["Mary is either in the park or the school."], "Is Mary in the school?", "maybe", (0,)),
-        (SHE, "Where is Mary?", "hallway", (0, 2)),
         (COUPLE, "Where is John?", "hallway", (0, 2)),
-        (TIMES, "Where was Julie before the school?", "park", (2, 3)),
         (TIMES, "Where was Julie before the park?", "school", (3, 0)),
-        (ROOMS, "What is north of the kitchen?", "office", (0,)),
         (ROOMS, "What is the office north of?", "kitchen", (0,)),
-        (ROOMS, "What is the kitchen north of?", "garden", (1,)),
         (ROOMS, "How do you go from the office to the garden?", "s,s", (0, 1)),
         (FEARS, "What is emily afraid of?", "wolf", (1, 0)),
         (COLOURS, "What color is Brian?", "white", (3, 2, 4)),
-        (COLOURS[:4], "What color is Brian?", "gray", (3, 0, 1)),
-        (COLOURS, "What color is Lily?", "gray", (1,)),
-        (SHAPES, "Is the pink rectangle to the right of the blue square?", "yes", (0, 1)),
         (SHAPES, "Is the blue square below the pink rectangle?", "no", (1, 0)),
         (SIZES, "Does the box fit in the box of chocolates?", "no", (0, 1)),
         (SIZES, "Is the box bigger than the box of chocolates?", "yes", (1, 0)),
-        (TIRED[:3], "Where will sumit go?", "bedroom", (0,)),
         (TIRED[:3], "Why did sumit go to the bedroom?", "tired", (0,)),
         (TIRED, "Where will sumit go?", "kitchen", (3,)),
         (["Sam walks into the den.", "Sam picks up an apple."], "Where is the apple?", "den", (1, 0)),
@@ -298,21 +273,15 @@ def test_answers(story, question, answer, supporting):
     ("story", "question"),
     [
         ([], "Where is Mary?"),
-        (HELD, "Where is John?"),
-        (HELD, "Where is the apple?"),
         (HELD, "Where was the milk before the bathroom?"),
         (["Mary got the milk."], "Where is the milk?"),
         (["Mary is not in the park."], "Is Mary in the office?"),
-        (["Mary is not in the park."], "Where is Mary?"),
         ([*HELD, "Mary is no longer in the garden."], "Where is the milk?"),
-        (HELD, "Why did Mary go to the garden?"),
         (ROOMS, "What is west of the kitchen?"),
         (ROOMS, "How do you go from the office to the attic?"),
         (FEARS[1:], "What is emily afraid of?"),
-        (COLOURS[2:4], "What color is Brian?"),
         (SHAPES, "Is the red square above the triangle?"),
         (["She went to the office."], "Where is Mary?"),
-        (["The sun shines."], "Where is Mary?"),
     ],
 )
 def test_what_a_story_does_not_tell_has_no_answer(story, question):

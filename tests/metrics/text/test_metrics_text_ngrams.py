@@ -23,6 +23,7 @@ from saccade.metrics.text.ngrams import (
     judged_captions,
     ngram_keys,
     rouge_l,
+    split_with_stops,
 )
 
 
@@ -50,6 +51,13 @@ def test_a_caption_worked_by_hand():
     assert found["bleu_2_nobp"] == pytest.approx(math.sqrt(4 / 5 * 2 / 4))
     assert found["bleu_2"] == pytest.approx(math.sqrt(4 / 5 * 2 / 4) * math.exp(-1 / 5))
     assert found["bleu_3"] == 0
+
+
+def test_a_full_stop_is_a_word_where_spaces_part_words():
+    """By rules 2 of 3 words match, with the full stop 3 of 4."""
+    said, known = ["a red dog ."], [("A red cat .",)]
+    assert bleu_intervals(said, known)["bleu_1_nobp"].mean == pytest.approx(2 / 3)
+    assert bleu_intervals(said, known, cut=split_with_stops)["bleu_1_nobp"].mean == pytest.approx(3 / 4)
 
 
 def test_of_two_references_that_are_equally_near_in_length_the_shorter_counts():

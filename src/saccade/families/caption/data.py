@@ -54,14 +54,11 @@ _STREAM = 7  # so that no other set draws the same scenes from a seed
 class CaptionDataConfig:
     """Which pictures and captions."""
 
-    name: str = SCENES
-    """``scenes``, or READER:PATH."""
+    name: str = SCENES  # ``scenes``, or READER:PATH.
     size: Annotated[Size, Within(1, SIDE_LIMIT)] = None  # type: ignore[assignment]  # 100 × 100 for scenes, 224 × 224 for files
     """(height, width) of the network input; scenes are square."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Settings of the reader; scenes have none."""
-    seed: Seed = 0
-    """Seed of generated scenes."""
+    options: dict[str, Any] = field(default_factory=dict)  # Settings of the reader; scenes have none.
+    seed: Seed = 0  # Seed of generated scenes.
     cache_mb: Annotated[int, Within(0)] = 4096
     """Most decoded pictures of a split on the device in MB; the 6,000 of Flickr8k need 862 at 224 × 224."""
     features_mb: Annotated[int, Within(0)] = FEATURES_MB
@@ -70,14 +67,10 @@ class CaptionDataConfig:
     augment: Augmentation | None = None
     """How training pictures of files are varied; None: not at all. With cached features pictures stay as they are: this
     is for phases that see pictures, above all those that train the encoder."""
-    glyphs: GlyphPolicy = "disjoint"
-    """The digits of each split, see ``glyphs.py``."""
-    empty: Share = 0.0
-    """Share of empty scenes ("nothing") in every split; the other scenes do not change."""
-    at_least: Count = 5
-    """Least count of a vocabulary word in the training captions."""
-    most_words: Count = 10_000
-    """Largest vocabulary."""
+    glyphs: GlyphPolicy = "disjoint"  # The digits of each split, see ``glyphs.py``.
+    empty: Share = 0.0  # Share of empty scenes ("nothing") in every split; the other scenes do not change.
+    at_least: Count = 5  # Least count of a vocabulary word in the training captions.
+    most_words: Count = 10_000  # Largest vocabulary.
 
     def __post_init__(self) -> None:
         if self.size is None:
@@ -85,14 +78,11 @@ class CaptionDataConfig:
         if self.is_generated:
             if self.size[0] != self.size[1]:
                 raise ConfigError(f"size: scenes are square, found {self.size}")
-            if self.options:
-                raise ConfigError(f"options: scenes have none, found {', '.join(map(str, self.options))}")
-            if self.augment is not None:
-                raise ConfigError("augment: scenes are new each time, and their words say which is left; leave it out")
+            if self.options or self.augment is not None:
+                named = ", ".join(map(str, self.options)) or "augment"
+                raise ConfigError(f"scenes are new each time, and take neither options nor augment, found {named}")
             scene_spec(self.size[0], self.empty)
         else:
-            if self.empty:
-                raise ConfigError(f"empty: is a share of generated scenes, found {self.empty} for files; leave it out")
             check_reference(self.name, CAPTION_READERS, self.options, (SCENES,))
 
     @property
@@ -112,8 +102,7 @@ class CaptionBatch:
     words: Tensor  # (B, T) numbers of words, then 0 for the end, then −1
     picture: Tensor  # (B,) number of the picture in its split; several captions may share one
     layout: SceneLayout | None = None  # the scenes, where the pictures were generated
-    names: Tensor | None = None
-    """(B, T) the object that a word names, −1 if none."""
+    names: Tensor | None = None  # (B, T) the object that a word names, −1 if none
     vocabulary: Vocabulary | None = None  # of the scenes
 
     def __len__(self) -> int:
@@ -308,5 +297,5 @@ class CaptionFiles(ImageSplit):
         return CaptionBatch(self.images(numbers, how, seed)[0], words.to(self.device), numbers)
 
 
+# Training or scoring data: captions by number in ``take``, pictures in ``of_pictures``.
 CaptionSplit = CaptionScenes | CaptionFiles
-"""Training or scoring data: captions by number in ``take``, pictures in ``of_pictures``."""

@@ -42,8 +42,7 @@ from saccade.data.tables.table import Columns, Row, Table, TableOptions, read_ro
 from saccade.errors import DataError
 from saccade.families.caption.vocabulary import tokenise
 
-CAPTIONS = 5
-"""Most captions of a picture, as in the paper: COCO has up to seven."""
+CAPTIONS = 5  # Most captions of a picture, as in the paper: COCO has up to seven
 
 
 def _captions(cells: Cells) -> tuple[str, ...]:
@@ -59,16 +58,15 @@ def _clean(caption: object) -> str:
     return text
 
 
+# The sentences about a picture.
 COLUMNS = Columns(needed=("image", "caption"), optional=frozenset(), labels=_captions, unknown=None)
-"""The sentences about a picture."""
 
 
 @dataclass(frozen=True)
 class CaptionOptions(TableOptions):
     """Options of all caption readers."""
 
-    captions: Annotated[int, Within(1)] = CAPTIONS
-    """Most captions of a picture; the first ones stay."""
+    captions: Annotated[int, Within(1)] = CAPTIONS  # Most captions of a picture; the first ones stay
 
 
 class RawCaption(NamedTuple):
@@ -156,8 +154,7 @@ COCO_HELD_OUT = 5_000  # pictures of val, and of test, cut from the official val
 class CocoOptions(CaptionOptions):
     """How the captions are read."""
 
-    restval: bool = False
-    """Also train on the pictures outside val and test (``restval``)."""
+    restval: bool = False  # Also train on the pictures outside val and test (``restval``)
 
 
 def read_coco(path: Path, options: CocoOptions) -> Table:
@@ -228,9 +225,9 @@ FLICKR_TEXTS = (".", "Flickr8k_text", "flickr30k")  # folders that the text file
 class FlickrOptions(CaptionOptions):
     """How the captions are read."""
 
+    # ``official``: the lists. ``dev``, without test pictures or to keep them: the dev pictures are test, and val is 500
+    # training pictures by a hash of their names.
     splits: Literal["official", "dev"] = "official"
-    """``official``: the lists. ``dev``, without test pictures or to keep them: the dev pictures are test, and val is
-    500 training pictures by a hash of their names."""
 
 
 def read_flickr(reader: str, path: Path, options: FlickrOptions) -> Table:

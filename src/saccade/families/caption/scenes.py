@@ -31,8 +31,8 @@ MARGIN = 6  # how much more two digits differ along one axis than along the othe
 SIZE_WORDS = ("small", "large")
 DIGIT_WORDS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 NOTHING = "nothing"  # what is said of an empty scene
+# All that is ever said of a scene.
 SCENE_VOCABULARY = Vocabulary(("a", *SIZE_WORDS, *COLOURS, *DIGIT_WORDS, "above", "left", "of", NOTHING))
-"""All that is ever said of a scene."""
 LONGEST = 10  # words of the longest sentence, without its end
 
 _DIGITS = 2  # in a scene at most
@@ -48,8 +48,7 @@ def scene_vocabulary(*, empty: bool) -> Vocabulary:
 class CaptionSpec(SceneSpec):
     """How captioned scenes are drawn."""
 
-    empty: float = 0.0
-    """Share of scenes without a digit."""
+    empty: float = 0.0  # Share of scenes without a digit
 
 
 def scene_spec(size: int, empty: float = 0.0) -> CaptionSpec:
@@ -114,14 +113,14 @@ def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(beside, along, across) * is_there, torch.where(beside, across, along) * is_there
 
 
+# Places of words in "nothing", a sentence about one digit, one with "above" and one with "left of": 0 to 3 are "a small
+# red seven" of the first digit, 4 to 7 of the second; then nothing, above, left, of, the end, no word.
 _PLACES = (
     (8, 12, *[13] * 9),
     (0, 1, 2, 3, 12, *[13] * 6),
     (0, 1, 2, 3, 9, 4, 5, 6, 7, 12, 13),
     (0, 1, 2, 3, 10, 11, 4, 5, 6, 7, 12),
 )
-"""Places of words in "nothing", a sentence about one digit, one with "above" and one with "left of": 0 to 3 are "a
-small red seven" of the first digit, 4 to 7 of the second; then nothing, above, left, of, the end, no word."""
 _NAMED = (-1, 0, 0, 0, -1, 1, 1, 1, *[-1] * 6)  # the digit that each of them names
 
 

@@ -1,7 +1,9 @@
 """Scores of a captioning model: its sentences against human ones, and where it looked for each word.
 
 Of any pictures: BLEU with and without the brevity penalty, ROUGE-L, CIDEr-D, METEOR-lite, and METEOR 1.5 where its
-program is there. Of generated scenes also:
+program is there. Where most references end with a full stop, ``bleu_1_stop`` … ``bleu_4_stop`` are scored as Xu et al.
+do: without brevity penalty, on words that spaces part, the full stop among them. Models here learn no punctuation, so
+one full stop is put behind each of their captions. Of generated scenes also:
 
 ==========================  ========================================================================================
 ``exact_match``             the sentence is the one that is true of the scene, word for word
@@ -40,7 +42,7 @@ from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.maps.words import same_caption, word_follow, words_among
 from saccade.metrics.result import Summary
 from saccade.metrics.text.meteor import meteor_jar, meteor_lite, meteor_missing
-from saccade.metrics.text.ngrams import bleu_intervals, cider_scores, rouge_l_scores
+from saccade.metrics.text.ngrams import ORDERS, bleu_intervals, cider_scores, rouge_l_scores, split_with_stops
 from saccade.metrics.verdict import sampled
 from saccade.models.sat import SatModel
 from saccade.tasks.evaluate import Job, Measurements, Scoring, encoded, numbers_in_batches
@@ -49,8 +51,8 @@ KINDS = {"size": SIZE_WORDS, "colour": COLOURS, "digit": DIGIT_WORDS}  # content
 CIDER_ENDS = (0.0, 10.0)
 STRENGTH = "true_positive_strength"
 EMPTY = "exact_match_empty"
+# Baseline maps: even, on all digits, on the best single cell.
 RIVALS = ("uniform", "all_objects", "grid_oracle")
-"""Baseline maps: even, on all digits, on the best single cell."""
 
 
 class Sentences(list[tuple[str, tuple[str, ...]]]):
@@ -139,7 +141,6 @@ class CaptionScoring(Scoring):
         return measured
 
     def _add_causal(self, measured: CaptionMeasurements, words: Tensor, batch: CaptionBatch) -> None:
-        """Caption each scene again with one of its digits in another colour."""
         present = cast(SceneLayout, batch.layout).present  # (B,2)
         for which in range(present.shape[1]):
             there = present[:, which].nonzero().squeeze(1)  # (N,)
@@ -159,6 +160,10 @@ class CaptionScoring(Scoring):
         """Scores of sentences and words, and their causal tests."""
         captions, references = (list(column) for column in zip(*cast(CaptionMeasurements, measured).sentences))
         intervals = bleu_intervals(captions, references)
+        ends = [reference.split()[-1:] == ["."] for texts in references for reference in texts]
+        if 2 * sum(ends) > len(ends):
+            stopped = bleu_intervals([f"{caption} ." for caption in captions], references, cut=split_with_stops)
+            intervals |= {f"bleu_{order}_stop": stopped[f"bleu_{order}_nobp"] for order in range(1, ORDERS + 1)}
         intervals["rouge_l"] = mean_interval(rouge_l_scores(captions, references))
         intervals["cider"] = mean_interval(cider_scores(captions, references), ends=CIDER_ENDS)
         intervals |= {name: mean_interval(values) for name, values in measured.answers.values().items()}

@@ -66,8 +66,7 @@ class Default:
 class Soft:
     """Eq. (14): cross-entropy of the words, and the doubly stochastic penalty."""
 
-    penalty: Weight = 1.0
-    """λ, the weight of the penalty."""
+    penalty: Weight = 1.0  # λ, the weight of the penalty.
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,8 @@ class SelfCritical:
     (:mod:`saccade.metrics.text.meteor`).
     """
 
-    bleu: Weight = 0.0
-    """Weight of BLEU-4."""
-    meteor: Weight = 0.0
-    """Weight of METEOR."""
+    bleu: Weight = 0.0  # Weight of BLEU-4.
+    meteor: Weight = 0.0  # Weight of METEOR.
 
 
 Loss = Soft | Hard | SelfCritical  # what a phase is taught by, once `Default` is resolved
@@ -202,7 +199,6 @@ class CaptionTask(PictureTask):
         return filled_in(settings, {"vocabulary": len(self.vocabulary)}, "the data")
 
     def summary(self) -> str:
-        """One line about the table, and what looks wrong with it; empty for scenes."""
         return "" if self.table is None else summary_of(self.table, self.vocabulary)
 
     def learned_words(self) -> dict[str, Sequence[str]]:
@@ -222,7 +218,6 @@ class CaptionTask(PictureTask):
         return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
 
     def make_split(self, name: str, /, **changes: Any) -> Material:
-        """A split of the data, in this task's words."""
         if name == JUDGED:
             return JudgedPictures(self.split("train"))
         if self.table is None:
@@ -264,11 +259,9 @@ class CaptionTask(PictureTask):
         return torch.arange(count) if data.picture_count is None else evenly_spaced(data.picture_count, count)
 
     def held_out_batch(self, data: CaptionSplit, numbers: Tensor) -> HeldOut:
-        """The pictures ``numbers`` (B,)."""
         return HeldOut(data.of_pictures(numbers).images)
 
     def inputs(self, batch: Batch) -> dict[str, object]:
-        """Keyword arguments of ``forward_raw``."""
         inputs = {"images": None, "words": None} | {name: batch[name] for name in batch if name != "references"}
         return {**inputs, "draws": DRAWS} if "references" in batch else inputs
 
@@ -303,7 +296,6 @@ class CaptionTask(PictureTask):
         return {**scalars, "gate": _mean_gate(output, words)}
 
     def _self_critical(self, output: CaptionOutput, references: Tensor, loss: SelfCritical) -> dict[str, Tensor]:
-        """The self-critical loss by ``references`` (B,R,T)."""
         word = output.acts["word"]
         words, log_prob = word.emits, output.log_prob  # (B·K,T)
         if output.expected is not None:  # the cells were drawn too, but for the captions of which all counted
@@ -319,7 +311,6 @@ class CaptionTask(PictureTask):
         }
 
     def metric_names(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells."""
         names = ("bleu_4", "bleu_1", "length_ratio", "log_likelihood")
         return ("exact_match", *names) if self.data_config.is_generated else names
 

@@ -193,7 +193,6 @@ class CaptionResponder(Responder):
         return [self._response(encoding, decoded, which, attention) for which in range(decoded.words.shape[1])]
 
     def _response(self, encoding: Tensor, decoded: Decoded, which: int, attention: Given | None) -> Response:
-        """Caption number ``which`` of each picture."""
         words = decoded.words[:, which]  # (B,T)
         log_shares = _log_probabilities(self.model.respond(encoding, words, attention=attention).logits, words)  # (B,T)
         lengths, wholes = decoded.lengths[:, which].tolist(), decoded.log_prob[:, which].tolist()

@@ -31,14 +31,11 @@ from saccade.errors import DataError
 from saccade.files import cache_home, parse_json, read_regular
 from saccade.geometry import Size
 
-NAME = "cifar10"
-"""Name of the data, download and cache folder."""
+NAME = "cifar10"  # Name of the data, download and cache folder
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
-PER_BATCH = 10_000
-"""Pictures per official batch."""
-HELD_OUT = 10
-"""One of so many training pictures is val."""
+PER_BATCH = 10_000  # Pictures per official batch
+HELD_OUT = 10  # One of so many training pictures is val
 _PIXELS = SIDE * SIDE
 _RECORD = 1 + 3 * _PIXELS
 _BATCHES = {"train": tuple(f"data_batch_{number}" for number in range(1, 6)), "test": ("test_batch",)}

@@ -33,8 +33,7 @@ from saccade.families.classify.cifar import NAME as CIFAR
 from saccade.geometry import Size
 
 DETAILS = "details"
-COLUMNS = Columns()
-"""One label a picture; boxes and masks are evidence."""
+COLUMNS = Columns()  # One label a picture; boxes and masks are evidence
 
 
 def read_cub_species(path: Path, options: TableOptions) -> Table:
@@ -74,8 +73,7 @@ class Details(DrawnPictures):
     """Pictures of 224×224 pixels in twelve classes."""
 
     name: str = DETAILS
-    side: int = SIZE
-    """Fixed, as the stripes need it."""
+    side: int = SIZE  # Fixed, as the stripes need it
 
     answers: ClassVar[tuple[str, ...]] = details.CLASSES
 
@@ -91,10 +89,6 @@ class Details(DrawnPictures):
 def drawn(layout: DetailLayout) -> LabelledBatch:
     """The pictures (B,3,H,W) of a layout as bytes, their classes, and the pixels of the mark (B,H,W)."""
     return LabelledBatch(render_details(layout), layout.label, layout.masks)
-
-
-GENERATORS: dict[str, type[DrawnPictures]] = {DETAILS: Details}
-"""Generated sets by name."""
 
 
 class LabelFiles(ImageSplit):
@@ -117,20 +111,13 @@ class LabelFiles(ImageSplit):
 class LabelDataConfig:
     """Which pictures, and how they are prepared."""
 
-    name: str = CIFAR
-    """``cifar10``, ``cifar10:FOLDER``, a generated set, or READER:PATH."""
-    size: Annotated[Size, Within(1, SIDE_LIMIT)] = (32, 32)
-    """(height, width) of the network input."""
-    seed: Seed = 0
-    """Seed of generated pictures."""
-    shift: Shift | None = None
-    """Move and mirror training pictures by whole pixels; None: not at all."""
-    augment: Augmentation | None = None
-    """Resample training pictures; None: not at all. Either this or ``shift``."""
-    hold_out: bool = True
-    """For CIFAR-10: whether every tenth training picture is val and left out of training."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Settings of the reader or of the generated set."""
+    name: str = CIFAR  # ``cifar10``, ``cifar10:FOLDER``, a generated set, or READER:PATH.
+    size: Annotated[Size, Within(1, SIDE_LIMIT)] = (32, 32)  # (height, width) of the network input.
+    seed: Seed = 0  # Seed of generated pictures.
+    shift: Shift | None = None  # Move and mirror training pictures by whole pixels; None: not at all.
+    augment: Augmentation | None = None  # Resample training pictures; None: not at all. Either this or ``shift``.
+    hold_out: bool = True  # For CIFAR-10: whether every tenth training picture is val and left out of training.
+    options: dict[str, Any] = field(default_factory=dict)  # Settings of the reader or of the generated set.
     cache_mb: Annotated[int, Within(0)] = 4096
     """Most decoded pictures of a split on the device in MB; 7,000 of 224 × 224 need 1,010."""
 
@@ -143,12 +130,12 @@ class LabelDataConfig:
             if self.options:
                 raise ConfigError(f"options: {CIFAR} has none, found {', '.join(self.options)}; leave them out")
         else:
-            check_reference(self.name, LABEL_READERS, self.options, (CIFAR, *GENERATORS))
+            check_reference(self.name, LABEL_READERS, self.options, (CIFAR, DETAILS))
 
     @property
     def is_generated(self) -> bool:
         """Whether the pictures are drawn."""
-        return self.name in GENERATORS
+        return self.name == DETAILS
 
     @property
     def is_cifar(self) -> bool:
@@ -165,10 +152,9 @@ class LabelDataConfig:
         """Whether the model learns from val."""
         return self.is_cifar and not self.hold_out
 
-    def drawn(self) -> DrawnPictures:
+    def drawn(self) -> Details:
         """The generated set; ``side`` is the input height, unless the options set it."""
-        settings = {"name": self.name, "seed": self.seed, "side": self.size[0], **self.options}
-        return from_dict(GENERATORS[self.name], settings, where="options")
+        return from_dict(Details, {"seed": self.seed, "side": self.size[0], **self.options}, where="options")
 
 
 def varied(batch: LabelledBatch, config: LabelDataConfig, seed: int) -> LabelledBatch:

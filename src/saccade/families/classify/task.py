@@ -16,6 +16,7 @@ from torch import Tensor
 from saccade.answer import Answer
 from saccade.attention.zoom import clamped_box
 from saccade.config import Portion, Weight, Within
+from saccade.data.details import SIZE
 from saccade.data.examples import Split
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.scenes.hashing import derive_seed
@@ -24,7 +25,7 @@ from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.families.answering import decode_labels
 from saccade.families.classify.cifar import LEARNS_VAL, CifarPictures, part_digest
-from saccade.families.classify.data import GENERATORS, LABEL_READERS, LabelDataConfig, LabelFiles, varied
+from saccade.families.classify.data import DETAILS, LABEL_READERS, LabelDataConfig, LabelFiles, varied
 from saccade.families.classify.zoom_scores import (
     ClassifyScoring,
     crops_of,
@@ -46,8 +47,7 @@ from saccade.tasks.rivals import Asked
 from saccade.tasks.task import AS_IS, Batch, Opening
 from saccade.trace import LabelOutput, Output
 
-USUAL_SIDE = 0.5
-"""Side of the first regions for proposals as a share of the parent's, as in the paper."""
+USUAL_SIDE = 0.5  # Side of the first regions for proposals as a share of the parent's, as in the paper
 Scale = Literal["scale1", "scale2", "scale3"]
 
 
@@ -62,21 +62,13 @@ class Scales:
 class Proposals:
     """Smooth L1 between proposals and regions of strong responses."""
 
-    of: Literal["scale2", "scale3", "both"] = "both"
-    """The taught proposals."""
+    of: Literal["scale2", "scale3", "both"] = "both"  # The taught proposals.
     target: Literal["strongest", "responses"] = "strongest"
     """``strongest``: a region of ``side`` around the strongest response, as in the paper. ``responses``: the square in
     which the network of the taught scale responds above average, times ``grow``."""
-    side: Portion = USUAL_SIDE
-    """Side of the region round the strongest response, as a share of its parent's."""
+    side: Portion = USUAL_SIDE  # Side of the region round the strongest response, as a share of its parent's.
     grow: Annotated[float, Within(0, above=True)] = 1.0
     """Side of the region of ``responses``, as a multiple of the square's."""
-
-    def __post_init__(self) -> None:
-        if self.target == "strongest" and self.grow != 1:
-            raise ValueError("grow: belongs to 'target: responses'; leave it out, or change target")
-        if self.target == "responses" and self.side != USUAL_SIDE:
-            raise ValueError("side: belongs to 'target: strongest'; give grow instead, or change target")
 
 
 @dataclass(frozen=True)
@@ -189,11 +181,9 @@ class ClassifyTask(LabelTask):
 
     @property
     def learns_val(self) -> bool:
-        """Whether val is a part of the pictures that are learned from."""
         return self.data_config.learns_val
 
     def summary(self) -> str:
-        """One line about the data, and what looks wrong with it; empty for drawn pictures."""
         if self.table is not None:
             return self.table.summary()
         return LEARNS_VAL if self.learns_val else ""
@@ -204,7 +194,6 @@ class ClassifyTask(LabelTask):
         return super().data_parts() | ({"pictures": [("train", digest)]} if digest else {})
 
     def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
-        """The pictures ``indices`` (B,), varied anew for each batch."""
         return varied(data.take(indices), self.data_config, derive_seed(self.seed, number))
 
     def beside(self, batch: LabelledBatch) -> dict[str, Any]:
@@ -213,12 +202,10 @@ class ClassifyTask(LabelTask):
         return super().beside(batch) | crops
 
     def inputs(self, batch: Batch) -> dict[str, object]:
-        """Keyword arguments of ``forward_raw``."""
         crops = {"attention": {name: batch[name] for name in CROPS}} if CROPS[0] in batch else {}
         return super().inputs(batch) | crops
 
     def checked_loss(self, loss: Any, data: str) -> object:
-        """``loss``; a ConfigError if the model cannot be taught by it."""
         is_racnn, model = isinstance(self.model, RacnnModel), cast(RacnnModel, self.model)
         if isinstance(loss, ZoomLoss) != is_racnn:
             fitting = "scales, proposals or rank" if is_racnn else "cross_entropy"
@@ -272,13 +259,11 @@ class ClassifyTask(LabelTask):
 
     @property
     def has_evidence(self) -> bool:
-        """Whether the data knows where labels can be seen."""
         if self.table is None:
             return self.data_config.is_generated
         return any(row.box is not None or row.mask is not None for row in self.table.rows)
 
     def values(self, model: ImageOnlyModel, batch: LabelledBatch) -> dict[str, Tensor]:
-        """For a zooming model also the scores of each scale."""
         raw = run_model(model, batch.images, batch.evidence)
         values = self.values_of(raw.logits, batch.label)
         return values | self.zoom_values(model, raw, batch) if isinstance(model, RacnnModel) else values
@@ -299,7 +284,7 @@ class ClassifyTask(LabelTask):
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
         """Generated pictures keep their size; files are shown larger than CIFAR-10."""
         name = str(settings.get("name", ""))
-        if (drawn := GENERATORS.get(name)) is not None:
-            return {"size": (drawn.side, drawn.side), **settings}
+        if name == DETAILS:
+            return {"size": (SIZE, SIZE), **settings}
         is_file = ":" in name and not LabelDataConfig(name=name).is_cifar
         return {"size": (224, 224), **settings} if is_file and facts is None else settings

@@ -137,10 +137,8 @@ def _named(name: str, scores: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return {f"{name}_{score}": values for score, values in scores.items()}
 
 
-EDITED = 100
-"""Pictures whose crops are edited; a dozen passes each."""
-ONE_LOOK = ("zero_target", "zero_random", "keep_target")
-"""Edits of a crop alone."""
+EDITED = 100  # Pictures whose crops are edited; a dozen passes each
+ONE_LOOK = ("zero_target", "zero_random", "keep_target")  # Edits of a crop alone
 
 
 @torch.no_grad()

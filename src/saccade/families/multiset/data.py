@@ -45,8 +45,8 @@ SCENES: dict[str, dict[str, bool]] = {
     "mnist-single": {"repeats": False, "alone": True},
 }
 
+# A number for each set, part of the seed of its scenes: it never changes. 7 is that of scenes with captions.
 _STREAMS = {"mnist-multiset": 0, "mnist-set": 1, "mnist-single": 2}
-"""A number for each set, part of the seed of its scenes: it never changes. 7 is that of scenes with captions."""
 
 ALONE = "mnist-single"
 _NO_BOX = (float("nan"),) * 4
@@ -65,37 +65,28 @@ SIZES: dict[str, dict[str, int | None]] = {
 class SceneOptions:
     """Options of generated scenes."""
 
-    clutter: Annotated[int, Within(0, 400)] = 8
-    """Patches of clutter."""
-    empty_held_out: Share = 0.0
-    """Share of empty scenes in val and test."""
+    clutter: Annotated[int, Within(0, 400)] = 8  # Patches of clutter
+    empty_held_out: Share = 0.0  # Share of empty scenes in val and test
+    # Teach the backbone with scenes of different digits, one label at a time; else with scenes of one digit, as in the
+    # paper.
     among: bool = False
-    """Teach the backbone with scenes of different digits, one label at a time; else with scenes of one digit, as in the
-    paper."""
 
 
 @dataclass(frozen=True)
 class MultisetDataConfig:
     """Which pictures."""
 
-    name: str = "mnist-multiset"
-    """A key of ``SCENES``, or READER:PATH."""
-    glyphs: GlyphPolicy = "disjoint"
-    """The digits of each split, see ``glyphs.py``."""
-    size: Annotated[int, Within(1, SIDE_LIMIT)] = 100
-    """Side of scenes, or of the square that files are fitted into."""
-    empty: Share = 0.03
-    """Share of empty scenes in generated training; mnist-single has none."""
-    protocol: MultisetProtocol = "unlimited"
-    """Number of generated scenes per split, see the module."""
-    seed: Seed = 0
-    """Seed of generated scenes."""
+    name: str = "mnist-multiset"  # A key of ``SCENES``, or READER:PATH.
+    glyphs: GlyphPolicy = "disjoint"  # The digits of each split, see ``glyphs.py``.
+    size: Annotated[int, Within(1, SIDE_LIMIT)] = 100  # Side of scenes, or of the square that files are fitted into.
+    empty: Share = 0.03  # Share of empty scenes in generated training; mnist-single has none.
+    protocol: MultisetProtocol = "unlimited"  # Number of generated scenes per split, see the module.
+    seed: Seed = 0  # Seed of generated scenes.
     options: dict[str, Any] = field(default_factory=dict)
     """Settings of the reader, or of the scenes (``SceneOptions``)."""
     cache_mb: Annotated[int, Within(0)] = 4096
     """Most decoded pictures of a split on the device in MB; the 33,402 of SVHN need 300 at 56 × 56."""
-    augment: Augmentation | None = None
-    """How training pictures are varied; None: not at all."""
+    augment: Augmentation | None = None  # How training pictures are varied; None: not at all.
 
     def __post_init__(self) -> None:
         if self.is_generated:

@@ -62,18 +62,17 @@ def _boxes(cells: rows.Cells, labels: int) -> tuple[rows.Box | None, ...]:
     return boxes
 
 
+# All labels of a picture, and a box for each.
 COLUMNS = Columns(needed=("image", "labels"), optional=frozenset(), labels=_labels, boxes=_boxes)
-"""All labels of a picture, and a box for each."""
 
 
 @dataclass(frozen=True)
 class MultisetTableOptions(TableOptions):
     """How a table is read."""
 
-    kind: Kind = "multiset"
-    """What ``labels`` means, see the module."""
+    kind: Kind = "multiset"  # What ``labels`` means, see the module
+    # Most labels of a training picture; others are left out of training.
     most: Annotated[int | None, Within(1)] = None
-    """Most labels of a training picture; others are left out of training."""
 
 
 def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
@@ -164,14 +163,12 @@ _VAL, _TEST = 0.05, 0.15  # upper ends of their shares of the training pictures
 class SvhnOptions:
     """How the numbers are read."""
 
+    # Whether the order of the digits, left to right, is part of the answer.
     kind: Literal["multiset", "list"] = "multiset"
-    """Whether the order of the digits, left to right, is part of the answer."""
+    # Most digits of a training picture; longer numbers are left out of training. Six by default: one picture has six.
     most: Annotated[int | None, Within(1)] = None
-    """Most digits of a training picture; longer numbers are left out of training. Six by default: one picture has
-    six."""
+    # Whether test is a tenth of the training pictures if there is no official one. If false, these are trained on too.
     hold_out_test: bool = True
-    """Whether test is a tenth of the training pictures if there is no official one. If false, these are trained on
-    too."""
 
 
 def read_svhn(path: Path, options: SvhnOptions) -> Table:
@@ -226,7 +223,6 @@ def _enlarged(boxes: tuple[rows.Box, ...]) -> rows.Box:
 
 
 def _reduced(path: Path, skipped: list[str]) -> Iterator[HouseNumber]:
-    """The numbers of a ``train.csv``."""
     for line, cells in rows.csv_rows(path, ("image", "digits", "boxes_xyxy")):
         try:
             boxes = [rows.box_in(text) for text in rows.text_in(cells, "boxes_xyxy").split()]

@@ -33,18 +33,12 @@ _COUNT, _EMPTY, _ORDER, _GLYPH, _SIDE, _CELL, _OFFSET, _ALONE = range(8)  # stre
 class MultisetSpec:
     """How scenes are drawn; lengths scale with ``size`` and are the paper's at 100."""
 
-    size: int = 100
-    """Side of the picture in pixels."""
-    most: int = 4
-    """Most digits in a scene; they always fit, as none is larger than half the picture."""
-    repeats: bool = True
-    """Whether digits may repeat: a multiset, else a set."""
-    alone: bool = False
-    """Show only one of a scene's digits."""
-    clutter: int = PATCHES
-    """Patches of clutter."""
-    empty: float = 0.0
-    """Share of scenes without a digit."""
+    size: int = 100  # Side of the picture in pixels
+    most: int = 4  # Most digits in a scene; they always fit, as none is larger than half the picture
+    repeats: bool = True  # Whether digits may repeat: a multiset, else a set
+    alone: bool = False  # Show only one of a scene's digits
+    clutter: int = PATCHES  # Patches of clutter
+    empty: float = 0.0  # Share of scenes without a digit
 
     def __post_init__(self) -> None:
         if not 40 <= self.size <= 400:

@@ -55,8 +55,8 @@ class MultisetScoring(Scoring):
 
     def __init__(self, model: ImageOnlyModel, data: MultisetSplit, limit: int | None = None) -> None:
         self.model, self.data, self.size = model, data, tuple(model.config.input_size)
+        # The commonest training labels, scored as a constant answer.
         self.habit = commonest_multiset(data.table, data.answers) if isinstance(data, MultisetFiles) else None
-        """The commonest training labels, scored as a constant answer."""
         self.numbers = data.sampled(limit)
 
     def measure(self, numbers: Tensor, before: int) -> Measurements:

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.answer import Answer
-from saccade.config import Weight, Within, from_dict
+from saccade.config import Weight, Within
 from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.errors import ConfigError
@@ -29,8 +29,6 @@ from saccade.families.multiset import scores as multiset_scores
 from saccade.families.multiset.data import (
     ALONE,
     DIGITS,
-    SCENES,
-    SIZES,
     MultisetDataConfig,
     MultisetFiles,
     MultisetScenes,
@@ -68,8 +66,7 @@ class EachObject:
 class Reinforce:
     """Myopic REINFORCE with a learned baseline, and cross-entropy of the stop: the paper's loss."""
 
-    entropy: Weight = 0.0
-    """Weight of an entropy bonus; the paper mentions none."""
+    entropy: Weight = 0.0  # Weight of an entropy bonus; the paper mentions none.
     elsewhere: Annotated[float, Within(-1, 1)] = 1.0
     """Reward of naming a label that is not looked at, and factor on the reward of a glimpse beside the label then
     named. 1: as published. Below 1 it needs boxes."""
@@ -142,16 +139,10 @@ class MultisetTask(PictureTask):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        # Whether the order of the labels is part of the answer.
         self.is_list = self.table is not None and self.table.kind == "list"
-        """Whether the order of the labels is part of the answer."""
         self._counts = isinstance(self.model, MultisetCountsModel)  # and glimpses nowhere
         self.elsewhere = 1.0  # the least ``elsewhere`` of the losses asked for; below 1, boxes teach where to look
-
-    @classmethod
-    def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> MultisetDataConfig:
-        """A recipe's protocol counts if it is one of ``SIZES``."""
-        finite = {"protocol": protocol} if settings.get("name") in SCENES and protocol in SIZES else {}
-        return from_dict(MultisetDataConfig, {**settings, **finite}, where="data")
 
     def model_settings(self, model_config: Mapping[str, object]) -> dict[str, Any]:
         """The data sets the number of labels, in all and per picture."""
@@ -167,7 +158,6 @@ class MultisetTask(PictureTask):
         return height, width
 
     def training_notes(self) -> dict[str, str]:
-        """Notes that boxes taught where to look."""
         if self.elsewhere == 1:
             return super().training_notes()
         return {"maps_supervised": f"by boxes: a look beside the label that is said counts {self.elsewhere:g}, not 1"}
@@ -219,7 +209,6 @@ class MultisetTask(PictureTask):
         return {"images": images, "single": True, "boxes": boxes_at_size(batch["boxes"], batch["images"], self.size)}
 
     def checked_loss(self, loss: Loss, data: str) -> Loss:
-        """``loss``; a ConfigError if it does not fit the material, the model or the data."""
         name = loss_name(loss, LOSSES)
         if data == OBJECTS and name not in OF_OBJECTS:
             raise ConfigError(f"loss '{name}': data '{OBJECTS}' is taught by {' or '.join(OF_OBJECTS)}")
@@ -246,7 +235,6 @@ class MultisetTask(PictureTask):
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 
     def loss(self, output: MultisetOutput, batch: Batch, loss: Loss) -> dict[str, Tensor]:
-        """``loss``, its parts, and training statistics."""
         labels, mixed, predicted = batch["labels"], batch["shuffled"], output.said  # (B,M), (B,M), (B,T)
         match loss:
             case SingleObject():
@@ -280,7 +268,6 @@ class MultisetTask(PictureTask):
         return scalars | {"attn_saliency": multiset_scores.saliency_at_glimpses(output, labels)}
 
     def metric_names(self) -> tuple[str, ...]:
-        """Validation scores; those of glimpses only if the model makes any."""
         has_boxes = self._has_boxes("val")
         places = ("glimpse_in_evidence", "glimpse_on_label") if has_boxes else ()
         glimpses = () if self._counts else ("attn_saliency", "attn_saliency_raw", *places)

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from saccade.families import ModelFacts, Task, TrainedScenes
     from saccade.predict import Predictor
 
+# Generated scenes; without ``absent`` every question is about a digit that is there.
 SCENES = ("mref", "mdist", "mbg")
-"""Generated scenes; without ``absent`` every question is about a digit that is there."""
 SEO = "Seo et al. 2016, arXiv:1606.02393"
 MODELS = {
     "stn": ModelSpec(

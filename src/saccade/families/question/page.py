@@ -20,8 +20,8 @@ from saccade.predict import Predictor
 from saccade.web.page import Behind, TrainedScenes
 from saccade.web.views import BLOCK, convolution, head, norm, page_facts, scorer
 
+# The engine's names of the models that it computes.
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
-"""The engine's names of the models that it computes."""
 _BEHIND: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
 
 
@@ -51,7 +51,6 @@ def page_model(predictor: Predictor) -> dict[str, object]:
 
 
 def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
-    """The model; a ConfigError says what the engine lacks for it."""
     model = predictor.model
     if not isinstance(model, (SoftModel, HAttNetModel)):
         raise ConfigError(

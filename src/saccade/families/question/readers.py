@@ -53,6 +53,7 @@ from saccade.data.tables.table import ONE_QUESTION, Columns, Found, Row, Table, 
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneDataConfig, SceneName
 
+# A picture, what is asked about it, and one answer or several.
 COLUMNS = Columns(
     needed=("image", "label|labels"),
     optional=frozenset({"box", "point", "mask"}),
@@ -62,17 +63,16 @@ COLUMNS = Columns(
     word=("answer", "answers"),
     unknown="label",
 )
-"""A picture, what is asked about it, and one answer or several."""
 
+# Parts with one colour, by the name in its attributes. The tail has two, so it is not asked about.
 Part = Literal["back", "belly", "bill", "breast", "crown", "eye", "forehead", "leg", "nape", "throat", "wing"]
-"""Parts with one colour, by the name in its attributes. The tail has two, so it is not asked about."""
+# Clicks of parts with another name.
 CLICKS: dict[str, tuple[str, ...]] = {
     "bill": ("beak",),
     "eye": ("left eye", "right eye"),
     "leg": ("left leg", "right leg"),
     "wing": ("left wing", "right wing"),
 }
-"""Clicks of parts with another name."""
 
 _VAL_SPECIES, _TEST_SPECIES = 1 / 8, 1 / 4  # of all species
 
@@ -81,14 +81,11 @@ _VAL_SPECIES, _TEST_SPECIES = 1 / 8, 1 / 4  # of all species
 class CubOptions:
     """Which questions about birds."""
 
-    splits: Literal["pictures", "species"] = "pictures"
-    """New pictures of known species, or unseen species."""
-    min_percent: Annotated[float, Within(0, 100)] = 50.0
-    """Least share of annotators who named the colour."""
-    min_species: int = 5
-    """Colours of fewer species are left out."""
+    splits: Literal["pictures", "species"] = "pictures"  # New pictures of known species, or unseen species
+    min_percent: Annotated[float, Within(0, 100)] = 50.0  # Least share of annotators who named the colour
+    min_species: int = 5  # Colours of fewer species are left out
+    # Not by default: eyes, black for 191 of 200 species, and legs, mostly seen as a pair.
     parts: tuple[Part, ...] = ("back", "belly", "bill", "breast", "crown", "forehead", "nape", "throat", "wing")
-    """Not by default: eyes, black for 191 of 200 species, and legs, mostly seen as a pair."""
 
 
 def read_cub(path: Path, options: CubOptions) -> Table:
@@ -153,10 +150,8 @@ _FOLDERS = ("VG_100K", "VG_100K_2")
 class VisualGenomeOptions:
     """Which questions about Visual Genome."""
 
-    min_count: Annotated[int, Within(0)] = 100
-    """Classes and attributes appear more often than this."""
-    images: Annotated[int, Within(3)] = _PAPER_IMAGES
-    """Images used at most."""
+    min_count: Annotated[int, Within(0)] = 100  # Classes and attributes appear more often than this
+    images: Annotated[int, Within(3)] = _PAPER_IMAGES  # Images used at most
 
 
 class _Thing(NamedTuple):
@@ -219,7 +214,6 @@ def _word(text: str) -> str:
 
 
 def _frequent(words: Iterable[str], what: str, options: VisualGenomeOptions, path: Path) -> set[str]:
-    """The ``words`` that appear more than ``min_count`` times."""
     frequent = {word for word, count in Counter(words).items() if count > options.min_count}
     if not frequent:
         raise DataError(
@@ -252,10 +246,9 @@ class CausalConfig:
 
     name: Literal["causal"] = "causal"
     scenes: SceneName = "mref"
+    # The digits; by default the shipped ones, so that everyone can draw the set offline.
     glyphs: GlyphPolicy = "pack"
-    """The digits; by default the shipped ones, so that everyone can draw the set offline."""
-    backgrounds: str | None = None
-    """Folder of photographs for mbg."""
+    backgrounds: str | None = None  # Folder of photographs for mbg
     drawing: Drawing = "blend"
     seed: Seed = 0
 
@@ -298,10 +291,8 @@ def write_causal(
 class CausalOptions:
     """How a causal set is read as a table."""
 
-    twins: bool = False
-    """Also ask the first question about twins where it has an answer."""
-    check: bool = False
-    """Read all pictures first, and check their digests."""
+    twins: bool = False  # Also ask the first question about twins where it has an answer
+    check: bool = False  # Read all pictures first, and check their digests
 
 
 def read_causal(folder: Path, options: CausalOptions) -> Table:

@@ -60,10 +60,8 @@ from saccade.errors import ConfigError
 from saccade.geometry import Size
 
 SceneName = Literal["mref", "mdist", "mbg"]
-SCENES: tuple[str, ...] = get_args(SceneName)
-"""Generated data by name."""
-SPEC = SceneSpec()
-"""How all scenes are drawn, before a split adds its background."""
+SCENES: tuple[str, ...] = get_args(SceneName)  # Generated data by name
+SPEC = SceneSpec()  # How all scenes are drawn, before a split adds its background
 
 _SIZES: dict[str, dict[str, int | None]] = {
     "authors": {"train": 30_000, "val": 10_000, "test": 10_000},
@@ -71,8 +69,7 @@ _SIZES: dict[str, dict[str, int | None]] = {
 }
 _AUTHORS_START = {"train": 0, "val": 30_000, "test": 40_000}
 _STREAMS = {"train": 0, "val": 1, "test": 2, "all": 3}
-NOT_THERE = "not there"
-"""The answer about an absent digit, after the colours."""
+NOT_THERE = "not there"  # The answer about an absent digit, after the colours
 _FIRST_TARGET, _IS_ABSENT, _WHICH_ABSENT, _BLIND = 100, 110, 111, 112  # draws on top of those of a scene and its twins
 
 
@@ -80,31 +77,23 @@ _FIRST_TARGET, _IS_ABSENT, _WHICH_ABSENT, _BLIND = 100, 110, 111, 112  # draws o
 class SceneDataConfig:
     """Which triples."""
 
-    name: SceneName = "mref"
-    """Digits on black, with distractors, or with photographs behind them."""
-    glyphs: GlyphPolicy = "disjoint"
-    """Which digits each split is made of, see ``glyphs.py``."""
-    backgrounds: str | None = None
-    """Folder of photographs for mbg, see ``photographs.py``; the other sets have none."""
+    name: SceneName = "mref"  # Digits on black, with distractors, or with photographs behind them.
+    glyphs: GlyphPolicy = "disjoint"  # Which digits each split is made of, see ``glyphs.py``.
+    backgrounds: str | None = None  # Folder of photographs for mbg, see ``photographs.py``; the other sets have none.
     drawing: Drawing = "blend"
     """How ink becomes colour, see ``drawing.py``: ``blend``, ``authors``, ``both`` or ``mostly-authors``."""
-    protocol: Literal["authors", "unlimited"] = "unlimited"
-    """Sizes and splits, see the module."""
+    protocol: Literal["authors", "unlimited"] = "unlimited"  # Sizes and splits, see the module.
     planted: Literal["none", "corner", "largest", "blind"] = "none"
     """What the answer depends on, see the module; ``none``: the digit asked for."""
     asks: Annotated[int, Within(1, SPEC.count[0])] = 1
     """Triples per fresh training scene; what does not depend on the query is computed once."""
-    absent: Share = 0.0
-    """Share of triples about a digit that is not in the scene; above 0 there is one more answer."""
-    augment: Augmentation | None = None
-    """How pictures of a finite training set are varied; None: not at all."""
+    absent: Share = 0.0  # Share of triples about a digit that is not in the scene; above 0 there is one more answer.
+    augment: Augmentation | None = None  # How pictures of a finite training set are varied; None: not at all.
     seed: Seed = 0
 
     is_generated: ClassVar[bool] = True
-    queries: ClassVar[tuple[str, ...]] = tuple(str(digit) for digit in range(10))
-    """The digits that can be asked for."""
-    size: ClassVar[Size] = (SPEC.size, SPEC.size)
-    """(height, width) of the network input."""
+    queries: ClassVar[tuple[str, ...]] = tuple(str(digit) for digit in range(10))  # The digits that can be asked for.
+    size: ClassVar[Size] = (SPEC.size, SPEC.size)  # (height, width) of the network input.
 
     @property
     def answers(self) -> tuple[str, ...]:
@@ -125,16 +114,11 @@ class SceneDataConfig:
 class SceneBatch:
     """Triples and their scenes."""
 
-    images: Tensor
-    """(B, 3, H, W) float32 in 0..1; fewer if several consecutive triples share one."""
-    query: Tensor
-    """(B,) the digit asked for."""
-    label: Tensor
-    """(B,) its colour."""
-    object: Tensor
-    """(B,) its slot in the layout."""
-    scenes: SceneLayout
-    """The scenes, one for each picture."""
+    images: Tensor  # (B, 3, H, W) float32 in 0..1; fewer if several consecutive triples share one
+    query: Tensor  # (B,) the digit asked for
+    label: Tensor  # (B,) its colour
+    object: Tensor  # (B,) its slot in the layout
+    scenes: SceneLayout  # The scenes, one for each picture
 
     def __len__(self) -> int:
         return len(self.query)
@@ -163,10 +147,6 @@ class SceneBatch:
         """(B, H, W) bool: the pixels of the digit asked for."""
         return self.layout.mask_of(self.object)
 
-    def objects(self) -> Tensor:
-        """(B, H, W) bool: the pixels of all digits."""
-        return self.layout.all_objects()
-
     def recolour_target(self) -> SceneBatch:
         """The same questions with the digit asked for in another colour, the new answer."""
         colour = other_colour(self.layout, self.object, self.object, TARGET_COLOUR)
@@ -183,7 +163,6 @@ class SceneBatch:
         return self._in(self.layout.remove(other_object(self.layout, self.object)))
 
     def _in(self, scenes: SceneLayout) -> SceneBatch:
-        """The same questions about other scenes."""
         return replace(self, images=as_float(render(scenes)), scenes=scenes)
 
     def other_query(self) -> tuple[Tensor, Tensor]:

@@ -242,7 +242,6 @@ class SceneScoring(QuestionScoring):
 
     @torch.inference_mode()
     def _accuracy_absent(self, data: SceneData) -> float:
-        """How often the model rejects absent digits."""
         right = []
         for numbers in numbers_in_batches(len(self.numbers), BATCH):
             batch = data.take(numbers)

@@ -51,12 +51,10 @@ SWEEPS = 50
 class TrainingPrior:
     """Counts over the training rows of a table, in the words of a model."""
 
-    overall: Tensor
-    """(K,) share of the training questions whose answers hold each."""
+    overall: Tensor  # (K,) share of the training questions whose answers hold each
+    # (Q,K) the same for each query; the overall shares where a query is never asked in training.
     by_query: Tensor
-    """(Q,K) the same for each query; the overall shares where a query is never asked in training."""
-    place: Tensor
-    """(Q,2) mean point inside the object's box, 0..1 along x and y; NaN where none is known."""
+    place: Tensor  # (Q,2) mean point inside the object's box, 0..1 along x and y; NaN where none is known
 
     def answers(self, query: Tensor) -> Tensor:
         """How often each answer holds for these queries (B,): (B,K)."""

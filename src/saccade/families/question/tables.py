@@ -15,9 +15,8 @@ from saccade.data.pictures.augment import Augmentation
 from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.image_split import ImageSplit, Marks
 from saccade.data.pictures.reading import SIDE_LIMIT
-from saccade.data.tables.readers import read_reference, split_reference
+from saccade.data.tables.readers import check_reference, read_reference
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS
 from saccade.geometry import Size
 from saccade.tasks.cached_features import RowFeatures
@@ -28,16 +27,11 @@ from saccade.tasks.evaluate import distinct
 class TableBatch:
     """Questions with their pictures and evidence, in pixels of the network input."""
 
-    images: Tensor
-    """(B, 3, H, W) float32 in 0..1."""
-    query: Tensor
-    """(B,) number of the query."""
-    label: Tensor
-    """(B,) number of the answer, or (B, K) float 0 or 1 where there may be several."""
-    picture: Tensor
-    """(B,) number of the picture in its split; several questions may share one."""
-    marks: Marks
-    """Box, point and mask of each."""
+    images: Tensor  # (B, 3, H, W) float32 in 0..1
+    query: Tensor  # (B,) number of the query
+    label: Tensor  # (B,) number of the answer, or (B, K) float 0 or 1 where there may be several
+    picture: Tensor  # (B,) number of the picture in its split; several questions may share one
+    marks: Marks  # Box, point and mask of each
 
     def __len__(self) -> int:
         return len(self.query)
@@ -60,14 +54,11 @@ class TableBatch:
 class TableDataConfig:
     """Which questions, and how their pictures are prepared."""
 
-    name: str
-    """READER:PATH, see ``readers.py``."""
-    size: Annotated[Size, Within(1, SIDE_LIMIT)] = (224, 224)
-    """(height, width) of the network input."""
+    name: str  # READER:PATH, see ``readers.py``.
+    size: Annotated[Size, Within(1, SIDE_LIMIT)] = (224, 224)  # (height, width) of the network input.
     augment: Augmentation | None = field(default_factory=Augmentation)
     """How training pictures are varied; None: not at all."""
-    options: dict[str, Any] = field(default_factory=dict)
-    """Settings of the reader."""
+    options: dict[str, Any] = field(default_factory=dict)  # Settings of the reader.
     cache_mb: Annotated[int, Within(0)] = 4096
     """Most decoded pictures of a split on the device in MB; 7,000 of 224 × 224 need 1,010."""
     features_mb: Annotated[int, Within(0)] = FEATURES_MB
@@ -77,10 +68,7 @@ class TableDataConfig:
     is_generated: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        try:
-            split_reference(self.name, READERS)
-        except DataError as error:
-            raise ConfigError(f"name: {error}") from error
+        check_reference(self.name, READERS, self.options)
 
 
 class TableData(ImageSplit):
@@ -113,8 +101,7 @@ class TableData(ImageSplit):
             progress=progress,
         )
         self.multi_label = table.several
-        self.features: RowFeatures | None = None
-        """Cached features in place of pictures."""
+        self.features: RowFeatures | None = None  # Cached features in place of pictures
         self._query = self.ids(self.queries, lambda row: row.query)  # (N,)
         if not self.multi_label:
             self._label = self.ids(self.answers, lambda row: row.label)  # (N,)

@@ -42,16 +42,14 @@ from saccade.tasks.rivals import Asked, shares_features
 from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput
 
+# λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early.
 ENTROPY_WEIGHT = 0.002
-"""λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early."""
 VALIDATION_BATCH = 500
-TWINS = 100
-"""Questions whose scenes are rendered again for an evaluation, if it does not say how many."""
-KEPT = "/kept"
-"""Behind the name of a split: the questions with the features of their pictures."""
+TWINS = 100  # Questions whose scenes are rendered again for an evaluation, if it does not say how many
+KEPT = "/kept"  # Behind the name of a split: the questions with the features of their pictures
 KEPT_AT_ONCE = 64  # questions with their features in validation: as many as commonly learn together
+# Said of a run on MBG that had no others, in its log, its card and the tables.
 FEW = "the nine photographs that ship: enough to try things out, too few to compare with any table"
-"""Said of a run on MBG that had no others, in its log, its card and the tables."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +66,7 @@ class CrossEntropy:
 class Default(CrossEntropy):
     """Cross-entropy of the answer; REINFORCE where the model draws locations in training."""
 
-    entropy: Weight = ENTROPY_WEIGHT
-    """λ of the entropy bonus of REINFORCE."""
+    entropy: Weight = ENTROPY_WEIGHT  # λ of the entropy bonus of REINFORCE.
 
 
 @dataclass(frozen=True)
@@ -107,13 +104,10 @@ class QuestionTask(PictureTask):
 
     @classmethod
     def configure(cls, settings: Mapping[str, Any], protocol: str | None = None) -> SceneDataConfig | TableDataConfig:
-        """The protocol of a recipe overrides that of its scenes."""
+        """Not of ``causal``, which is written to a folder first."""
         if settings.get("name") == "causal":
             raise DataError("'causal' is drawn by `saccade data make causal --out DIR`; then name it causal:DIR")
-        kind = cls.settings_of(str(settings.get("name", "")))
-        if protocol and kind is SceneDataConfig:
-            settings = {**settings, "protocol": protocol}
-        return cast("SceneDataConfig | TableDataConfig", from_dict(kind, settings, where="data"))
+        return cast("SceneDataConfig | TableDataConfig", super().configure(settings, protocol))
 
     @classmethod
     def open(
@@ -137,7 +131,6 @@ class QuestionTask(PictureTask):
 
     @classmethod
     def asked(cls, examples: SceneData | TableData) -> Asked | None:
-        """The questions of a table."""
         return Asked(*examples.questions(torch.arange(examples.size))[:2]) if isinstance(examples, TableData) else None
 
     @classmethod
@@ -176,7 +169,6 @@ class QuestionTask(PictureTask):
         return "; ".join(lines)
 
     def training_notes(self) -> dict[str, str]:
-        """The photographs behind the training scenes, by name."""
         notes = super().training_notes()
         if self.data_config.name != "mbg":
             return notes
@@ -184,7 +176,6 @@ class QuestionTask(PictureTask):
         return {"photographs": f"{name} ({FEW})" if name.startswith("shipped-") else name, **notes}
 
     def data_parts(self) -> dict[str, Entries]:
-        """Also the photographs behind scenes."""
         parts, config = super().data_parts(), self.data_config
         if config.name == "mbg":
             parts["backgrounds"] = photograph_entries(config.backgrounds, self.on_progress)
@@ -242,7 +233,6 @@ class QuestionTask(PictureTask):
         return order[first][evenly_spaced(len(first), count)]
 
     def held_out_batch(self, data: Any, numbers: Tensor) -> HeldOut:
-        """The questions ``numbers`` (B,) with their pictures and answers."""
         batch = data.take(numbers)
         return HeldOut(batch.images, batch.query, batch.label)
 
@@ -304,7 +294,6 @@ class QuestionTask(PictureTask):
         return self.with_evidence(scalars, raw, batch, loss.evidence_weight)
 
     def metric_names(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells."""
         return ("weighted_map", "top1", "loss") if self.model.multi_label else ("accuracy", "loss")
 
     @torch.no_grad()
@@ -348,19 +337,11 @@ class QuestionTask(PictureTask):
 
 def answer_loss(logits: Tensor, label: Tensor) -> Tensor:
     """Cross-entropy of one answer (B,), or of the set of answers (B,K) that hold."""
-    return F.cross_entropy(logits, label) if label.dim() == 1 else binary_cross_entropy(logits, label)
-
-
-def binary_cross_entropy(logits: Tensor, labels: Tensor) -> Tensor:
-    """Σ over answers of −log p(right or not), mean over examples: logits (B,K), labels (B,K) 0 or 1 → scalar.
-
-    Answers are independent, p(answer) = σ(logit), and summed: the negative log-likelihood of the set of answers.
-    """
-    return -log_likelihood_of_set(logits, labels).mean()
+    return F.cross_entropy(logits, label) if label.dim() == 1 else -log_likelihood_of_set(logits, label).mean()
 
 
 def log_likelihood_of_set(logits: Tensor, labels: Tensor) -> Tensor:
-    """Logarithm of the probability of exactly this set of answers, Σ_a log σ(±logit): (…,K), (…,K) → (…)."""
+    """Log-probability of exactly this set of independent answers, Σ_a log σ(±logit): (…,K), (…,K) → (…)."""
     return -F.binary_cross_entropy_with_logits(logits, labels.expand_as(logits), reduction="none").sum(-1)
 
 

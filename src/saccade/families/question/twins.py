@@ -67,12 +67,9 @@ from saccade.models.base import QueryModel
 from saccade.tasks.evaluate import EncodedPictures, distinct
 from saccade.trace import AttentionTrace
 
-OTHER_COLOURS = len(COLOURS) - 1
-"""K: number of other colours of a digit."""
-ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")
-"""Edits of a look alone."""
-LEAST = 10
-"""Least move in pixels, for a model without a grid."""
+OTHER_COLOURS = len(COLOURS) - 1  # K: number of other colours of a digit
+ONE_LOOK = ("zero_target", "even", "permuted", "exchanged")  # Edits of a look alone
+LEAST = 10  # Least move in pixels, for a model without a grid
 _COLOUR = 201  # the draw of the colour of another digit, on top of those that make a scene
 _ROUND, _NARROWEST = 1.5, 10.0  # a window round a digit: so much larger than it, and so many pixels at least
 _ASKS = {"cpu": 500}  # answers without maps that are asked for at once
@@ -90,49 +87,42 @@ class SceneTwins:
     def __init__(self, batch: SceneBatch, least: int) -> None:
         first, self.scene = distinct(batch.picture)  # (S,), (B,)
         self.batch, self.target = batch, batch.object
-        self.layout: SceneLayout = batch.layout[first]
-        """The unchanged scenes (S)."""
-        self.images = batch.images[first]
-        """(S,3,H,W)."""
-        self.masks = self.layout.masks()
-        """(S,N,H,W) bool."""
+        self.layout: SceneLayout = batch.layout[first]  # The unchanged scenes (S)
+        self.images = batch.images[first]  # (S,3,H,W)
+        self.masks = self.layout.masks()  # (S,N,H,W) bool
         scene, obj = self.layout.present.nonzero().unbind(1)  # (P,), (P,)
+        # (S,N): which of the P each digit is; -1 where there is none.
         self.numbers = torch.full_like(self.layout.classes, -1)
-        """(S,N): which of the P each digit is; -1 where there is none."""
         self.numbers[scene, obj] = torch.arange(len(obj), device=obj.device)
         copies = self.layout[scene]  # P scenes, one for each digit
         places = free_places(self.layout, least=least)
-        self.is_free = places.found
-        """(S,N) bool: whether there was a free place; else the digit stays."""
+        self.is_free = places.found  # (S,N) bool: whether there was a free place; else the digit stays
         x, y = (torch.where(places.found, new, old) for new, old in zip(places, (self.layout.x, self.layout.y)))
+        # (P): scenes with one digit moved onto free ground.
         self.moved_scenes = replace(copies.move(obj, x[scene, obj], y[scene, obj]), may_overlap=False)
-        """(P): scenes with one digit moved onto free ground."""
-        self.moved_masks = self.moved_scenes.mask_of(obj)
-        """(P,H,W) bool: each moved digit."""
-        self.moved, self.removed = drawn(self.moved_scenes), drawn(copies.remove(obj))
-        """(P,3,H,W) each."""
+        self.moved_masks = self.moved_scenes.mask_of(obj)  # (P,H,W) bool: each moved digit
+        self.moved, self.removed = drawn(self.moved_scenes), drawn(copies.remove(obj))  # (P,3,H,W) each
         steps = torch.arange(1, len(COLOURS), device=obj.device)  # (K,)
         colours = (copies.colour.gather(1, obj[:, None]) + steps) % len(COLOURS)  # (P,K)
         often = torch.arange(len(obj), device=obj.device).repeat_interleave(OTHER_COLOURS)  # (P·K,)
+        # (P·K,3,H,W): digit by digit in each other colour.
         self.recoloured = drawn(copies[often].recolour(obj[often], colours.flatten()))
-        """(P·K,3,H,W): digit by digit in each other colour."""
-        self.patch: Tensor | None = None
-        """(S,H,W) bool: a planted patch, if any, outside digits."""
+        self.patch: Tensor | None = None  # (S,H,W) bool: a planted patch, if any, outside digits
         background = self.layout.spec.background
         if isinstance(background, Cornered):
             self.patch = background.mask(self.layout.spec.size, obj.device) & ~self.masks.any(1)
             others = [replace(background, step=background.step + int(step)) for step in steps]
             specs = [replace(self.layout.spec, background=other) for other in others]
             pictures = [drawn(replace(self.layout, spec=spec)) for spec in specs]
+            # (S·K,3,H,W): the patch in each other colour, scene by scene.
             self.patch_recoloured = torch.stack(pictures, 1).flatten(0, 1)
-            """(S·K,3,H,W): the patch in each other colour, scene by scene."""
         area = self.masks.sum(dim=(-2, -1)).float().clamp(min=1).log()[self.scene]  # (B,N)
         apart = (area - area.gather(1, self.target[:, None])).abs()  # (B,N)
         movable = self.is_free[self.scene]  # (B,N)
         stays = ~movable & movable.gather(1, self.target[:, None])  # (B,N)
         candidates = self.layout.present[self.scene].scatter(1, self.target[:, None], False)  # (B,N)
+        # (B,) slot of the digit whose area is most like the target's; it can move if the target can.
         self.other = (apart + 100.0 * stays).masked_fill(~candidates, torch.inf).argmin(1)
-        """(B,) slot of the digit whose area is most like the target's; it can move if the target can."""
 
     def number(self, obj: Tensor) -> Tensor:
         """(B,): the number among P of the digit in slot ``obj`` (B,) of each question's scene."""
@@ -233,8 +223,7 @@ def effects_on(model: QueryModel, twins: SceneTwins, recoloured: EncodedPictures
     return torch.cat([effects, object_effects(before, changed, torch.ones_like(present[:, :1]))], 1)  # (B,N+1)
 
 
-Answers = dict[str, dict[str, Tensor]]
-"""By edited looks, then by edit: ids (B,), −1 if not possible."""
+Answers = dict[str, dict[str, Tensor]]  # By edited looks, then by edit: ids (B,), −1 if not possible
 
 
 def edit_scores(

@@ -53,32 +53,26 @@ from saccade.metrics.slots import moved_to, weights_hold
 from saccade.models.base import Given
 from saccade.models.story import StoryModel
 
-OF_MAPS = ("weight_follow", "weights_hold", "swap_weights_hold")
-"""Scores of rivals too."""
+OF_MAPS = ("weight_follow", "weights_hold", "swap_weights_hold")  # Scores of rivals too
 SCORES = (
     "causal_change", "causal_follow", "change_rate", "weight_follow", "weight_to_nothing", "causal_hold",
     "weights_hold", "swap_follow", "swap_hold", "swap_weights_hold",
 )  # fmt: skip
+# Openers of sentences that are no names.
 OPENERS = frozenset({"the", "a", "an", "he", "she", "they", "it", "in", "if"}) | {
     word for phrase in (*LINKS, *TIMES) for word in phrase.split()
 }
-"""Openers of sentences that are no names."""
-TRIES = 8
-"""Most sentences, or pairs of names, tried for one change."""
+TRIES = 8  # Most sentences, or pairs of names, tried for one change
 
 
 class Edit(NamedTuple):
     """A changed story."""
 
     example: StoryExample
-    sources: tuple[int, ...]
-    """The index of each sentence in the original story."""
-    truth: str | None
-    """The answer by the rules, if any."""
-    facts: tuple[int, ...]
-    """Indices of the sentences that imply it."""
-    names: tuple[str, str] | tuple[()] = ()
-    """Exchanged names."""
+    sources: tuple[int, ...]  # The index of each sentence in the original story
+    truth: str | None  # The answer by the rules, if any
+    facts: tuple[int, ...]  # Indices of the sentences that imply it
+    names: tuple[str, str] | tuple[()] = ()  # Exchanged names
 
 
 def _edit(example: StoryExample, places: tuple[int, ...]) -> Edit:
@@ -146,10 +140,9 @@ def _words_in(texts: Iterable[str]) -> set[str]:
 class Responses(NamedTuple):
     """Answers and maps of some questions."""
 
-    answers: Tensor
-    """Ids of the words (N,A)."""
+    answers: Tensor  # Ids of the words (N,A)
+    # The model's under "", then those of rivals; empty for a model without looks.
     maps: dict[str, tensors.SentenceWeights]
-    """The model's under "", then those of rivals; empty for a model without looks."""
 
 
 class CausalTests:
@@ -164,11 +157,10 @@ class CausalTests:
         self.is_derivable = [rules_know(example) for example in examples]
         self.before = self._ask(examples)
         undefined = torch.full((len(examples),), torch.nan, dtype=torch.double)  # (N,)
-        self.scores = {score: undefined.clone() for score in SCORES}
-        """Every score (N,), NaN if undefined."""
+        self.scores = {score: undefined.clone() for score in SCORES}  # Every score (N,), NaN if undefined
         rivals = [name for name in self.before.maps if name]
+        # By rival: its scores (N,) of the same changes.
         self.rivals = {rival: {score: undefined.clone() for score in OF_MAPS} for rival in rivals}
-        """By rival: its scores (N,) of the same changes."""
         self._remove_fact()
         self._remove_other()
         self._exchange_names()
@@ -225,7 +217,6 @@ class CausalTests:
                 self._put("weight_to_nothing", moved_to(first, now.total, sources, nowhere), rows)
 
     def _remove_other(self) -> None:
-        """Remove a sentence that the answer does not need."""
         edits: dict[int, Edit] = {}
         for row, example in enumerate(self.examples):
             if not example.supporting and not self.is_derivable[row]:
@@ -242,7 +233,6 @@ class CausalTests:
         self._compare("weights_hold", after, edits, rows)
 
     def _exchange_names(self) -> None:
-        """Exchange two names everywhere."""
         names = names_in(self.examples, set(self.words) - {""})
         edits: dict[int, Edit] = {}
         for row, example in enumerate(self.examples):
@@ -300,8 +290,7 @@ class CausalTests:
         return sources
 
 
-ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")
-"""Edits of a look alone."""
+ONE_LOOK = ("zero_target", "zero_random", "even", "permuted")  # Edits of a look alone
 
 
 @torch.no_grad()

@@ -51,42 +51,33 @@ READERS = ("babi", "jsonl")
 GENERATED = "stories"
 Size = Literal["1k", "10k"]
 _MANY: dict[Size, int] = {"1k": 1000, "10k": 10_000}
+# Folders of each size; the second has test files only.
 _FOLDERS: dict[Size, tuple[str, ...]] = {"1k": ("en",), "10k": ("en-10k", "en")}
-"""Folders of each size; the second has test files only."""
 _ARCHIVE = "tasks_1-20_v1-2"
 _FILE = re.compile(r"(qa([1-9][0-9]?))(?:_.+)?_(train|test)\.txt")  # en-valid has qa1_train.txt
 _TEXT = r"[^\S\t]*([^\t]*[^\t\s])[^\S\t]*"
 _LINE = re.compile(rf"([0-9]{{1,9}}) {_TEXT}(?:\t{_TEXT}(?:\t([0-9\s]*))?)?")
 
-Splits = dict[str, list[StoryExample]]
-"""The questions of each split."""
+Splits = dict[str, list[StoryExample]]  # The questions of each split
 
 
 @dataclass(frozen=True)
 class StoryDataConfig:
     """Which stories, and how much of them is kept."""
 
-    name: str = GENERATED
-    """``stories``, which are generated, ``babi:PATH`` or ``jsonl:PATH``."""
-    tasks: Annotated[tuple[int, ...], Within(1, 20)] = ()
-    """Numbers of the bAbI tasks; none: all."""
-    size: Size = "1k"
-    """For bAbI: 1,000 or 10,000 training questions of each task."""
+    name: str = GENERATED  # ``stories``, which are generated, ``babi:PATH`` or ``jsonl:PATH``.
+    tasks: Annotated[tuple[int, ...], Within(1, 20)] = ()  # Numbers of the bAbI tasks; none: all.
+    size: Size = "1k"  # For bAbI: 1,000 or 10,000 training questions of each task.
     questions: Annotated[int, Within(10, 1_000_000)] = 1000
     """For generated stories: training questions per task. Validation has a tenth as many, testing as many, but at most
     1,000."""
-    words: Literal["babi", "wide"] = "babi"
-    """For generated stories: the words of bAbI, or more."""
-    seed: Seed = 0
-    """Seed of generated stories."""
+    words: Literal["babi", "wide"] = "babi"  # For generated stories: the words of bAbI, or more.
+    seed: Seed = 0  # Seed of generated stories.
     validation: Annotated[float, Within(0, 1, above=True, below=True)] = 0.1
     """Validation share of the training stories of files."""
-    memory: Annotated[int, Within(1, 1000)] = 50
-    """Last sentences of a story that are kept."""
-    fill: bool = False
-    """For bAbI: generate training questions for missing files, such as the 10k file of task 3."""
-    noise: Share = 0.0
-    """In training, the largest share of blank times between sentences (random noise)."""
+    memory: Annotated[int, Within(1, 1000)] = 50  # Last sentences of a story that are kept.
+    fill: bool = False  # For bAbI: generate training questions for missing files, such as the 10k file of task 3.
+    noise: Share = 0.0  # In training, the largest share of blank times between sentences (random noise).
     leave_out: Portion = 0.0
     """In training, the share of unneeded sentences that are left out, drawn anew each time. Supporting facts say which
     are needed; stories without any stay whole."""
@@ -103,8 +94,7 @@ class StorySource:
     def __init__(self, config: StoryDataConfig) -> None:
         self.config = config
         self._read: Splits = {}
-        self.summary = ""
-        """One line about your own table, and lines left out; set once it was read."""
+        self.summary = ""  # One line about your own table, and lines left out; set once it was read
 
     def questions(self, split: str) -> list[StoryExample]:
         """All questions of a split."""
@@ -134,11 +124,9 @@ class StorySource:
 class AskedQuestions:
     """One split of questions, to score and show."""
 
-    name: str
-    """Of the data."""
+    name: str  # Of the data
     questions: list[StoryExample]
-    facts: ModelFacts | None = None
-    """Of the model that is asked."""
+    facts: ModelFacts | None = None  # Of the model that is asked
 
     def described(self) -> dict[str, object]:
         """The name of the data, or its reader."""

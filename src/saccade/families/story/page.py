@@ -21,10 +21,10 @@ from saccade.models.memn2n import MemN2NModel
 from saccade.predict import Predictor
 from saccade.web.views import matrix, page_facts
 
-_LONGEST = 12
-"""Most sentences of a generated example, if its task has such a short one."""
+_LONGEST = 12  # Most sentences of a generated example, if its task has such a short one
 
 
+# The last two use words outside bAbI, which models of ``words: wide`` know.
 _STORIES = {
     "Where is somebody?": "Mary moved to the bathroom. John went to the hallway. Daniel went back to the hallway. "
     "Sandra moved to the garden. John moved to the office. Sandra journeyed to the bathroom. Where is John?",
@@ -37,7 +37,6 @@ _STORIES = {
     "The founding document's story 2": "Brian is a lion. Julius is a lion. Julius is white. Bernhard is green. "
     "What color is Brian?",
 }
-"""The last two use words outside bAbI, which models of ``words: wide`` know."""
 
 
 def examples(vocabulary: Collection[str]) -> list[dict[str, object]]:

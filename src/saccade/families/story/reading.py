@@ -25,12 +25,9 @@ from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
 from saccade.trace import Output
 
-SENTENCES = 1000
-"""Most sentences of a story sent to the server."""
-CHARACTERS = 400
-"""Most characters of one sentence."""
-NOTHING = "(no word)"
-"""The empty word, which a badly trained model may answer."""
+SENTENCES = 1000  # Most sentences of a story sent to the server
+CHARACTERS = 400  # Most characters of one sentence
+NOTHING = "(no word)"  # The empty word, which a badly trained model may answer
 _OTHERS = 9  # alternatives that are told: the answer may be any word of the vocabulary
 _TABLES = (".jsonl", ".json", ".csv")
 _NAMED = 20  # unknown words that a note names
@@ -43,10 +40,8 @@ class StoryItem:
     sentences: tuple[str, ...]
     name: str = "story"
     notes: tuple[str, ...] = ()
-    supporting: tuple[int, ...] = ()
-    """Numbers, from 0, of the sentences that the answer needs, if known."""
-    questions: tuple[str, ...] = ()
-    """Questions in its file."""
+    supporting: tuple[int, ...] = ()  # Numbers, from 0, of the sentences that the answer needs, if known
+    questions: tuple[str, ...] = ()  # Questions in its file
     image: None = None
 
     @property
@@ -61,12 +56,9 @@ class StoryItem:
 class Memory(NamedTuple):
     """The part of a story in a model's memory."""
 
-    places: tuple[int, ...]
-    """The sentence number of each slot."""
-    ids: tuple[tuple[int, ...], ...]
-    """Word ids of each slot."""
-    notes: tuple[str, ...]
-    """What was left out."""
+    places: tuple[int, ...]  # The sentence number of each slot
+    ids: tuple[tuple[int, ...], ...]  # Word ids of each slot
+    notes: tuple[str, ...]  # What was left out
 
 
 class Stories(InputReader):
@@ -263,7 +255,6 @@ def decode(model: AttentionModel, output: Output, facts: ModelFacts) -> list[Ans
 
 
 def _first(answer: Answer) -> Answer:
-    """The answer with its first few alternatives."""
     return replace(answer, alternatives=answer.alternatives[:_OTHERS], raw=answer.raw[: _OTHERS + 1])
 
 

@@ -27,11 +27,9 @@ from saccade.models.facts import ModelFacts
 from saccade.models.story import StoryModel
 from saccade.tasks.evaluate import Job, Measurements, Scoring
 
-FAILED = 0.05
-"""Tasks with a larger error have failed, as in Weston et al. 2015."""
+FAILED = 0.05  # Tasks with a larger error have failed, as in Weston et al. 2015.
 BEST = "support_hit_best_look"
-CAUSAL = 500
-"""Questions of the causal tests, a sample."""
+CAUSAL = 500  # Questions of the causal tests, a sample
 SUPERVISED = "supervised: the looks were taught the supporting facts"
 LEFT_OUT = "the supporting facts said which sentences of its training stories could be left out"
 RECURRENT = "facts carry the sentences before them, so a look is not about one sentence alone"
@@ -98,8 +96,7 @@ def _hash(*parts: object) -> bytes:
 SCORES = {
     "support_hit": slots.support_hit, "support_rank": slots.support_rank, "support_mass": slots.support_mass
 }  # fmt: skip
-RANDOM = "random_looks"
-"""A rival with as many looks, each at a random sentence."""
+RANDOM = "random_looks"  # A rival with as many looks, each at a random sentence
 
 
 ScoresOf = dict[str, dict[str, Tensor]]
@@ -141,8 +138,7 @@ BATCH = 500
 class StoryMeasurements(Measurements):
     """Adds looks at sentences; ``tested`` and ``tested_task`` are story and task of the causally tested questions."""
 
-    by_look: ByName = field(default_factory=ByName)
-    """Scores of single looks; those of all looks are ``acts``."""
+    by_look: ByName = field(default_factory=ByName)  # Scores of single looks; those of all looks are ``acts``
 
 
 class StoryScoring(Scoring):
@@ -152,8 +148,7 @@ class StoryScoring(Scoring):
     """
 
     together, measurements = BATCH, StoryMeasurements
-    note = ""
-    """A note for the scores."""
+    note = ""  # A note for the scores
 
     def __init__(
         self, model: StoryModel, examples: Sequence[StoryExample], words: Sequence[str], limit: int | None, causal: int

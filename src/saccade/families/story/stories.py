@@ -18,17 +18,12 @@ _AROUND_WORDS = ".?!\"'“”‘’„«»`"
 class StoryExample:
     """One question with its story."""
 
-    sentences: tuple[str, ...]
-    """In order, as written, without line numbers."""
+    sentences: tuple[str, ...]  # In order, as written, without line numbers
     question: str
-    answer: str
-    """One word, or several joined by commas: ``apple,milk``."""
-    supporting: tuple[int, ...] = ()
-    """Indices into ``sentences``, in the order that the answer needs."""
-    task: str = ""
-    """For example ``qa1``."""
-    where: str = ""
-    """``FILE, line N``, for messages."""
+    answer: str  # One word, or several joined by commas: ``apple,milk``
+    supporting: tuple[int, ...] = ()  # Indices into ``sentences``, in the order that the answer needs
+    task: str = ""  # For example ``qa1``
+    where: str = ""  # ``FILE, line N``, for messages
 
     def goes_on(self, before: StoryExample) -> bool:
         """Whether its story continues that of ``before``."""

@@ -46,16 +46,14 @@ class LinearStart(AnswerLoss):
 class GatedLoss(AnswerLoss):
     """Cross-entropy of the answer, and of the choice of the supporting fact in each pass (Kumar et al. 2016)."""
 
-    gates: Weight = 1.0
-    """Weight of the gates, α in the paper."""
+    gates: Weight = 1.0  # Weight of the gates, α in the paper.
 
 
 VALIDATION_BATCH = 2000
-MAX_TRAINING = 20_000
-"""Most questions for the training error."""
+MAX_TRAINING = 20_000  # Most questions for the training error
 MAX_PASSES = 10
+# Batches made at once: their small operations cost the same for one batch as for several.
 AHEAD = {"cuda": 64, "cpu": 16}
-"""Batches made at once: their small operations cost the same for one batch as for several."""
 
 
 class StoryTask(Task):
@@ -89,7 +87,6 @@ class StoryTask(Task):
         return filled_in(model_config, decided, "the data")
 
     def summary(self) -> str:
-        """How many questions and words there are."""
         train, val = self.source.questions("train"), self.source.questions("val")
         both = f"{len(train):,} training and {len(val):,} validation questions{_of_tasks(train)}"
         return self.source.summary or f"{both}, {len(self.answers):,} words"
@@ -102,12 +99,10 @@ class StoryTask(Task):
         return parts
 
     def make_split(self, name: str, /, **changes: Any) -> StoryTensors:
-        """One split of the questions, on the device."""
         questions = self.source.questions(name)
         return StoryTensors(questions, self.answers, self.sizes, self.device, by_word=self.by_word)
 
     def checked_loss(self, loss: object, data: str) -> object:
-        """``loss``, if the model can be taught by it."""
         if isinstance(loss, LinearStart) and "linear" not in self.model.switches:
             raise ConfigError(f"loss 'linear_start': '{self.architecture}' has no softmax over a memory to leave out")
         if isinstance(loss, GatedLoss):
@@ -125,7 +120,6 @@ class StoryTask(Task):
 
     @property
     def batches_per_call(self) -> int:
-        """See :data:`AHEAD`."""
         return AHEAD.get(self.device.type, 1)
 
     def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
@@ -146,7 +140,6 @@ class StoryTask(Task):
             yield batch
 
     def batch(self, data: StoryTensors, indices: Tensor, number: int) -> Batch:
-        """The questions ``indices`` (B,), with the training inputs of the model."""
         return next(self.make_batches(data, [indices], [number]))
 
     def _taught(self, data: StoryTensors, indices: Tensor, rows: Tensor) -> Batch:
@@ -166,12 +159,10 @@ class StoryTask(Task):
         return batch
 
     def inputs(self, batch: Batch) -> dict[str, object]:
-        """Keyword arguments of ``forward_raw``."""
         taught = {name: batch[name] for name in self.model.training_inputs if name in batch}
         return {"story": batch["story"], "query": batch["query"], **taught}
 
     def loss(self, raw: ModelOutput, batch: Batch, loss: Any) -> dict[str, Tensor]:
-        """Cross-entropy of the answer and perhaps of the gates, and accuracy."""
         logits = raw.logits if raw.logits.dim() == 3 else raw.logits.unsqueeze(1)  # (B,A,V)
         answer = batch["answer"]  # (B,A)
         logs = logits.log_softmax(-1).gather(-1, answer.unsqueeze(-1))  # (B,A,1); cross_entropy is slow in a stack
@@ -184,7 +175,6 @@ class StoryTask(Task):
         return {"loss": surprise + loss.gates * gates, "accuracy": right, "gates": gates}
 
     def metric_names(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells."""
         return ("accuracy", "loss", "train_accuracy")
 
     @torch.no_grad()
@@ -210,7 +200,6 @@ class StoryTask(Task):
     def open(
         cls, config: StoryDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
     ) -> AskedQuestions:
-        """The questions of a split, as they were read or made."""
         return AskedQuestions(config.name, StorySource(config).questions(split), how.facts)
 
     @classmethod
@@ -227,7 +216,6 @@ class StoryTask(Task):
 
     @classmethod
     def summary_of(cls, table: None, examples: AskedQuestions) -> str:
-        """How many questions of how many tasks there are."""
         return f"{len(examples.questions):,} questions{_of_tasks(examples.questions)}"
 
 

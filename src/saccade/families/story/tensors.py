@@ -24,22 +24,17 @@ from saccade.models.story import StoryModel
 from saccade.trace import ModelOutput, joined
 
 _NOISE, _LEFT_OUT = 0x73746F72, 0x6C656674  # tell these draws apart from all others of a seed
-NOT_KNOWN = -1
-"""An answer outside the vocabulary. Also fills places after the last supporting fact."""
-PART = 50
-"""Stories of like length read together by a recurrent model."""
+NOT_KNOWN = -1  # An answer outside the vocabulary. Also fills places after the last supporting fact.
+PART = 50  # Stories of like length read together by a recurrent model
 RIVALS = ("recency", "uniform", "word_overlap")
 
 
 class Sizes(NamedTuple):
     """Sizes of tensors that hold questions."""
 
-    memory: int
-    """S: last sentences of a story."""
-    longest: int
-    """J, words of a sentence or question."""
-    answer_words: int
-    """A, words of an answer."""
+    memory: int  # S: last sentences of a story
+    longest: int  # J, words of a sentence or question
+    answer_words: int  # A, words of an answer
 
 
 def sizes_of(examples: Sequence[StoryExample], memory: int) -> Sizes:
@@ -103,8 +98,7 @@ class StoryTensors:
         self.task = column([[place[example.task]] for example in examples], 1)[:, 0]  # (N,)
         self._bags: Tensor | None = None
         lengths = (self.sentences != 0).sum(1)  # (U,)
-        self.length = int(lengths[self.rows].sum(1).max()) if self.size else 0
-        """Words of the longest story."""
+        self.length = int(lengths[self.rows].sum(1).max()) if self.size else 0  # Words of the longest story
 
     def take(self, indices: Tensor) -> dict[str, Tensor]:
         """Questions ``indices`` (B,): story (B,S,J), query (B,J), answer (B,A), supporting (B,F), count, task (B,).
@@ -182,14 +176,11 @@ def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Ten
 class SentenceWeights(NamedTuple):
     """The looks at a batch of stories, on the CPU."""
 
+    # By look: weights (B,S+1), 0 on slots without a sentence, whose weight is in the last column.
     looks: dict[str, Tensor]
-    """By look: weights (B,S+1), 0 on slots without a sentence, whose weight is in the last column."""
-    active: dict[str, Tensor]
-    """By look: (B,) whether it took place and did not choose the end of the passes."""
-    present: Tensor
-    """(B,S) slots with a sentence."""
-    has_end: bool = False
-    """Whether the last column is an end-of-passes fact rather than empty slots."""
+    active: dict[str, Tensor]  # By look: (B,) whether it took place and did not choose the end of the passes
+    present: Tensor  # (B,S) slots with a sentence
+    has_end: bool = False  # Whether the last column is an end-of-passes fact rather than empty slots
 
     @property
     def total(self) -> Tensor:

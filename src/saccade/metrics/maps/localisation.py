@@ -114,10 +114,12 @@ def mass_on(maps: Tensor, masks: Tensor) -> Tensor:
 def total_variation(one: Tensor, other: Tensor) -> Tensor:
     """Eq. (M2): how far two maps (B,H,W) of each picture are apart, 0 … 1; NaN where either is all zeros.
 
+    ``one`` may be a single map (1,H,W), which all others are compared with.
+
     >>> total_variation(torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[1.0, 3.0]]])).tolist()
     [0.75]
     """
-    check_alike("other", other, one)
+    check_alike("other", other, one.expand(len(other), -1, -1) if len(one) == 1 else one)
     return 0.5 * (shares(one) - shares(other)).abs().sum(dim=(-2, -1))
 
 

@@ -10,6 +10,8 @@ Hypotheses and references are text as people write it, cut into words by the rul
 
 with c words said and r words in the references, for each picture that nearest in length (the shorter of two). Show,
 Attend and Tell prints its BLEU without BP, the reference evaluation with it: both are here, and the length ratio c / r.
+The paper's captions and references are not cut by rules, but split at spaces, and so the full stop counts as a word
+(:func:`split_with_stops`).
 Deviation: the reference evaluation adds 1e-15 and 1e-9 to counts, so that a set without one matching 4-gram has a
 BLEU-4 near 1e-4 there. Here it is 0.
 
@@ -44,7 +46,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -67,8 +69,19 @@ class Judged(NamedTuple):
     references: list[Words]  # at least one, each with at least one word
 
 
-def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[Judged]:
-    """Hypotheses beside their references, cut into words.
+def split_with_stops(text: str) -> Words:
+    """The words of ``text`` as spaces part them, in lower case; marks that stand alone are words too.
+
+    >>> split_with_stops("A dog runs .")
+    ['a', 'dog', 'runs', '.']
+    """
+    return text.lower().split()
+
+
+def judged_captions(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], cut: Callable[[str], Words] = ptb_tokens
+) -> list[Judged]:
+    """Hypotheses beside their references, ``cut`` into words.
 
     A reference without a word is left out; a hypothesis without one is kept, and every score of it is 0.
 
@@ -79,10 +92,10 @@ def judged_captions(hypotheses: Sequence[str], references: Sequence[Sequence[str
     for index, (hypothesis, texts) in enumerate(zip(hypotheses, references, strict=True)):
         if isinstance(texts, str):
             raise DataError(f"references of picture {index}: found one string, expected several: wrap it in a tuple")
-        with_words = [words for words in map(ptb_tokens, texts) if words]
+        with_words = [words for words in map(cut, texts) if words]
         if not with_words:
             raise DataError(f"picture {index} has no reference with a word in it; leave the picture out")
-        pictures.append(Judged(ptb_tokens(hypothesis), with_words))
+        pictures.append(Judged(cut(hypothesis), with_words))
     return pictures
 
 
@@ -116,12 +129,14 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict
     return dict(zip(NAMES, _scores(totals)[0].tolist()))
 
 
-def bleu_intervals(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, Interval]:
+def bleu_intervals(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], cut: Callable[[str], Words] = ptb_tokens
+) -> dict[str, Interval]:
     """The scores of :func:`bleu` with intervals, from leaving out one picture at a time; ``length_ratio`` has no ends.
 
     See :mod:`saccade.metrics.intervals`.
     """
-    tallies = _tallies(hypotheses, references)  # (B,2+2K)
+    tallies = _tallies(hypotheses, references, cut)  # (B,2+2K)
     pooled, pictures = tallies.sum(0, keepdim=True), len(tallies)
     scores = _scores(pooled)[0]  # (9,)
     without = _scores(pooled - tallies)  # (B,9)
@@ -132,9 +147,11 @@ def bleu_intervals(hypotheses: Sequence[str], references: Sequence[Sequence[str]
     return intervals
 
 
-def _tallies(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> Tensor:
+def _tallies(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], cut: Callable[[str], Words] = ptb_tokens
+) -> Tensor:
     """For each picture: words of the caption and of the nearest reference, k-grams matched and in all, (B,2+2K)."""
-    rows = [_tally(picture) for picture in judged_captions(hypotheses, references)]
+    rows = [_tally(picture) for picture in judged_captions(hypotheses, references, cut)]
     return torch.tensor(rows, dtype=torch.float64).reshape(-1, 2 + 2 * ORDERS)  # (B,2+2K), also for B = 0
 
 

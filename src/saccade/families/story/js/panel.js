@@ -12,7 +12,7 @@ const LONGEST_QUESTION = 200; // the server takes no more
 export function panel(place, page) {
   page.style(STYLE);
   const editor = new Editor(place, page);
-  const { examples } = page.model.told;
+  const { examples } = page.model.panel_facts;
   editor.open(page.shown ? { sentences: page.shown.input, question: page.shown.question } : examples[0]);
   return {
     showsLooks: true,
@@ -34,7 +34,7 @@ class Editor {
     this.page = page;
     this.models = [model];
     this.hops = new Hops(page);
-    this.rows = new Rows(element, model.told, {
+    this.rows = new Rows(element, model.panel_facts, {
       changed: (isDone) => this.#changed(isDone),
       said: (words) => (this.spoken.textContent = words),
     });
@@ -44,7 +44,7 @@ class Editor {
     this.spoken = element("p", { class: "spoken story-spoken", role: "status" });
     this.table = element("table", { class: "story-editor" }, this.hops.head, this.rows.element, this.hops.foot);
     place.append(
-      element("div", { class: "head" }, element("h3", { text: "Story", "aria-level": 2 }), this.#examples(model.told.examples)),
+      element("div", { class: "head" }, element("h3", { text: "Story", "aria-level": 2 }), this.#examples(model.panel_facts.examples)),
       this.table,
       element(
         "div",

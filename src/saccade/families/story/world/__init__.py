@@ -15,6 +15,7 @@ from saccade.families.story.world import facts
 from saccade.families.story.world.people import PLOTS, generate_people
 from saccade.families.story.world.state import Derived, Draws, State, Words
 
+# Titles of the tasks, by number.
 TASKS = {
     1: "single supporting fact",
     2: "two supporting facts",
@@ -37,7 +38,6 @@ TASKS = {
     19: "path finding",
     20: "agents' motivations",
 }
-"""Titles of the tasks, by number."""
 
 _OF_FACTS: dict[int, Callable[[Draws], list[StoryExample]]] = {
     4: facts.generate_beside,
@@ -74,6 +74,7 @@ def derive(sentences: Sequence[str], question: str) -> Derived | None:
     return None
 
 
+# By form of question: the rule that answers it from the state and the words in the gaps.
 _BY_STATE: dict[str, Callable[..., Derived | None]] = {
     r"where is the (\S+)": State.place_of_thing,
     r"where is (\S+)": State.place_of_person,
@@ -88,7 +89,7 @@ _BY_STATE: dict[str, Callable[..., Derived | None]] = {
     r"who gave the (\S+) to (\S+)": lambda state, thing, taker: state.gift("giver", thing=thing, taker=taker),
     r"who received the (\S+)": lambda state, thing: state.gift("taker", thing=thing),
 }
-"""By form of question: the rule that answers it from the state and the words in the gaps."""
+# The same from the sentences.
 _BY_FACTS: dict[str, Callable[..., Derived | None]] = {
     r"what is (\S+ of) the (\S+)": facts.what_is_beside,
     r"what is the (\S+) ((?:north|east|south|west) of)": lambda sentences, room, side: facts.what_is_beside(
@@ -103,6 +104,5 @@ _BY_FACTS: dict[str, Callable[..., Derived | None]] = {
     r"where will (\S+) go": facts.room_for,
     r"why did (\S+) (?:go to|get) the \S+": facts.motive_of,
 }
-"""The same from the sentences."""
 
 __all__ = ["TASKS", "derive", "generate_story"]

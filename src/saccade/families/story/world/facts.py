@@ -50,8 +50,7 @@ OPPOSITE = {
     side: other for steps in (_COMPASS, _SIDES) for side, (across, up) in steps.items()
     for other, step in steps.items() if step == (-across, -up)
 }  # fmt: skip
-SIDES = "|".join(_SIDES)
-"""A pattern that fits any side of a shape."""
+SIDES = "|".join(_SIDES)  # A pattern that fits any side of a shape
 _RELATION = re.compile(rf"the (.+) is ({'|'.join(_STEPS)}) the (.+)")
 
 
@@ -225,12 +224,11 @@ def generate_colours(draws: Draws) -> list[StoryExample]:
     return [StoryExample(tuple(sentences), f"What color is {subject.capitalize()}?", *derived)] if derived else []
 
 
+# The smallest two, in this order; the sizes of the others are drawn.
 _SWEETS = ("chocolate", "box of chocolates")
-"""The smallest two, in this order; the sizes of the others are drawn."""
 _BOXES = ("box", "chest", "container", "suitcase")
 _FACTS, _QUESTIONS = 5, 5
-_MOST = 15
-"""Sentences before the questions at most."""
+_MOST = 15  # Sentences before the questions at most
 _FITS = re.compile(r"the (.+) fits inside the (.+)")
 _BIGGER = re.compile(r"the (.+) is bigger than the (.+)")
 
@@ -294,13 +292,13 @@ def generate_sizes(draws: Draws) -> list[StoryExample]:
     return examples
 
 
+# The room and thing that each feeling makes one want.
 _MOTIVES = {
     "bored": ("garden", "football"),
     "hungry": ("kitchen", "apple"),
     "thirsty": ("kitchen", "milk"),
     "tired": ("bedroom", "pajamas"),
 }
-"""The room and thing that each feeling makes one want."""
 _PEOPLE = ("antoine", "jason", "sumit", "yann")
 _FEELS = re.compile(rf"(\S+) is ({'|'.join(_MOTIVES)})")
 

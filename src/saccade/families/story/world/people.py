@@ -26,21 +26,18 @@ from saccade.families.story.world.state import (
     Words,
 )
 
-QUESTIONS = 5
-"""Questions in a story."""
-HOME = (("daniel", "john", "mary", "sandra"), ROOMS)
-"""People and rooms of most tasks."""
+QUESTIONS = 5  # Questions in a story
+HOME = (("daniel", "john", "mary", "sandra"), ROOMS)  # People and rooms of most tasks
 GIVERS = (("bill", "fred", "jeff", "mary"), ROOMS)
 TOWN = (("bill", "fred", "julie", "mary"), ("bedroom", "cinema", "kitchen", "office", "park", "school"))
 WIDE_PEOPLE, WIDE_ROOMS = ("sam", "brian", "julius"), ("den",)
 THINGS = ("apple", "football", "milk")
+# How often each is tried per try of going; most fail. So sentences are about as frequent as in the official files.
 _TAKE, _DROP, _GIVE = 1.3, 1.1, 4.5
-"""How often each is tried per try of going; most fail. So sentences are about as frequent as in the official files."""
 _THERE_AFTER_DROP = 0.2  # how often, as in the official files
 _ARTICLES = {"apple": "an", "football": "a"}
 
-Question = tuple[str, Derived | None]
-"""A question and its answer, if the story implies one."""
+Question = tuple[str, Derived | None]  # A question and its answer, if the story implies one
 
 
 class Scene:
@@ -58,12 +55,10 @@ class Scene:
         self.sentences: list[str] = []
         self.at = {person: draws.pick(rooms) for person in people}
         self.lies = {thing: draws.pick(rooms) for thing in THINGS}
-        self.taken: dict[str, int] = {}
-        """By thing: the sentence in which it was last taken."""
+        self.taken: dict[str, int] = {}  # By thing: the sentence in which it was last taken
+        # By person: the last sentence in which they took, dropped or gave something.
         self.handled: dict[str, int] = {}
-        """By person: the last sentence in which they took, dropped or gave something."""
-        self.clock = dict.fromkeys(people, 0)
-        """By person: the next time of day that nothing was told about."""
+        self.clock = dict.fromkeys(people, 0)  # By person: the next time of day that nothing was told about
 
     def is_recent(self, at: int) -> bool:
         """Whether sentence ``at`` is one of the last few."""
@@ -175,7 +170,6 @@ def _deny(scene: Scene, person: str) -> Event:
 
 
 def _doubt(scene: Scene, person: str) -> Event:
-    """Someone is in one of two rooms."""
     room, other = scene.draws.some(scene.rooms, 2)
     return Event("either", (person,), room, other)
 
@@ -286,13 +280,12 @@ class Plot:
     block: Block
     ask: Callable[[Scene], Question | None]
     cast: tuple[tuple[str, ...], tuple[str, ...]] = HOME
-    there: float = 1.0
-    """Probability of "there" after taking something."""
-    recent: int = 5
-    """A question is about the last so many sentences."""
+    there: float = 1.0  # Probability of "there" after taking something
+    recent: int = 5  # A question is about the last so many sentences
 
 
 _ACTS, _GIFTS = _twice(Scene.act), _twice(lambda scene: scene.act(_GIVE))
+# By the number of the task.
 PLOTS = {
     1: Plot(_twice(lambda scene: scene.go(scene.draws.pick(scene.people))), _where_person),
     2: Plot(_ACTS, _where_thing),
@@ -308,7 +301,6 @@ PLOTS = {
     13: Plot(_couples, _where_person, recent=3),
     14: Plot(_times, _person_before, TOWN),
 }
-"""By the number of the task."""
 
 
 def generate_people(number: int, draws: Draws, words: Words) -> list[StoryExample]:

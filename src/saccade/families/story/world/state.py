@@ -19,9 +19,9 @@ from typing import Literal, NamedTuple, TypeVar
 
 from saccade.families.story.stories import words_of
 
-Words = Literal["babi", "wide"]
-"""The vocabulary of a story."""
+Words = Literal["babi", "wide"]  # The vocabulary of a story
 _GO = ("went to", "went back to", "moved to", "journeyed to", "travelled to")
+# Verbs by kind of event; several people who go have their own.
 BABI = {
     "go": _GO,
     "take": ("got", "took", "grabbed", "picked up"),
@@ -29,7 +29,6 @@ BABI = {
     "give": ("gave", "handed", "passed"),
     "go together": _GO,
 }
-"""Verbs by kind of event; several people who go have their own."""
 WIDE = {
     "go": (*_GO, "walks into", "walked into", "walks to", "goes to"),
     "take": (*BABI["take"], "picks up", "takes", "gets", "grabs"),
@@ -37,14 +36,13 @@ WIDE = {
     "give": (*BABI["give"], "gives", "hands", "passes"),
     "go together": (*_GO, "walk into", "walked into", "walk to", "go to"),
 }
+# What opens a sentence about the people of the sentence before.
 LINKS = ("then", "afterwards", "after that", "following that")
-"""What opens a sentence about the people of the sentence before."""
-TIMES = ("yesterday", "this morning", "this afternoon", "this evening")
-"""In the order of time."""
+TIMES = ("yesterday", "this morning", "this afternoon", "this evening")  # In the order of time
 WOMEN = frozenset({"mary", "sandra", "julie", "emily", "anna", "lily", "gertrude", "winona", "jessica"})
 MEN = frozenset({"john", "daniel", "fred", "bill", "jeff", "sam", "brian", "greg", "julius", "bernhard"})
+# How many things someone carries, in words.
 NUMBERS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-"""How many things someone carries, in words."""
 ROOMS = ("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
 
 T = TypeVar("T")
@@ -58,8 +56,7 @@ class Draws:
 
     def __init__(self, seed: int, task: int, index: int) -> None:
         digest = hashlib.blake2b(f"{seed} {task} {index}".encode(), digest_size=8).digest()
-        self.chance = random.Random(int.from_bytes(digest, "big")).random
-        """A number in [0, 1)."""
+        self.chance = random.Random(int.from_bytes(digest, "big")).random  # A number in [0, 1)
 
     def pick(self, choices: Sequence[T]) -> T:
         """One of ``choices``."""
@@ -84,14 +81,10 @@ class Event(NamedTuple):
     """One sentence, understood. Words are in lower case."""
 
     kind: Kind
-    who: tuple[str, ...]
-    """One or two names; or a pronoun: he, she, they."""
-    what: str
-    """The room of go, in, not and either; the thing of take, drop and give."""
-    other: str = ""
-    """The second room of either; who is given something."""
-    time: int | None = None
-    """Index into TIMES."""
+    who: tuple[str, ...]  # One or two names; or a pronoun: he, she, they
+    what: str  # The room of go, in, not and either; the thing of take, drop and give
+    other: str = ""  # The second room of either; who is given something
+    time: int | None = None  # Index into TIMES
 
 
 def _any(*phrases: str) -> str:
@@ -151,8 +144,7 @@ class Stay(NamedTuple):
     """Where someone is, by the last sentence about it."""
 
     event: Event
-    supporting: tuple[int, ...]
-    """That sentence; one with a pronoun comes after the sentence with the name."""
+    supporting: tuple[int, ...]  # That sentence; one with a pronoun comes after the sentence with the name
 
     @property
     def is_there(self) -> bool:
@@ -164,20 +156,15 @@ class State:
     """The state after some sentences; unknown ones change nothing."""
 
     def __init__(self, sentences: Sequence[str] = ()) -> None:
-        self.stays: dict[str, list[Stay]] = {}
-        """By person: all statements about their place."""
-        self.holder: dict[str, str] = {}
-        """By thing: who has it, "" where it lies."""
-        self.moved: dict[str, int] = {}
-        """By thing: the last sentence in which it was taken, dropped or given."""
+        self.stays: dict[str, list[Stay]] = {}  # By person: all statements about their place
+        self.holder: dict[str, str] = {}  # By thing: who has it, "" where it lies
+        self.moved: dict[str, int] = {}  # By thing: the last sentence in which it was taken, dropped or given
+        # By thing: its rooms, each with the sentence that brought it (or its finder) there.
         self.rooms: dict[str, list[tuple[str, int]]] = {}
-        """By thing: its rooms, each with the sentence that brought it (or its finder) there."""
-        self.brought: dict[str, int] = {}
-        """By thing: the sentence about its holder's place."""
+        self.brought: dict[str, int] = {}  # By thing: the sentence about its holder's place
+        # By person and thing, in order: sentences in which it came or went.
         self.hands: dict[str, dict[str, list[int]]] = {}
-        """By person and thing, in order: sentences in which it came or went."""
-        self.carried: dict[str, list[str]] = {}
-        """By person: their things, in order."""
+        self.carried: dict[str, list[str]] = {}  # By person: their things, in order
         self.gifts: list[tuple[int, Event]] = []
         self._named: dict[str, tuple[tuple[str, ...], int]] = {}
         for at, sentence in enumerate(sentences):
