@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from saccade.errors import SaccadeError as SaccadeError
     from saccade.errors import ShapeError as ShapeError
     from saccade.predict import Predictor as Predictor
+    from saccade.predict import from_pretrained as from_pretrained
     from saccade.predict import load as load
     from saccade.probing.probe import Probe as Probe
     from saccade.record import Record as Record
