@@ -6,19 +6,17 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from saccade import geometry
 from saccade.attention import (
     CrossAttention,
     GaussianMixtureAttention,
-    HardAttention,
     PointingTransformer,
     ProgressiveAttention,
     SoftAttention,
     SpatialTransformer,
 )
-from saccade.errors import ShapeError
 from saccade.trace import AttentionTrace
 
 Near = Callable[..., None]
@@ -26,8 +24,6 @@ Near = Callable[..., None]
 FEATURES = torch.tensor([[[[10.0, 20.0], [30.0, 40.0]], [[0.0, 0.0], [0.0, 5.0]]]], dtype=torch.float64)  # (1,2,2,2)
 WEIGHTS = torch.tensor([[[0.5, 0.0], [2.0, -1.0]]], dtype=torch.float64)  # (1,2,2); they add up to 1.5
 QUERY = torch.zeros(1, 3, dtype=torch.float64)
-ANSWERS = torch.tensor([[[[0.9, 0.5], [0.2, 0.4]], [[0.1, 0.5], [0.8, 0.6]]]], dtype=torch.float64).log()  # (1,2,2,2)
-
 SUMS = {
     "soft": lambda: SoftAttention(2, 3, hidden=4),
     "cross": lambda: CrossAttention(2, 3, hidden=4),
@@ -89,17 +85,6 @@ def test_a_gate_multiplies_by_the_given_weights(assert_near: Near) -> None:
     assert torch.equal(attended.weights, WEIGHTS)
 
 
-def test_a_mixture_takes_the_given_prior(assert_near: Near) -> None:
-    """Weights ¼ on the first cell and ¾ on the third: p = ¼·0.9 + ¾·0.2 = 0.375 and ¼·0.1 + ¾·0.8 = 0.625."""
-    prior = torch.tensor([[[0.25, 0.0], [0.75, 0.0]]], dtype=torch.float64)
-    attention = HardAttention(2, 3, hidden=4).double()
-    log_mixture, look = attention(FEATURES, QUERY, ANSWERS, weights=prior)
-    assert_near(log_mixture.exp(), [[0.375, 0.625]])
-    assert torch.equal(look.weights, prior)
-    assert torch.equal(look.scores, attention.prior(FEATURES, QUERY)[1])
-    assert_near(look.rebuild(ANSWERS.exp()), log_mixture.exp())
-
-
 PICTURE = torch.arange(12.0, dtype=torch.float64).reshape(1, 1, 3, 4)
 LAST_TWO_BY_TWO = torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]], dtype=torch.float64)  # from (x, y) = (2, 1)
 
@@ -118,35 +103,3 @@ def test_a_pointing_transformer_points_where_the_given_weights_do(assert_near: N
     pointed = transformer.attend(PICTURE, FEATURES, QUERY, weights=weights)
     assert_near(pointed.theta, [[[0.4, 0.0, 0.6], [0.0, 0.4, -0.6]]])
     assert_near(pointed.attended.context, [[20.0, 0.0]])
-
-
-@every_mechanism
-@pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2), (1, 2, 3), (1, 1, 2, 2)])
-def test_weights_of_another_shape_are_refused(name: str, shape: tuple[int, ...]) -> None:
-    with pytest.raises(ShapeError, match=r"weights: expected shape \(1,2,2\), got") as caught:
-        built(name).attend(FEATURES, QUERY, weights=torch.ones(shape))
-    assert caught.value.actual == shape
-
-
-def _gradcheck(function: Callable[[Tensor], Tensor], given: Tensor) -> bool:
-    return torch.autograd.gradcheck(function, (given.detach().clone().requires_grad_(),))
-
-
-@every_mechanism
-def test_the_context_has_the_gradient_of_the_given_weights(name: str) -> None:
-    mechanism = built(name)
-    features, query = torch.randn(2, 2, 2, 3).double(), torch.randn(2, 3).double()
-    assert _gradcheck(lambda w: mechanism.attend(features, query, weights=w).context, torch.rand(2, 2, 3).double())
-
-
-def test_the_gradient_of_a_given_prior() -> None:
-    attention, prior = HardAttention(2, 3).double(), torch.rand(1, 2, 2).double() + 0.1
-    assert _gradcheck(lambda w: attention(FEATURES, QUERY, ANSWERS, weights=w)[0], prior)
-
-
-def test_the_gradient_of_a_given_frame() -> None:
-    """Between cell centres, where bilinear reading is smooth."""
-    frame = torch.tensor([[[0.8, 0.1, 0.7], [-0.1, 0.7, 0.65]]], dtype=torch.float64)
-    transformer = SpatialTransformer(5, 3, crop=(2, 2)).double()
-    located = torch.zeros(1, 5).double()
-    assert _gradcheck(lambda f: transformer.attend(PICTURE.square(), located, QUERY, frame=f).crop, frame)

@@ -75,18 +75,6 @@ def test_what_is_left_is_cut_from_the_graph() -> None:
     assert not InhibitionOfReturn()(*tensors, torch.tensor([[0]])).requires_grad
 
 
-def told(numbers: list[float], **options: object) -> GaussianMixtureAttention:
-    """An attention that makes the given 4K numbers (α, β, κ1, κ2) of any state."""
-    attention = GaussianMixtureAttention(1, components=len(numbers) // 4, **options).double()  # type: ignore[arg-type]
-    with torch.no_grad():
-        attention.parameters_of.weight.zero_()
-        attention.parameters_of.bias.copy_(torch.tensor(numbers, dtype=torch.float64))
-    return attention
-
-
-STATE = torch.zeros(1, 1, dtype=torch.float64)
-
-
 def naive_mask(attention: GaussianMixtureAttention, state: Tensor, grid: tuple[int, int]) -> Tensor:
     """Section 3 of the paper, in loops."""
     m, n = grid
@@ -104,16 +92,6 @@ def naive_mask(attention: GaussianMixtureAttention, state: Tensor, grid: tuple[i
                     mask[i - 1, j - 1] += alphas[c] / sum(alphas) * spot
         masks.append(mask)
     return torch.stack(masks)
-
-
-def test_one_spotlight_by_hand(assert_near: Near) -> None:
-    """σ(0) = ½: β = 1.75 and the centre of 4×6 cells lies at row 2, column 3."""
-    mask = told([0.0, 0.0, 0.0, 0.0]).mask(STATE, (4, 6))[0]
-    assert_near(mask[1, 2], 1.0)
-    assert_near(mask[1, 3], math.exp(-1.75))
-    assert_near(mask[0, 2], math.exp(-1.75))
-    assert_near(mask[2, 3], math.exp(-3.5))
-    assert mask.argmax() == 1 * 6 + 2
 
 
 @pytest.mark.parametrize("grid", [(7, 7), (3, 5), (1, 1)])

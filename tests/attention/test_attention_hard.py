@@ -5,16 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.attention.hard import (
     cell_entropy,
-    gumbel_max,
-    gumbel_noise,
     log_marginal,
     posterior,
     sample_cells,
@@ -39,19 +34,6 @@ def example(seed: int, batch: int = 2, answers: int = 3, grid: tuple[int, int] =
 def test_the_marginal_by_hand(assert_near: Near) -> None:
     """0.1·0.5 + 0.2·1 + 0.3·0.2 + 0.4·0.1 = 0.35, and the other answer has the rest."""
     assert_near(log_marginal(WEIGHTS, ANSWERS).exp(), [[0.35, 0.65]])
-
-
-@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 3), st.integers(1, 3), st.integers(0, 2**31))
-def test_the_marginal_against_loops(batch: int, answers: int, height: int, width: int, seed: int) -> None:
-    weights, log_p = example(seed, batch, answers, (height, width))
-    found = log_marginal(weights, log_p)
-    for b in range(batch):
-        for k in range(answers):
-            total = 0.0
-            for i in range(height):
-                for j in range(width):
-                    total += float(weights[b, i, j]) * math.exp(float(log_p[b, k, i, j]))
-            assert float(found[b, k]) == pytest.approx(math.log(total), rel=1e-9, abs=1e-12)
 
 
 def test_many_labels_are_marginalised_one_by_one(assert_near: Near) -> None:
@@ -112,26 +94,3 @@ def test_a_cell_without_weight_is_never_drawn() -> None:
 def test_entropy_by_hand(assert_near: Near) -> None:
     weights = torch.tensor([[[0.5, 0.25], [0.25, 0.0]], [[0.25, 0.25], [0.25, 0.25]], [[0.0, 1.0], [0.0, 0.0]]])
     assert_near(cell_entropy(weights), [1.5 * math.log(2), 2 * math.log(2), 0.0])
-
-
-def test_draws_follow_the_softmax() -> None:
-    logits = torch.tensor([0.5, -1.0, 2.0, 0.0])
-    noise = gumbel_noise((200_000, 4), like=logits, generator=torch.Generator().manual_seed(0))
-    shares = torch.bincount(gumbel_max(logits.expand(200_000, 4), noise), minlength=4) / 200_000
-    torch.testing.assert_close(shares, logits.softmax(0), rtol=0, atol=4e-3)  # four standard errors
-
-
-def test_noise_can_force_a_draw() -> None:
-    forced = torch.tensor([[0.0, 0.0, 1e6]])
-    assert gumbel_max(torch.tensor([[50.0, -3.0, -90.0]]), forced).tolist() == [2]
-
-
-def test_an_impossible_choice_is_never_drawn() -> None:
-    logits = torch.tensor([0.0, float("-inf")]).expand(1000, 2)
-    assert (gumbel_max(logits, gumbel_noise((1000, 2), like=logits)) == 0).all()
-
-
-def test_noise_is_finite_or_never_wins() -> None:
-    noise = gumbel_noise((1_000_000,), like=torch.zeros(1))
-    assert not noise.isnan().any()
-    assert not (noise == float("inf")).any()

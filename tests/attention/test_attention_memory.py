@@ -11,7 +11,6 @@ from torch import Tensor, nn
 
 from saccade.attention.episodes import AttentionGRU, EpisodeGate, WeightedSum, gates
 from saccade.attention.memory import CODES, SentenceCode, memory_hop
-from saccade.errors import ShapeError
 
 Near = Callable[..., None]
 
@@ -59,17 +58,6 @@ def test_an_empty_memory_gives_nothing_and_no_gradient_that_is_not_finite(assert
         assert each.grad.isfinite().all()
         assert each.grad[0].abs().sum() == 0
         assert each.grad[1].abs().sum() > 0
-
-
-def test_given_weights_are_used_as_they_are_and_scores_stay_its_own(assert_near: Near) -> None:
-    """½ (4, 8) + 2 (−4, 0) = (−6, 4): nothing is normalised."""
-    given = torch.tensor([[0.5, 2.0]])
-    hop = memory_hop(QUERY, KEYS, VALUES, weights=given)
-    assert_near(hop.context, [[-6.0, 4.0]])
-    assert torch.equal(hop.weights, given)
-    assert_near(hop.scores, [[math.log(3.0), 0.0]])
-    with pytest.raises(ShapeError, match="weights"):
-        memory_hop(QUERY, KEYS, VALUES, weights=given[:, :1])
 
 
 def coefficient(code: str, k: int, j: int, d: int, words: int, longest: int) -> float:
@@ -153,15 +141,6 @@ def test_gates_by_hand_and_none_where_there_is_no_fact(assert_near: Near) -> Non
     assert_near(gates(scores, present, "softmax"), [[0.75, 0.25, 0.0]])
 
 
-def test_given_gates_are_used_as_they_are() -> None:
-    given = torch.tensor([[2.0, 0.5]])
-    scores, present = torch.zeros(1, 2), torch.ones(1, 2, dtype=torch.bool)
-    for norm in ("sigmoid", "softmax"):
-        assert torch.equal(gates(scores, present, norm, given), given)
-    with pytest.raises(ShapeError, match="weights"):
-        gates(scores, present, "sigmoid", given[:, :1])
-
-
 @pytest.fixture
 def attention() -> AttentionGRU:
     torch.manual_seed(0)
@@ -173,17 +152,6 @@ def same_weights(attention: AttentionGRU, size: int) -> nn.GRU:
     gru = nn.GRU(size, size, batch_first=True).double()
     gru.load_state_dict({f"{name}_l0": value for name, value in attention.cell.state_dict().items()})
     return gru
-
-
-def test_one_open_gate_is_one_step(attention: AttentionGRU) -> None:
-    """Whichever fact it is, the episode is one step of a GRU to that fact."""
-    facts = wide(2, 3, 4)
-    gru = same_weights(attention, 4)
-    for place in range(3):
-        gate = torch.zeros(2, 3).double()
-        gate[:, place] = 1
-        _, step = gru(facts[:, place : place + 1])
-        torch.testing.assert_close(attention(facts, gate), step[0], rtol=0, atol=1e-12)
 
 
 def test_a_half_open_gate_goes_half_the_way(attention: AttentionGRU) -> None:

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade import geometry
 from saccade.attention.residual import (
     EPSILON,
     MASKS,
@@ -22,7 +21,6 @@ from saccade.attention.residual import (
     upsample_like,
 )
 from saccade.errors import ShapeError
-from saccade.trace import AttentionTrace
 
 KINDS = sorted(MASKS)
 
@@ -106,17 +104,6 @@ def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
         4, 1, lambda channels: nn.Conv2d(channels, channels, 1), mask_type=kind, residual=residual
     ).eval()
     return gate, torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
-
-
-@pytest.mark.parametrize("residual", [True, False])
-def test_the_total_multiplies_one_plus_the_mask(residual: bool) -> None:
-    gate, before, trunk = made("mixed", residual)
-    look = gate(before, trunk, frame=geometry.identity())[1]
-    size = torch.tensor([[6, 8], [6, 8]])
-    trace = AttentionTrace((look,), image_size=size, total="product")
-    expected = look.weights + (1 if residual else 0)
-    torch.testing.assert_close(trace.image_map().float(), expected, rtol=0, atol=1e-6)
-    torch.testing.assert_close(trace.image_map(look).float(), look.weights, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", KINDS)

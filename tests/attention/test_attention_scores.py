@@ -15,13 +15,6 @@ from saccade.attention.scores import AdditiveScorer, spatial_softmax
 Near = Callable[..., None]
 
 
-def filled(scorer: AdditiveScorer, **parameters: Tensor | list) -> AdditiveScorer:
-    """The scorer with the given numbers as parameters; names with __ for dots."""
-    state = {name.replace("__", "."): torch.as_tensor(value) for name, value in parameters.items()}
-    scorer.load_state_dict({name: state[name].reshape(old.shape).to(old) for name, old in scorer.state_dict().items()})
-    return scorer
-
-
 def by_loops(scorer: AdditiveScorer, features: Tensor, query: Tensor) -> Tensor:
     """Eq. (2) and (9) written out: s_ij = v · relu(Σ_neighbours W f + b + U q) + c, zero beyond the border."""
     batch, channels, height, width = features.shape
@@ -39,27 +32,6 @@ def by_loops(scorer: AdditiveScorer, features: Tensor, query: Tensor) -> Tensor:
                                 hidden = hidden + weight[:, c, reach + di, reach + dj] * features[b, c, i + di, j + dj]
                 scores[b, i, j] = scorer.to_score.weight.flatten() @ hidden.clamp(min=0) + scorer.to_score.bias[0]
     return scores
-
-
-def test_equation_2_by_hand(assert_near: Near) -> None:
-    """One channel, two hidden units, cells f = (1, 2; 3, 4), query (1, 0).
-
-    Hidden units: h1 = relu(1·f − 2 + 0.5·1), h2 = relu(−1·f + 3 + 0), score = 2·h1 − 1·h2 + 0.25.
-    f = 1: h = (0, 2)     → −2 + 0.25       = −1.75
-    f = 2: h = (0.5, 1)   → 1 − 1 + 0.25    = 0.25
-    f = 3: h = (1.5, 0)   → 3 + 0.25        = 3.25
-    f = 4: h = (2.5, 0)   → 5 + 0.25        = 5.25
-    """
-    scorer = filled(
-        AdditiveScorer(1, 2, hidden=2),
-        from_features__weight=[1.0, -1.0],
-        from_features__bias=[-2.0, 3.0],
-        from_query__weight=[[0.5, 9.0], [0.0, 9.0]],
-        to_score__weight=[2.0, -1.0],
-        to_score__bias=[0.25],
-    )
-    scores = scorer(torch.tensor([[[[1.0, 2.0], [3.0, 4.0]]]]), torch.tensor([[1.0, 0.0]]))
-    assert_near(scores, [[[-1.75, 0.25], [3.25, 5.25]]])
 
 
 def test_equation_3_by_hand(assert_near: Near) -> None:

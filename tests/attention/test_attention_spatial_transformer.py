@@ -10,43 +10,13 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from torch import Tensor, nn
+from torch import nn
 
 from saccade import geometry
 from saccade.attention import PointingTransformer, SpatialTransformer
 from saccade.attention.spatial_transformer import START, expected_point, square_window, window
-from saccade.trace import Act, crop_spec
 
 Near = Callable[..., None]
-
-
-def fixed(theta: list[list[float]], crop: geometry.Size) -> SpatialTransformer:
-    """An unbounded transformer that always chooses ``theta``."""
-    transformer = SpatialTransformer(1, 1, crop=crop, bounded=False)
-    with torch.no_grad():
-        transformer.to_theta.bias.copy_(torch.tensor(theta).flatten())
-    return transformer
-
-
-def cut(picture: Tensor, theta: list[list[float]], crop: geometry.Size) -> Tensor:
-    count = len(picture)
-    return fixed(theta, crop).attend(picture, torch.zeros(count, 1), torch.zeros(count, 1)).crop
-
-
-@pytest.mark.parametrize("size", [(5, 5), (5, 8), (7, 3), (1, 1), (100, 100)])
-def test_the_identity_returns_the_picture(size: geometry.Size, assert_near: Near) -> None:
-    picture = torch.rand(2, 3, *size)
-    assert_near(cut(picture, [[1, 0, 0], [0, 1, 0]], size), picture, atol=2e-5)
-
-
-@pytest.mark.parametrize(("width", "height"), [(5, 7), (7, 5), (9, 9)])
-def test_a_shift_by_whole_pixels_moves_by_whole_pixels(width: int, height: int, assert_near: Near) -> None:
-    """One pixel is 2 / width of the way from -1 to 1. What lies beyond the border repeats the border."""
-    picture = torch.rand(1, 2, height, width)
-    right = cut(picture, [[1, 0, 2 / width], [0, 1, 0]], (height, width))
-    assert_near(right, torch.cat([picture[..., 1:], picture[..., -1:]], -1), atol=2e-5)
-    up = cut(picture, [[1, 0, 0], [0, 1, -2 * 2 / height]], (height, width))
-    assert_near(up, torch.cat([picture[..., :1, :], picture[..., :1, :], picture[..., :-2, :]], -2), atol=2e-5)
 
 
 def test_it_starts_with_the_same_window_whatever_it_sees(assert_near: Near) -> None:
@@ -93,14 +63,6 @@ def test_gradients(bounded: bool) -> None:
     asked = torch.randn(2, 2, dtype=torch.float64, requires_grad=True)
     picture = torch.rand(2, 1, 6, 5, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda *given: transformer.attend(*given)[:2], (picture, seen, asked))
-
-
-def test_the_frame_is_theta_in_pixels(assert_near: Near) -> None:
-    """The left half of 40×20 pixels, upper three quarters, read at 4×5: cells of 4 by 7.5 pixels from the corner on."""
-    theta = torch.tensor([[[0.5, 0, -0.5], [0, 0.75, -0.25]]])
-    look = crop_spec((4, 5), (40, 20)).look("crop", Act(theta=theta))
-    assert look.frame is not None
-    assert_near(look.frame, [[[2.0, 0, 0], [0, 7.5, 0]]])
 
 
 def test_pace_is_the_share_of_the_way_from_the_start() -> None:

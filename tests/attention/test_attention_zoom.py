@@ -66,15 +66,6 @@ def test_clamps_by_hand() -> None:
     assert torch.allclose(clamped_box(given), expected)
 
 
-def test_whole_picture_is_itself_and_the_window_reads_its_pixels() -> None:
-    """The whole at its own size is the picture; the lower right quarter at its own size is those pixels."""
-    picture = torch.rand(1, 2, 6, 8, generator=torch.Generator().manual_seed(1))
-    whole, _ = apn_crop(picture, box_theta(torch.tensor([[0.5, 0.5, 0.5]])), torch.tensor([0.5]), (6, 8))
-    assert torch.allclose(whole, picture, atol=1e-6)
-    quarter, _ = apn_crop(picture, box_theta(torch.tensor([[0.75, 0.75, 0.25]])), torch.tensor([0.25]), (3, 4))
-    assert torch.allclose(quarter, picture[:, :, 3:, 4:], atol=1e-6)
-
-
 @pytest.mark.parametrize("size", [(31, 45), (224, 224), (7, 5)])
 def test_crops_of_crops_land_on_the_right_pixels(size: tuple[int, int]) -> None:
     """Corners by hand: the inner box in shares of the outer one, in pixels of a picture of odd sides."""

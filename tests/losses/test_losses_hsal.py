@@ -150,17 +150,6 @@ def test_entropy_by_hand(assert_near: Near) -> None:
     assert_near(plain["loss"] - priced["loss"], 0.5 * (math.log(4) + math.log(3)))
 
 
-def test_the_loss_is_the_sum_of_its_parts(case: Enumerated, assert_near: Near) -> None:
-    loss = hsal_loss(case.raw, case.labels)
-    assert_near(loss["loss"], loss["policy_loss"] + loss["value_loss"] + loss["stop_loss"])
-    assert all(value.dim() == 0 for value in loss.values())
-    means = hsal_expected_loss(case.raw, case.labels, entropy_weight=0.5)
-    assert_near(means["loss"], means["policy_loss"] + means["stop_loss"] - 0.5 * means["entropy"])
-    assert {name: means[name] for name in means.keys() - {"loss", "policy_loss"}} == {
-        name: loss[name] for name in loss.keys() - {"loss", "policy_loss", "value_loss"}
-    }
-
-
 STOP = 4
 
 
@@ -221,15 +210,6 @@ def drawn_and_mean(case: Enumerated) -> tuple[Tensor, Tensor]:
         ]
         both.append((case.chance * torch.stack(each)).sum())
     return both[0], both[1]
-
-
-def test_the_class_gradient_of_the_mean_is_that_of_the_draws() -> None:
-    """Every parameter that a class teaches and a glimpse does not; a class has one reward, whatever is said later."""
-    case = Enumerated(2)
-    drawn, mean = (case.gradients(each) for each in drawn_and_mean(case))
-    saying = {name for name in mean if not name.startswith("controller.locate")}
-    assert_same({name: mean[name] for name in saying}, {name: drawn[name] for name in saying})
-    assert max(mean[name].abs().max() for name in saying) > 1e-3
 
 
 def test_the_gradient_of_the_draws_is_that_of_the_expected_rewards() -> None:

@@ -49,14 +49,6 @@ def test_the_reward_is_the_papers(said: list[int], labels: list[int]) -> None:
     assert multiset_reward(torch.tensor([said]), padded(labels)).tolist() == [paper_reward(said, labels)]
 
 
-@given(classes_said, some_labels, st.randoms(use_true_random=False))
-def test_no_order_of_the_labels_matters(said: list[int], labels: list[int], random: object) -> None:
-    row = padded(labels)[0].tolist()
-    shuffled = random.sample(row, len(row))  # type: ignore[attr-defined]  # the padding is shuffled too
-    rewards = [multiset_reward(torch.tensor([said]), torch.tensor([order])) for order in (row, shuffled)]
-    assert torch.equal(*rewards)
-
-
 def test_lists_have_an_order() -> None:
     said, labels = torch.tensor([[1, 2, 0, STOP]]), torch.tensor([[1, 0, 0]])
     rewards = list_rewards(said, labels, STOP + 1)  # (1,T,Y)

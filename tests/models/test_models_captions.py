@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError
@@ -25,7 +23,7 @@ from saccade.models.caption_decoder import (
     WordOutput,
     WordStep,
 )
-from saccade.models.caption_decoding import END, NOTHING, UNKNOWN, Decoded, decode
+from saccade.models.caption_decoding import END, NOTHING, Decoded, decode
 from saccade.models.sat import SatModel
 from tiny_models import tiny_model
 
@@ -181,20 +179,6 @@ def test_a_whole_caption_is_its_words_one_by_one(changes: dict[str, Any]) -> Non
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_captions_side_by_side_do_not_see_each_other() -> None:
-    decoder = new_decoder()
-    scene, memory = decoder.init_state(cells(), GRID)
-    three = LstmState(*(torch.randn(3, 3, UNITS).double() for _ in memory))
-    before = torch.tensor([[2, 3, -1], [4, 5, 6], [2, 2, 2]])
-    together = decoder.next_word(scene, three, before)
-    for place in range(3):
-        alone = decoder.next_word(
-            scene, LstmState(*(part[:, place : place + 1] for part in three)), before[:, place][:, None]
-        )
-        torch.testing.assert_close(together.logits[:, place], alone.logits[:, 0])
-        torch.testing.assert_close(together.looked.weights[:, place], alone.looked.weights[:, 0])
-
-
 def test_blocks_of_pictures_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     decoder = new_decoder()
     scene, memory = decoder.init_state(cells(7), GRID)
@@ -203,41 +187,6 @@ def test_blocks_of_pictures_change_nothing(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(caption_decoder, "BLOCK", 2 * 6 * 8)  # two pictures at a time
     with torch.no_grad():
         torch.testing.assert_close(decoder.next_word(scene, memory, before).logits, whole)
-
-
-def over_cells(decoder: CaptionDecoder, annotations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The logits of the first word with each cell alone (L,V), with the expected context (V,), and α (L,)."""
-    scene, memory = decoder.init_state(annotations, GRID)
-    before = torch.full((1, 1), -1)
-    soft = decoder.next_word(scene, memory, before)
-    alone = []
-    for cell in range(annotations.shape[1]):
-        noise = F.one_hot(torch.tensor([[cell]]), annotations.shape[1]) * 1e9
-        alone.append(decoder.next_word(scene, memory, before, pick="drawn", noise=noise).logits[0, 0])
-    return torch.stack(alone), soft.logits[0, 0], soft.looked.weights[0, 0].flatten()
-
-
-def test_the_normalised_geometric_mean_is_the_softmax_of_the_mean_logits() -> None:
-    """NWGM[p(y = k)] = Π_i p_ik^α_i / Σ_j Π_i p_ij^α_i = softmax(E[n])_k, by enumeration."""
-    logits, _, alpha = over_cells(new_decoder(attention_kind="hard"), cells(1))
-    powers = (logits.exp() ** alpha.unsqueeze(1)).prod(0)  # (V,)
-    torch.testing.assert_close(powers / powers.sum(), (alpha @ logits).softmax(-1))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_expected_context_approximates_the_marginal(seed: int) -> None:
-    """softmax at E[ẑ] against E[p] over all cells: cells half as far apart leave a quarter of the error."""
-    decoder = new_decoder(seed, attention_kind="hard")
-    centre = cells(1, seed).mean(1, keepdim=True)
-    errors = []
-    for spread in (0.2, 0.1, 0.05):
-        logits, soft, alpha = over_cells(decoder, centre + spread * (cells(1, seed) - centre))
-        marginal = alpha @ logits.softmax(-1)
-        errors.append((soft.softmax(-1) - marginal).abs().max().item())
-    assert errors[0] / errors[1] == pytest.approx(4, rel=0.15)
-    assert errors[1] / errors[2] == pytest.approx(4, rel=0.15)
-    farthest = (logits.softmax(-1) - marginal).abs().max()
-    assert errors[2] < farthest / 20  # far nearer than what one cell says
 
 
 class Count(NamedTuple):
@@ -324,34 +273,6 @@ def test_a_beam_as_wide_as_there_are_captions_finds_the_best_of_all(seed: int, l
             assert found.log_prob[picture, which].item() == pytest.approx(
                 log_prob_of(table, picture, ranked[which]), abs=1e-5
             )
-
-
-@settings(max_examples=25)
-@given(
-    ends=st.sampled_from(["never", "at once", "as it likes"]),
-    vocabulary=st.integers(3, 6),
-    longest=st.integers(1, 7),
-    width=st.integers(1, 6),
-    seed=st.integers(0, 999),
-)
-def test_there_is_always_a_caption(ends: str, vocabulary: int, longest: int, width: int, seed: int) -> None:
-    table = random_table(2, vocabulary, seed)
-    if ends != "as it likes":
-        table.log_prob[..., END] = -torch.inf if ends == "never" else 50.0
-    found = decode(table, pictures(2), width=width, longest=longest)
-    assert found.words.shape == (2, 1, longest)
-    assert found.log_prob.isfinite().all()
-    assert (found.lengths >= 1).all()
-    assert (found.words[..., 0] >= 2).all()  # a word, neither the end nor the unknown
-    assert not (found.words == UNKNOWN).any()
-    if ends == "never":
-        assert (found.lengths == longest).all()
-    if ends == "at once":
-        assert (found.lengths == 1).all()
-    for words in found.words.flatten(0, 1).tolist():
-        length = sum(word >= 2 for word in words)
-        rest = words[length:]
-        assert rest == (padded([END], longest - length) if rest and END in rest else [])
 
 
 def test_fewer_captions_than_asked_for_are_said_to_be_none() -> None:

@@ -20,10 +20,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.config import to_dict
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError, DataError, ShapeError
 from saccade.families import model_spec, models
 from saccade.losses.captions import caption_cross_entropy, hard_attention_loss
 from saccade.losses.multiset import count_loss, hsal_loss, sequence_cross_entropy
+from saccade.losses.policy import reinforce
 from saccade.models.base import ImageModel, QueryModel
 from saccade.models.facts import Preprocessing
 from saccade.models.folder import load_model, save_model
@@ -52,7 +53,13 @@ VARIANTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
     "plain": ({"gate": False, "deep_output": False}, ("sat-soft",)),
     "layerwise": ({"tying": "layerwise", "encoding": "position", "mask": True}, ("memn2n",)),
     "naive": ({"mask_type": "spatial", "residual": False}, ("ran",)),
+    "channel": ({"mask_type": "channel"}, ("ran",)),
     "choice": ({"gate": "softmax", "passes": 3, "answer_words": 2}, ("dmn",)),
+    "drawn": ({"estimator": "reinforce"}, ("hard",)),
+    "free": ({"query_to_classifier": True, "bounded": False}, ("stn",)),
+    "priced": ({"gate_penalty": 1.0, "spread_penalty": 1.0}, ("hattnet",)),
+    "following": ({"glimpses": 3, "carry_state": False, "follow_priority": True}, ("hsal",)),
+    "mean": ({"attention_kind": "none"}, ("sat-soft",)),
 }
 """Other settings, and the models that are tested with them too."""
 KINDS = ("soft", "hattnet-ctx", "stn", "ran", "racnn", "hsal", "sat-soft", "memn2n")
@@ -91,7 +98,11 @@ every_variant = pytest.mark.parametrize(
     "name", [*sorted(models()), *(f"{name}/{variant}" for variant, (_, names) in VARIANTS.items() for name in names)]
 )
 of_each_kind = pytest.mark.parametrize(
-    "name", [name if name in KINDS else pytest.param(name, marks=pytest.mark.long) for name in sorted(models())]
+    "name",
+    [
+        *(name if name in KINDS else pytest.param(name, marks=pytest.mark.long) for name in sorted(models())),
+        "question-head/finer",
+    ],
 )
 
 WITHOUT_LOOKS = {"story-lstm"}
@@ -99,6 +110,8 @@ WITHOUT_LOOKS = {"story-lstm"}
 FED = {"dmn"}
 """Models whose looks are gates of a recurrent net, role "input": there is no weighted sum to make again. Instead
 ``test_models_story`` makes the answer again from the facts and the gates alone, so these gates are what was used."""
+PLACELESS = {"ran/channel"}
+"""Models whose looks are on channels, which have no place on a picture."""
 BLIND = {"blind"}
 """Controls that leave the query alone."""
 SAID = ("<end>", "<unknown>", "red", "green", "blue")
@@ -207,7 +220,7 @@ def test_forward_wraps_what_forward_raw_computes_in_a_valid_trace(name: str) -> 
         assert look.weights is None or torch.equal(look.weights, raw.acts[look.name].weights)
         for step in steps_of(look):
             step.validate()
-    if trace.image_size is not None:
+    if trace.image_size is not None and name not in PLACELESS:
         laid = trace.image_map()
         assert laid.shape == (len(labels), *inputs["images"].shape[-2:])
         assert laid.isfinite().all()
@@ -374,6 +387,8 @@ def loss_of(raw: ModelOutput, labels: Tensor) -> Tensor:
         if raw.count_logits is not None:
             return single + count_loss(raw.count_logits, labels)
         return single + hsal_loss(raw, labels)["loss"] + sequence_cross_entropy(raw.logits, labels)
+    if isinstance(raw, QuestionOutput) and raw.sampled_logits is not None:
+        return reinforce(raw.sampled_logits[torch.arange(len(labels)), :, labels], raw.sampled_log_prob)
     answered = [raw.logits]
     if isinstance(raw, QuestionOutput) and raw.helper_logits is not None:
         answered.append(raw.helper_logits)
@@ -487,3 +502,52 @@ def test_sizes_that_cannot_be_are_named(setting: str) -> None:
     for name in names:
         with pytest.raises(ConfigError, match=rf"^model\.{setting}\b"):
             model_spec(name).build({setting: WRONG[setting]})
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("hattnet", {"gated": ["stage5"]}, "no stage 'stage5'"),
+        ("hattnet", {"gated": ["stage4"]}, "'stage4' is the last stage"),
+        ("vit", {"width": 20}, "width: a multiple of 4 × heads"),
+        ("stn", {"crop": [8, 8]}, "too small"),
+        ("stn", {"backbone": "resnet18"}, "flattens the last map of the small stack"),
+        ("stn-tuned", {"largest": 0.05}, "largest: above the smallest window"),
+        ("probe", {"head": "pyramid"}, "pyramid: names the finer stages"),
+        ("hsal", {"sharpness": [2.0, 1.5]}, "sharpness is two numbers above 0, the smaller first"),
+        ("hsal", {"saliency": "enrgy"}, "no saliency model 'enrgy': did you mean 'energy'"),
+        ("hsal", {"fine_stage": "layer4"}, "'layer4' is the stage that is attended already"),
+        ("racnn", {"coarse": [300, 300]}, "coarse: at most as large"),
+        ("ran", {"modules": [0, 0, 0]}, "needs one"),
+        ("sat-soft", {"pick": "best"}, "no one cell to pick"),
+        ("sat-soft", {"input_size": [2, 2], "backbone": "small", "through": None}, "too small"),
+        ("dmn", {"stops": True}, "gate: softmax"),
+        ("dmn", {"episode": "sum"}, "gate: softmax"),
+    ],
+)
+def test_settings_that_do_not_fit_each_other_are_named(name: str, settings: dict[str, Any], message: str) -> None:
+    with pytest.raises((ConfigError, DataError), match=message):
+        model_spec(name).build(settings)
+
+
+STACK, SCORER, HEAD = 28_640, 1_409, 229
+"""By hand: 3·3·3·32 + 32 and three times 3·3·32·32 + 32; 32·32 + 32, 10·32 for the query and 33; 2·32 and 32·5 + 5."""
+
+
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("soft", STACK + SCORER + HEAD),
+        ("hattnet", STACK + SCORER + HEAD + 3 * (SCORER + 64)),  # three more scorers, a norm behind each
+        ("hattnet-ctx", STACK + SCORER + HEAD + 3 * (9_601 + 64)),  # which see 3×3 cells: 3·3·32·32 + 32 in front
+        ("cross", STACK + 1_344 + HEAD),  # keys 32·32, queries 10·32
+        ("film", STACK + 2_816 + HEAD),  # four times (10 + 1)·64
+        ("blind", STACK + HEAD),
+        ("stn", 2 * STACK + 16_736 + 198 + HEAD),  # (4·4·32 + 10)·32 + 32 and 32·6 + 6 for the window
+        ("stn-tuned", 2 * STACK + SCORER + 43 + 2 * HEAD),  # 42 + 1 for its extent, a head that helps
+        ("vit", 323_621),
+        ("memn2n", 4 * (30 + 50) * 20),  # 30 words and 50 times, before each of three hops and behind the last
+    ],
+)
+def test_the_number_of_parameters_is_that_of_the_paper(name: str, count: int) -> None:
+    assert sum(parameter.numel() for parameter in model_spec(name).build().parameters()) == count

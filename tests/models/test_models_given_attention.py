@@ -11,14 +11,12 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from test_models_common import FED, KINDS, assert_same, batch, build, every_model, every_variant, shows_looks, source
+from test_models_common import FED, KINDS, assert_same, batch, build, every_model, every_variant, shows_looks
 from test_models_common import doubled as in_double_precision
 from torch import Tensor
 
 from saccade import geometry
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.families import family_of_model, models
-from saccade.models.base import QueryModel
 from saccade.models.hsal import HsalModel
 from saccade.models.sat import SatModel
 from saccade.trace import Look, Output
@@ -26,7 +24,6 @@ from saccade.trace import Look, Output
 EXACT = {"rtol": 0.0, "atol": 1e-10}
 USED = ("multiplier", "mixture", "crop")
 """Roles in which a look makes a context."""
-every_model_with_looks = pytest.mark.parametrize("name", [name for name in sorted(models()) if shows_looks(name)])
 
 
 def is_used(name: str, look: Look) -> bool:
@@ -76,37 +73,6 @@ def test_its_own_attention_given_back_changes_nothing(name: str) -> None:
     assert_same(model(**inputs, attention=given).aux, own.aux, **EXACT)
     for look, weights in given.items():
         assert_same(model(**inputs, attention={look: weights}).aux, own.aux, **EXACT)
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("hard", {"estimator": "reinforce"}),
-        ("sat-hard", {"pick": "best"}),
-        ("sat-soft", {"attention_kind": "none"}),
-        ("hsal", {"glimpses": 3, "carry_state": False, "follow_priority": True}),
-        ("hattnet", {"gate_penalty": 1.0, "spread_penalty": 1.0}),
-        ("stn", {"query_to_classifier": True, "bounded": False}),
-        ("memn2n", {"tying": "layerwise", "mask": True}),
-        ("dmn", {"gate": "softmax", "stops": True, "passes": 4}),
-    ],
-)
-def test_whatever_the_settings(name: str, settings: dict[str, Any]) -> None:
-    model, inputs = doubled(name, **settings)
-    own = model(**inputs)
-    assert_same(model(**inputs, attention=own.trace.as_given()).aux, own.aux, **EXACT)
-    for look in own.trace.looks:
-        given = other(look, "one-hot", inputs)
-        assert_used(model(**inputs, attention={look.name: given}), look.name, given)
-
-
-@every_model
-def test_responding_with_given_attention_is_the_forward_pass(name: str) -> None:
-    model, inputs = doubled(name)
-    given = {look.name: other(look, "random", inputs) for look in model(**inputs).trace.looks}
-    question = inputs.get("query", inputs.get("words"))
-    answered = model.respond(model.encode(source(inputs)), question, attention=given)
-    assert_same(answered, model.forward_raw(**inputs, attention=given), **EXACT)
 
 
 def assert_used(output: Output, name: str, given: Tensor) -> None:
@@ -200,32 +166,6 @@ def test_a_model_without_looks_says_so() -> None:
         model(**inputs, attention={"hop1": numbers})
 
 
-@pytest.mark.parametrize("name", [name for name in models() if family_of_model(name).name == "question"])
-def test_several_questions_in_a_row_have_attention_of_their_own(name: str) -> None:
-    model, inputs = doubled(name)
-    assert isinstance(model, QueryModel)
-    images, queries = inputs["images"][:2], torch.tensor([0, 1, 2, 3])
-    looks = model(images.repeat_interleave(2, dim=0), queries).trace.looks
-    given = {look.name: other(look, "random", inputs) for look in looks}  # (B·k,…)
-    together = model.forward_raw(images, queries, asks=2, attention=given)
-    alone = model.forward_raw(images.repeat_interleave(2, dim=0), queries, attention=given)
-    assert_same(together, alone, **EXACT)
-
-
-@every_model_with_looks
-def test_a_trace_says_which_looks_were_given(name: str) -> None:
-    """So that weights that add up to anything are no fault of the trace."""
-    model, inputs = doubled(name)
-    own = model(**inputs)
-    assert "given" not in own.trace.meta
-    *before, last = [look for look in own.trace.looks if is_used(name, look)]
-    given = other(last, "random", inputs)
-    trace = model(**inputs, attention={last.name: given if last.weights is None else 3 * given}).trace.validate()
-    assert trace.meta["given"] == [last.name]
-    assert trace.look(last.name).norm == "none"
-    assert [trace.look(look.name).norm for look in before] == [look.norm for look in before]
-
-
 @pytest.mark.parametrize("name", ["hattnet", "stn", "hsal"])
 def test_forward_raw_with_given_attention_is_one_graph(name: str) -> None:
     model, inputs = doubled(name)
@@ -292,29 +232,6 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
         torch.testing.assert_close((each * (words >= 0)).sum(1).float(), found.log_prob[:, which], rtol=1e-5, atol=1e-5)
         shown = torch.where((words >= 0)[..., None, None], given, 0)
         assert torch.equal(found.weights[:, which], shown)
-
-
-def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner: tuple[SatModel, Tensor]) -> None:
-    model, encoding = captioner
-    given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}
-    raw = model.respond(encoding, attention=given)
-    assert torch.equal(raw.acts["word"].emits, model.caption(encoding, attention=given).words[:, 0])
-    assert torch.equal(raw.acts["word"].weights, given["word"])
-
-
-def test_a_search_takes_no_more_maps_than_words_that_it_may_say(captioner: tuple[SatModel, Tensor]) -> None:
-    model, encoding = captioner
-    given = {"word": torch.ones(len(encoding), model.config.longest + 1, *model.grid)}
-    with pytest.raises(ShapeError, match=rf"look 'word': expected shape \({len(encoding)},{model.config.longest},"):
-        model.caption(encoding, attention=given)
-    fewer = {"word": given["word"][:, :1]}
-    assert model.caption(encoding, attention=fewer, longest=2).words.shape[-1] == 2
-
-
-def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
-    model, encoding = captioner
-    with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
-        model.forward_raw(None, None, features=encoding, attention={"word": encoding})
 
 
 steps_are = pytest.mark.parametrize(

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.engine.replicas import ReplicaStack
 from saccade.models.soft import HardConfig, HardModel
 from tiny_models import example_batch, named, tiny_model
 
@@ -68,13 +67,6 @@ def test_the_likeliest_location_speaks_for_itself(published: HardModel) -> None:
     assert not torch.allclose(raw.argmax_logits, raw.logits, atol=1e-4)
 
 
-def test_the_posterior_is_of_the_answer_that_was_given(published: HardModel) -> None:
-    raw = published.forward_raw(*scenes(4))
-    answer = raw.logits.argmax(-1)
-    joint = raw.acts["stage4"].weights * raw.acts["stage4"].values[torch.arange(4), answer]  # α p(ŷ|cell): (B,4,4)
-    torch.testing.assert_close(raw.posterior, joint / joint.sum((1, 2), keepdim=True))
-
-
 def labelled(**sizes: object) -> HardModel:
     """A small model whose labels do not exclude each other."""
     torch.manual_seed(0)
@@ -104,24 +96,6 @@ def test_labels_nearly_certain_keep_their_digits() -> None:
     torch.testing.assert_close(raw.logits, torch.tensor([expected]))
 
 
-def test_binary_cross_entropy_on_the_logits_is_the_marginal_loss_of_each_label() -> None:
-    """p(a) = Σ_ij α_ij σ(fc(f_ij))_a, written out cell by cell."""
-    model, (inputs, _) = labelled(), example_batch(HardModel, 3, 0)
-    raw, features = model.forward_raw(**inputs), model.encode(inputs["images"])
-    label = torch.tensor([[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
-    share = torch.zeros(3, 3)
-    for b in range(3):
-        for i in range(features.shape[2]):
-            for j in range(features.shape[3]):
-                answer = model.head(features[b, :, i, j][None]).sigmoid()[0]
-                share[b] += raw.acts["stage2"].weights[b, i, j] * answer
-    torch.testing.assert_close(raw.logits.sigmoid(), share)
-    torch.testing.assert_close(
-        F.binary_cross_entropy_with_logits(raw.logits, label), F.binary_cross_entropy(share, label)
-    )
-    torch.testing.assert_close(raw.acts["stage2"].context, share)
-
-
 def test_in_eval_mode_the_likeliest_cell_answers() -> None:
     model, (inputs, _) = twin().eval(), example_batch(HardModel, 5, 0)
     output = model(**inputs)
@@ -134,17 +108,6 @@ def test_in_eval_mode_the_likeliest_cell_answers() -> None:
     torch.testing.assert_close(output.logits.exp(), output.aux.acts["stage2"].context)
     assert output.aux.sampled_logits is None
     assert torch.equal(model(**inputs).logits, output.logits)
-
-
-def test_both_estimators_agree_where_the_likeliest_cell_is_certain() -> None:
-    summing, sampling = tiny_model(HardModel).eval(), twin().eval()
-    sampling.load_state_dict(summing.state_dict())
-    inputs, _ = example_batch(HardModel, 5, 0)
-    raw, one = summing.forward_raw(**inputs), sampling.forward_raw(**inputs)
-    torch.testing.assert_close(one.logits, raw.argmax_logits)
-    for model in (summing, sampling):
-        model.attention.scorer.to_score.weight.data.mul_(1e6)
-    torch.testing.assert_close(sampling.forward_raw(**inputs).logits, summing.forward_raw(**inputs).logits)
 
 
 def test_in_training_it_draws() -> None:
@@ -160,17 +123,6 @@ def test_in_training_it_draws() -> None:
     choices = torch.stack([model(**inputs).trace.looks[0].choice for _ in range(10)])
     assert (choices != choices[:1]).any()
     assert output.aux.entropy.max() <= math.log(output.aux.acts["stage2"].weights[0].numel()) + 1e-5
-
-
-def test_replicas_draw_for_themselves() -> None:
-    """As the engine trains restarts: one stacked forward pass, the same pictures, other draws."""
-    models = [twin(), twin()]  # equal weights: only the draws differ
-    stack, (inputs, _) = ReplicaStack(models), example_batch(HardModel, 8, 0)
-    stack.body.train()
-    raw = stack(**inputs)
-    assert raw.sampled_log_prob.shape == (2, 8, 4)
-    torch.testing.assert_close(raw.acts["stage2"].weights[0], raw.acts["stage2"].weights[1])
-    assert not torch.equal(raw.acts["stage2"].choice[0], raw.acts["stage2"].choice[1])
 
 
 def test_the_twin_is_one_graph_in_training() -> None:

@@ -13,8 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from saccade import geometry
 from saccade.attention.hard import gumbel_noise
-from saccade.errors import ConfigError
-from saccade.families import model_spec, models
+from saccade.families import model_spec
 from saccade.losses.multiset import hsal_expected_loss, hsal_loss
 from saccade.models.hsal import FineCells, HsalModel
 from saccade.models.multiset_reader import MultisetCountsModel
@@ -103,21 +102,6 @@ def test_the_rollout_is_the_papers(changes: dict[str, Any], assert_near: Near) -
     assert_near(raw.said_log_prob, plain["class_logits"].log_softmax(-1).gather(2, said[..., None])[..., 0], **near)
 
 
-def test_glimpses_can_follow_the_priority() -> None:
-    """Untrained already they go to the cell of the highest priority; their reward teaches by how much."""
-    model = tiny(follow_priority=True).eval()
-    with torch.no_grad():
-        for parameter in model.controller.locate.parameters():
-            parameter.zero_()
-    raw = model.forward_raw(images())
-    assert torch.equal(raw.location, raw.acts["priority"].weights.flatten(2).argmax(-1, keepdim=True).expand(-1, -1, K))
-    model.train().forward_raw(images()).location_log_prob.sum().backward()
-    assert model.controller.follow is not None
-    assert model.controller.follow.grad is not None
-    assert float(model.controller.follow.grad) != 0
-    assert model.meta.encode.weight.grad is None  # and nothing of where the mask lies
-
-
 def test_the_best_of_each_is_chosen_outside_training() -> None:
     raw = tiny().eval().forward_raw(images())
     assert torch.equal(raw.acts["glimpse"].choice, raw.acts["glimpse"].weights.flatten(2).argmax(-1))
@@ -153,18 +137,6 @@ def test_behind_the_end_nothing_is_said_outside_training() -> None:
     assert (output.trace.answer == model.stop).all()
     assert output.trace.look("covert").active.sum() == 0
     assert torch.equal(output.trace.image_map(), torch.zeros(4, 31, 34))  # nothing was named, nothing attended
-
-
-def test_what_the_looks_are(ended: tuple[HsalModel, ModelOutput]) -> None:
-    model, raw = ended
-    looks = model.looks(raw)
-    assert [look.role for look in looks] == ["input", "multiplier", "input", "policy", "input"]
-    assert [look.steps for look in looks] == [T, T, T, T * K, T]
-    frame = model.backbone.frames["stage2"]
-    assert all(torch.equal(look.frame, frame) for look in looks)
-    torch.testing.assert_close(
-        looks[3].log_prob, looks[3].weights.flatten(2).gather(2, looks[3].choice[..., None])[..., 0].log()
-    )
 
 
 def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[HsalModel, ModelOutput]) -> None:
@@ -257,20 +229,6 @@ def test_finer_activations_lie_under_their_cell() -> None:
         torch.testing.assert_close(there[inside], centre.float()[inside] + side, rtol=1e-4, atol=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"sharpness": [2.0, 1.5]}, "sharpness is two numbers above 0, the smaller first"),
-        ({"saliency": "enrgy"}, "no saliency model 'enrgy': did you mean 'energy'"),
-        ({"fine_stage": "layer5"}, "no stage 'layer5'"),
-        ({"fine_stage": "layer4"}, "'layer4' is the stage that is attended already"),
-    ],
-)
-def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        models()["hsal"].build(wrong)
-
-
 STOP = 3
 
 
@@ -309,14 +267,6 @@ def test_logits_are_the_odds_of_one_more(model: MultisetCountsModel) -> None:
     assert logits.isfinite().all()
 
 
-def test_it_counts_cell_by_cell(model: MultisetCountsModel) -> None:
-    """Two pictures side by side in one volume count as their mean: no cell knows of another."""
-    left, right = torch.rand(2, 1, 32, 6, 7)
-    whole = model.answer(torch.cat([left, right], dim=3)).acts[model.look_stage].context
-    parts = [model.answer(half).acts[model.look_stage].context for half in (left, right)]
-    torch.testing.assert_close(whole, sum(parts) / 2)
-
-
 def test_a_box_around_one_cell_is_judged_by_that_cell(model: MultisetCountsModel) -> None:
     """Its pixels come from the frame of the look; half of a cell counts as much as all of it if nothing else is in."""
     images = torch.rand(2, 3, 31, 34)
@@ -327,13 +277,6 @@ def test_a_box_around_one_cell_is_judged_by_that_cell(model: MultisetCountsModel
         box = geometry.apply(frame, cell).flatten().float()
         found = model.forward_raw(images, single=True, boxes=box.expand(2, 1, 4)).object_logits
         assert torch.allclose(found[:, 0], model.single(encoding[:, :, row, column]), atol=1e-5)
-
-
-def test_a_box_around_everything_is_the_whole_picture(model: MultisetCountsModel) -> None:
-    raw = model.forward_raw(
-        torch.rand(2, 3, 31, 34), single=True, boxes=torch.tensor([-99.0, -99, 199, 199]).expand(2, 1, 4)
-    )
-    assert torch.allclose(raw.object_logits[:, 0], raw.single_logits, atol=1e-5)
 
 
 def test_a_box_of_nothing_is_judged_without_a_nan(model: MultisetCountsModel) -> None:

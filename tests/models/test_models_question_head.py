@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.backbones import build_backbone
-from saccade.errors import ConfigError
 from saccade.models import question_head
 from saccade.models.question_head import QuestionHeadModel
 from tiny_models import example_batch, tiny_model
@@ -24,17 +22,6 @@ def trained(**changes: Any) -> QuestionHeadModel:
         if parameter is not None:
             torch.nn.init.normal_(parameter)
     return model.double().eval()
-
-
-class RawAnswer(nn.Module):
-    """The logits as a module, which is what exporters take."""
-
-    def __init__(self, model: QuestionHeadModel) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor, query: Tensor) -> Tensor:
-        return self.model.forward_raw(images, query).logits
 
 
 def test_the_answer_is_that_of_the_equations() -> None:
@@ -61,17 +48,6 @@ def test_the_answer_is_that_of_the_equations() -> None:
             own = head.classify.weight + model.terms[query[b]]
             logits = own @ context + head.classify.bias + model.prior.weight[query[b]]
             torch.testing.assert_close(found.logits[b], logits)
-
-
-def test_gradients_are_those_of_the_function() -> None:
-    model = trained(scored_at="stage1")
-    encoding = torch.rand(2, 16, 3, 3, dtype=torch.float64, requires_grad=True)
-    query = torch.tensor([0, 2])
-
-    def answer(encoding: Tensor) -> Tensor:
-        return model.ask(encoding, query).logits
-
-    assert torch.autograd.gradcheck(answer, (encoding,))
 
 
 def test_at_first_every_question_has_the_same_classifier() -> None:
@@ -104,25 +80,12 @@ def test_the_encoding_is_both_stages_and_has_a_name_of_its_own() -> None:
     assert torch.equal(plain.eval().encode(images), plain.backbone(images))
 
 
-def test_a_finer_stage_can_be_exported() -> None:
-    model = tiny_model(QuestionHeadModel, 0, scored_at="finer").eval()
-    inputs, _ = example_batch(QuestionHeadModel, 2, 0)
-    program = torch.export.export(RawAnswer(model), (inputs["images"], inputs["query"]))
-    expected = model(**inputs).logits
-    torch.testing.assert_close(program.module()(inputs["images"], inputs["query"]), expected, rtol=1e-5, atol=1e-5)
-
-
 def test_with_very_many_questions_the_classifier_has_the_prior_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(question_head, "MOST", 4 * 3 * 8 - 1)
     model = tiny_model(QuestionHeadModel, 0).eval()
     assert model.terms is None
     inputs, _ = example_batch(QuestionHeadModel, 2, 0)
     model(**inputs).trace.validate()
-
-
-def test_a_stage_that_is_not_there_is_named() -> None:
-    with pytest.raises(ConfigError, match="no stage 'block99' in this backbone"):
-        tiny_model(QuestionHeadModel, 0, scored_at="block99")
 
 
 def test_a_backbone_with_one_grid_scores_what_it_attends() -> None:

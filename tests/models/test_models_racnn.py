@@ -11,7 +11,6 @@ import torch.nn.functional as F
 from saccade import geometry
 from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop, responding_region
 from saccade.errors import ConfigError, DataError
-from saccade.families import model_spec
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import CROPS, RacnnModel, region_round
 from tiny_models import example_batch, tiny_model
@@ -56,22 +55,6 @@ def test_finer_scales_see_masked_crops_of_the_picture_itself(images: torch.Tenso
         seen = crop * mask_in_crop(inner[:, 2], model.config.crop, model.config.sharpness)[:, None]
         logits = model.heads["scale3"](model.net("scale3")(seen).mean((2, 3)))
     torch.testing.assert_close(raw.scale_logits[:, 2], logits, rtol=1e-4, atol=1e-5)
-
-
-def test_crops_nest_inside_the_picture(images: torch.Tensor) -> None:
-    """The inner frame lies in the outer one, that in the picture; sides are a third of the parent's or more."""
-    model = built()
-    trace = model(images).trace.validate()
-    outer, inner = (crop_boxes(trace.look(name).frame, model.config.crop) for name in CROPS)
-    slack = 1e-4
-    assert (outer[:, :2] >= -slack).all()
-    assert (outer[:, 2:] <= torch.tensor([34.0, 31.0]) + slack).all()
-    assert (inner[:, :2] >= outer[:, :2] - slack).all()
-    assert (inner[:, 2:] <= outer[:, 2:] + slack).all()
-    sides = [box[:, 2:] - box[:, :2] for box in (outer, inner)]
-    assert (sides[0] >= torch.tensor([34.0, 31.0]) / 3 - slack).all()
-    assert (sides[1] >= sides[0] / 3 - slack).all()
-    assert len({tuple(row) for row in outer.tolist()}) == len(images)  # they differ from picture to picture
 
 
 def test_strongest_response_is_in_the_right_place(images: torch.Tensor) -> None:
@@ -177,17 +160,3 @@ def test_given_crops_lie_round_the_evidence(images: torch.Tensor) -> None:
     assert raw.logits.shape == (3, 3)
     with pytest.raises(DataError, match="round the evidence"):
         model.forward_raw(images)
-
-
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [
-        ({"coarse": [300, 300]}, "coarse: at most as large"),
-        ({"sharpness": 0.0}, "sharpness: must be above 0"),
-        ({"crops": "center"}, "centre"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(settings: dict[str, Any], told: str) -> None:
-    """With what was wrong."""
-    with pytest.raises(ConfigError, match=told):
-        model_spec("racnn").build(settings)

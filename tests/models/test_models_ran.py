@@ -8,11 +8,10 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from saccade.engine.recipe import load_recipe
-from saccade.errors import ConfigError
 from saccade.families import model_spec
 from saccade.families.classify.task import ClassifyTask
 from saccade.models.ran import RanConfig, RanModel
-from tiny_models import named, tiny_config, tiny_model
+from tiny_models import named, tiny_model
 
 PAIRS = (("ran-56", "resnet-cifar10"), ("ran-92", "resnet-92-cifar10"))
 LARGE = {"stem": "large", "widths": (256, 512, 1024, 2048)}
@@ -88,28 +87,3 @@ def test_for_photographs_the_smallest_map_is_seven() -> None:
         grids = [acts[name].weights.shape[-1] for name in model.look_names]
     assert grids == [56, 28, 28, 14, 14, 14]
     assert weights(model) == 50_304_192
-
-
-def test_channel_masks_answer_and_are_given_back() -> None:
-    config = tiny_config(RanModel, mask_type="channel")
-    model = RanModel(config).eval().double()
-    images = torch.rand(2, 3, 31, 34, dtype=torch.float64)
-    own = model(images)
-    own.trace.validate()
-    again = model(images, attention=own.trace.as_given())
-    torch.testing.assert_close(again.logits, own.logits, rtol=0, atol=1e-10)
-    other = {name: torch.rand_like(look.weights) for name, look in ((each.name, each) for each in own.trace.looks)}
-    assert (model(images, attention=other).logits - own.logits).abs().max() > 1e-6
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"modules": (0, 0, 0)}, "needs one"),
-        ({"widths": (2, 8, 8, 8)}, "widths"),
-        ({"mask_type": "round"}, "mask_type"),
-    ],
-)
-def test_settings_that_cannot_be(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        model_spec("ran").build(settings)

@@ -8,12 +8,9 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.attention.hard import log_prob_of
-from saccade.errors import ConfigError, DataError
 from saccade.families import model_spec
 from saccade.losses.captions import hard_attention_loss, word_log_likelihood
 from saccade.losses.policy import self_critical_loss
@@ -86,20 +83,6 @@ def test_a_found_caption_has_the_looks_of_the_same_caption_given() -> None:
         total = word_log_likelihood(given_.logits, words).sum(1)
         torch.testing.assert_close(found.log_prob[:, which], total)
         assert torch.equal(trace.answer, words)
-
-
-@pytest.mark.parametrize("share", [0.0, 1.0])
-def test_a_share_of_the_pictures_is_seen_by_expectation(share: float) -> None:
-    """Where it is, the gate apart, the context is the weighted mean of the cells, else one of them."""
-    model = build(attention_kind="hard", expected_share=share).train()
-    output = model(*batch(8))
-    assert (output.aux.expected == bool(share)).all()
-    look = output.trace.look("word")
-    cells = output.aux.acts["word"].values.flatten(2).transpose(1, 2)  # (B,L,D)
-    weights = look.weights.flatten(2)
-    if not share:
-        weights = torch.nn.functional.one_hot(look.choice, cells.shape[1]).to(weights)
-    torch.testing.assert_close((weights @ cells) * look.gain.unsqueeze(-1), output.aux.acts["word"].context)
 
 
 def test_the_baseline_is_the_moving_average_of_a_word() -> None:
@@ -181,30 +164,6 @@ def test_the_gradient_of_the_loss_is_unbiased_for_the_bound(seed: int, to_go: bo
     assert sum(float(gradient.abs().sum()) for gradient in exact) > 0.1
 
 
-@settings(max_examples=10, deadline=None)
-@given(seed=st.integers(0, 1000))
-def test_the_bound_of_a_model_is_below_its_marginal(seed: int) -> None:
-    with torch.no_grad():
-        probability, log_likelihood = Enumerated(seed).outcomes()
-    assert probability.sum().item() == pytest.approx(1)
-    assert (probability * log_likelihood).sum() <= (probability.log() + log_likelihood).logsumexp(0) + 1e-12
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"attention_kind": "sofft"}, "did you mean 'soft'"),
-        ({"pick": "best"}, "no one cell to pick"),
-        ({"backbone": "compact", "through": None, "pretrained": True}, "no ImageNet weights"),
-        ({"backbone": "mobilenetv2"}, "no stage 'conv5'"),
-        ({"input_size": [2, 2], "backbone": "small", "through": None}, "too small"),
-    ],
-)
-def test_settings_that_cannot_be_are_named(wrong: dict[str, Any], message: str) -> None:
-    with pytest.raises((ConfigError, DataError), match=message):
-        model_spec("sat-soft").build(wrong)
-
-
 VOCABULARY, CHANNELS, GRID, STEPS = 4, 3, (1, 2), 2
 CAPTIONS = [(first, second) for first in (2, 3) for second in (0, 2, 3)]
 """All that can be said in two words: no end first, never the unknown word."""
@@ -273,23 +232,6 @@ def test_on_average_the_gradient_is_that_of_the_expected_reward(kind: str) -> No
 
 def pictures(count: int = 6) -> Tensor:
     return example_batch(SatModel, count, 0)[0]["images"]
-
-
-def test_a_model_without_captions_draws_its_own() -> None:
-    model, images = build().eval(), pictures(64)
-    raw = model.forward_raw(images, None)
-    words, log_prob = raw.acts["word"].emits, raw.log_prob
-    assert words.shape == log_prob.shape == (64, 4)
-    assert ((words >= 0) == raw.acts["word"].active).all()
-    assert (words[:, 0] > 1).all()
-    assert not (words == 1).any()
-    for row in words.tolist():
-        end = row.index(0) if 0 in row else len(row)
-        assert all(word > 1 for word in row[:end])
-        assert all(word == -1 for word in row[end + 1 :])
-    assert (log_prob[words < 0] == 0).all()
-    assert (log_prob[words >= 0] < 0).all()
-    assert len(set(map(tuple, words.tolist()))) > 3
 
 
 def test_captions_of_a_picture_are_drawn_side_by_side_each_as_likely_as_when_it_is_given() -> None:

@@ -11,8 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.config import from_dict
-from saccade.errors import ConfigError
 from saccade.models.dmn import DMNConfig, DMNModel
 from saccade.models.memn2n import MemN2NConfig, MemN2NModel
 from saccade.models.story import in_one_run
@@ -73,13 +71,6 @@ def test_one_hop_with_layerwise_tying_by_hand(assert_near: Near) -> None:
     assert_near(raw.logits[0], torch.cat([torch.zeros(1), output[1:] @ state]))
 
 
-def test_linear_start_is_the_same_without_the_softmax(assert_near: Near) -> None:
-    model = filled(ONE_HOP, embed_0=A, embed_1=C, time_0=T_A, time_1=T_C)
-    raw = model.forward_raw(STORY, QUERY, linear=True)
-    assert_near(raw.acts["hop1"].weights, [[1.0, 2.25]])
-    assert_near(raw.acts["hop1"].context, [[1.0 * 3.5, 1.0 * 1.5 + 2.25 * 3.0]])
-
-
 def test_the_next_hop_reads_keys_from_the_values_before() -> None:
     """Adjacent tying, A² = C¹; layer-wise, keys and values are the same in each hop."""
     story, query = (example_batch(MemN2NModel, 3, 0)[0][key] for key in ("story", "query"))
@@ -97,19 +88,6 @@ def test_the_next_hop_reads_keys_from_the_values_before() -> None:
     raw = layerwise.forward_raw(story, query)
     assert torch.equal(raw.acts["hop1"].values, raw.acts["hop2"].values)
     assert torch.equal(raw.acts["hop1"].values, raw.acts["hop3"].values)
-
-
-@pytest.mark.parametrize("hops", [1, 2, 3])
-def test_the_number_of_parameters(hops: int) -> None:
-    """Adjacent: K + 1 embeddings of words and times. Layer-wise: two of each, H and W, however many hops."""
-    words, times, dim = 30, 40, 20
-
-    def count(tying: str) -> int:
-        config = MemN2NConfig(words=words, times=times, dim=dim, hops=hops, tying=tying)  # type: ignore[arg-type]
-        return sum(parameter.numel() for parameter in MemN2NModel(config).parameters())
-
-    assert count("adjacent") == (hops + 1) * (words + times) * dim
-    assert count("layerwise") == 2 * (words + times) * dim + dim * dim + words * dim
 
 
 def test_times_count_back_from_the_question(assert_near: Near) -> None:
@@ -280,18 +258,6 @@ def test_each_word_follows_the_one_said_before() -> None:
     told = model.forward_raw(story, query, said=(own + 1) % model.config.words).logits
     assert torch.equal(told[:, 0], raw.logits[:, 0])
     assert (told[:, 1:] - raw.logits[:, 1:]).abs().amax((1, 2)).min() > 1e-6
-
-
-@pytest.mark.parametrize(
-    ("settings", "why"),
-    [
-        ({"stops": True}, "gate: softmax"),
-        ({"episode": "sum"}, "gate: softmax"),
-    ],
-)
-def test_settings_that_cannot_be(settings: dict[str, Any], why: str) -> None:
-    with pytest.raises(ConfigError, match=why):
-        from_dict(DMNConfig, settings)
 
 
 def test_it_is_what_a_stable_sort_gives() -> None:

@@ -31,6 +31,7 @@ from saccade.scoring.results import (
     SCHEMA_VERSION,
     SCORES,
     WORDS,
+    Rows,
     csv_cell,
     csv_of,
     score_table,
@@ -40,7 +41,7 @@ from saccade.scoring.results import (
 OWN = "maps"
 BASELINES = ("even", "centre", "noise", "edges", "other picture")
 TENTH = 0.1
-"""A patch where nothing lies may move the answer by this share of what removing the target does."""
+"""A patch where nothing lies may move the answer by this share of what removing an object does."""
 _DRAWN = 3  # photographs of a kind that are drawn
 _SAID = {
     "even": "an even map",
@@ -50,7 +51,6 @@ _SAID = {
     "other picture": "another picture's map",
 }
 _IN_ROW = {"true_positive_strength": "strength"}  # columns of results/causal.csv that have another name here
-Rows = tuple[list[str], list[list[str]]]
 
 
 class Drawn(NamedTuple):
@@ -102,13 +102,14 @@ class PhotographScores:
     @property
     def refused(self) -> str | None:
         """Why there is no table about the model; None where there is one."""
-        patch, target = (self.effects[change]["effect"] for change in ("patch", "target"))
-        both = ~(patch.isnan() | target.isnan())
-        moved, removed = mean_defined(patch[both]), mean_defined(target[both])
+        patch = self.effects["patch"]["effect"]
+        here = ~patch.isnan()
+        moved = mean_defined(patch[here])
+        removed = max(mean_defined(self.effects[change]["effect"][here]) for change in ("target", "others"))
         if moved > TENTH * removed:
             return (
                 f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3f}, "
-                f"more than a tenth of the {removed:.3f} of the object itself: effects are not those of objects."
+                f"more than a tenth of the {removed:.3f} of the object: effects are not those of objects."
             )
         if not self.intervals("model")["cause_top"].n:
             return (
@@ -122,10 +123,7 @@ class PhotographScores:
         titles = WORDS["photograph_titles"][group]
         values = self.scene if group == "scene" else self.about_model
         scores = {name: score for name, score in self.intervals(group).items() if score.n}
-        columns, rows = score_table(scores, titles, values.means(), WORDS["photograph_rows"])
-        rows[0][0] = self.method
-        rows.insert(2, ["n", *(f"{scores[name].n:,}" for name in titles if name in scores)])
-        return columns, rows
+        return score_table(scores, titles, values.means(), WORDS["photograph_rows"], name=self.method, has_n=True)
 
     def effects_table(self) -> Rows:
         """Columns and rows: how far each change moves the answer."""
@@ -134,13 +132,8 @@ class PhotographScores:
             moved, changes, scale = self.intervals("effects", change).values()
             if moved.n:
                 title += f" (sides {scale.mean:.2f} of the object's)" if scale.mean < 1 else ""
-                shown = [
-                    f"{moved.mean:.3f}",
-                    f"{moved.low:.2f}–{moved.high:.2f}",
-                    f"{changes.mean:.3f}",
-                    f"{moved.n:,}",
-                ]
-                rows.append([title, *shown])
+                ends = f"{moved.low:.2f}–{moved.high:.2f}"
+                rows.append([title, f"{moved.mean:.3f}", ends, f"{changes.mean:.3f}", f"{moved.n:,}"])
         return ["", "|Δp|", "95 % interval", "answers that change", "n"], rows
 
     def tables(self) -> list[tuple[str, str, Rows]]:
@@ -180,22 +173,27 @@ class PhotographScores:
         return {score: _tau(values, score) for values in groups for score in values[OWN].names}
 
     def row(self) -> str:
-        """The lines for results/causal.csv: value, ends of the interval and n, then split-half τ."""
+        """The lines for results/causal.csv: value, ends of the interval and n, effects of changes, split-half τ."""
         path = results_folder() / "causal.csv"
         with path.open(encoding="utf-8") as file:
             columns = next(csv.reader(file))
-        facts = {"set": Path(self.truth).name, "model": self.model, "seeds": 1}
-        own = facts | {"method": self.method, "kind": "map", "n": len(self.names), "scenes": len(self.names)}
-        own |= {"empty": self.zeros / self.pictures}
-        parts = {"value": "mean", "low": "low", "high": "high", "n": "n"}
+        count = len(self.names)
+        facts = {"set": Path(self.truth).name, "model": self.model, "method": self.method, "n": count, "seeds": 1}
+        own = facts | {"kind": "map", "scenes": count, "empty": self.zeros / self.pictures}
         lines: list[dict[str, Any]] = [
-            own | {"what": what} | {name: getattr(score, part) for name, score in self.scores.items()}
-            for what, part in parts.items()
+            own | {"what": what} | {name: score._asdict()[part] for name, score in self.scores.items()}
+            for what, part in {"value": "mean", "low": "low", "high": "high", "n": "n"}.items()
         ]
-        lines.append(
-            facts | {"method": self.method, "kind": "split-half tau", "n": len(self.names)} | self.split_half()
-        )
-        return csv_of(columns, [[_in_csv(line.get(_IN_ROW.get(name, name), "")) for name in columns] for line in lines])
+        moved = {change: self.intervals("effects", change)["effect"] for change in self.effects}
+        lines += [
+            facts | {"method": change, "kind": "effect", "what": "effect", "n": effect.n, "effect": effect.mean}
+            for change, effect in moved.items()
+            if effect.n
+        ]
+        lines.append(facts | {"kind": "split-half tau"} | self.split_half())
+        rows = [[line.get(_IN_ROW.get(name, name), "") for name in columns] for line in lines]
+        cells = ([csv_cell(value) if isinstance(value, float) else str(value) for value in row] for row in rows)
+        return csv_of(columns, cells)
 
     def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
@@ -257,7 +255,3 @@ def _tau(values: ByName, score: str) -> float:
     pairs = [((a - b), (c - d)) for (a, c), (b, d) in combinations(list(zip(*halves)), 2)]
     known = [one * other for one, other in pairs if not math.isnan(one * other)]
     return sum((product > 0) - (product < 0) for product in known) / len(known) if known else math.nan
-
-
-def _in_csv(value: Any) -> str:
-    return csv_cell(value) if isinstance(value, float) else str(value)
