@@ -14,11 +14,11 @@ one family that are compared share it:
 ``page.shown``           what was shown last, ``{input, question}``, when the panel was open before; otherwise null
 ``page.acts``            the looks of a view, step by step, with their weights as numbers: ``acts(view)``
 ``page.heat``            writes a weight into an element and colours it, as ``heat(cell, value, peak)``
-``page.style``           adds a style sheet of the panel's own, once, as ``style(".saccade .mine { … }")``
 =======================  ===========================================================================================
 
-It may return an object of functions, which are called: ``models(list)`` with the shown models of the family, whenever
-they change; ``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours change;
+A style sheet of the same name beside it, ``FILE.css``, is added to the page. ``panel`` may return an object of
+functions, which are called: ``models(list)`` with the shown models of the family, whenever they change;
+``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours change;
 ``unanswered(name)`` with a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no model
 of the family is shown any more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
 
@@ -97,6 +97,8 @@ class PageEntry:
     """The shipped picture that it is shown first, as its data declares; None: a scene."""
     panel: str | None = None
     """Address of the ES module with controls that no other family has."""
+    panel_style: str | None = None
+    """Address of its style sheet."""
     panel_facts: dict[str, Any] | None = None
     """What those controls need to know of it."""
     architecture: str
@@ -129,6 +131,7 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         parameters=facts.parameters,
         example=(data.example or None) if data else None,
         panel=address_of(owner, "panel"),
+        panel_style=_address(owner, sheet.name) if (sheet := style_sheet(owner)) else None,
         prompt=owner.prompt(facts),
         scenes=owner.trained_scenes(facts),
         panel_facts=owner.panel_facts(facts),
@@ -138,11 +141,21 @@ def page_entry(facts: ModelFacts) -> PageEntry:
 def address_of(family: Family, what: Literal["panel", "runtime"]) -> str | None:
     """Where the page finds a module of the family, from the root of the server; the same in a page without one."""
     declared = getattr(family, what)
-    return None if declared is None else f"families/{quote(family.name, safe='')}/{Path(declared).name}"
+    return None if declared is None else _address(family, Path(declared).name)
 
 
-def panel_modules(family: Family) -> dict[str, Path]:
-    """The family's panel and the modules beside it that it imports, by file name."""
+def _address(family: Family, file: str) -> str:
+    return f"families/{quote(family.name, safe='')}/{file}"
+
+
+def style_sheet(family: Family) -> Path | None:
+    """The style sheet of the family's panel, where it has one."""
+    sheet = None if family.panel is None else (family.folder / family.panel).with_suffix(".css")
+    return sheet if sheet is not None and sheet.is_file() else None
+
+
+def panel_files(family: Family) -> dict[str, Path]:
+    """The family's panel, the modules beside it that it imports, and its style sheet, by file name."""
     wanted = [] if family.panel is None else [family.folder / family.panel]
     modules: dict[str, Path] = {}
     while wanted:
@@ -150,7 +163,8 @@ def panel_modules(family: Family) -> dict[str, Path]:
         modules[file.name] = file
         imported = [file.parent / path for _, path in _IMPORT.findall(file.read_text(encoding="utf-8"))]
         wanted += [path for path in imported if path.parent == file.parent and path.name not in modules]
-    return modules
+    sheet = style_sheet(family)
+    return modules if sheet is None else {**modules, sheet.name: sheet}
 
 
 def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> Live:
@@ -166,6 +180,8 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
         return {address: one.folder / getattr(one, what) for one in families if (address := address_of(one, what))}
 
     markup, style = _markup_and_style()
+    sheets = dict.fromkeys(sheet for predictor in predictors if (sheet := style_sheet(predictor.family)))
+    style += "".join(_without_comments(sheet.read_text(encoding="utf-8")) for sheet in sheets)
     script = bundle(STATIC / "js" / "main.js", declared("panel"))
     worker = bundle(STATIC / "js" / "engine" / "worker.js", declared("runtime")) if predictors else None
     holes = Live("%markup%", "%style%", "%script%", "%data%")
@@ -192,7 +208,11 @@ def _markup_and_style() -> tuple[str, str]:
     index = (STATIC / "index.html").read_text(encoding="utf-8")
     sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(index))
     body = index.partition("<body>\n")[2].partition("\n</body>")[0]
-    return _BLANK.sub("\n", body), _BLANK.sub("\n", _COMMENT.sub("", sheets))
+    return _BLANK.sub("\n", body), _without_comments(sheets)
+
+
+def _without_comments(css: str) -> str:
+    return _BLANK.sub("\n", _COMMENT.sub("", css))
 
 
 def bundle(entry: Path, carried: Mapping[str, Path] | None = None) -> str:
