@@ -37,13 +37,7 @@ _SHOWN = 3  # faults of a request that one message lists
 
 
 def create_app(service: Service, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
-    """The application over ``service``.
-
-    Args:
-        service: models, pictures and answers.
-        names: hosts that the server goes by besides the loopback; see :class:`~saccade.web.guard.Guard`.
-        token: required of every request; None: no token.
-    """
+    """The application over ``service``."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
