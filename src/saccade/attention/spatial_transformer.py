@@ -217,21 +217,9 @@ class PointingTransformer(CropMechanism):
         nn.init.zeros_(self.to_extent.weight)
         nn.init.zeros_(self.to_extent.bias)
 
-    def attend(
-        self,
-        picture: Tensor,
-        features: Tensor,
-        query: Tensor,
-        /,
-        *,
-        frame: Tensor | None = None,
-        weights: Tensor | None = None,
-    ) -> CropOutput:
-        """The act on features (B,F,I,J); coordinates are in float32 whatever the precision around them.
-
-        ``weights`` (B,I,J) that are given take the place of the attention that points.
-        """
-        attended = self.attention.attend(features, query, weights=weights)  # (B,F), (B,I,J)
+    def attend(self, picture: Tensor, features: Tensor, query: Tensor, /, *, frame: Tensor | None = None) -> CropOutput:
+        """The act on features (B,F,I,J); coordinates are in float32 whatever the precision around them."""
+        attended = self.attention.attend(features, query)  # (B,F), (B,I,J)
         if frame is not None:
             theta = given_window(frame, self.crop, picture)  # (B,2,3)
             return CropOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)

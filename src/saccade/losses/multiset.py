@@ -198,7 +198,7 @@ class LookedRewards(NamedTuple):
 def looked_rewards(
     predicted: Tensor, location: Tensor, labels: Tensor, inside: Tensor, *, classes: int, elsewhere: float
 ) -> LookedRewards:
-    """The rewards of a rollout, see the module.
+    """The rewards of a rollout.
 
     >>> predicted, location, labels = torch.tensor([[7]]), torch.tensor([[[0]]]), torch.tensor([[3, 7]])
     >>> inside = torch.tensor([[[[True, False]], [[False, True]]]])  # the 3 on the left cell, the 7 on the right one
@@ -268,8 +268,8 @@ def hsal_loss(
     Args:
         output: of a rollout in training.
         labels: (B,M), padded with -1.
-        rewards: of every class (B,T,Y), given the predicted classes, the labels and Y.
-        entropy_weight: weight of the entropy bonus.
+        rewards: of every class (B,T,Y), by the predicted classes, the labels and Y.
+        entropy_weight: of the bonus.
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
         looked: replaces ``rewards``, and scales those of glimpses; None: as published.
     """
@@ -306,10 +306,10 @@ def hsal_expected_loss(
     REINFORCE estimates from one draw, so no baseline is needed.
 
     Args:
-        output: as there, like all that follow.
-        labels: (B,M), padded with -1.
-        rewards: of every class.
-        entropy_weight: weight of the entropy bonus.
+        output: as there, like the next three.
+        labels: as there.
+        rewards: as there.
+        entropy_weight: as there.
         looked: a cell's reward depends on the class predicted after the glimpse. Other cells are judged as if the same
             class had been predicted, so the gradient of glimpses is biased.
         log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not

@@ -36,7 +36,7 @@ from saccade.attention.scores import check_given
 from saccade.backbones import Stages, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
-from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace, LabelOutput, Look, LookSpec, ModelOutput, Output, Total
 
@@ -179,6 +179,8 @@ class ImageModel(AttentionModel):
 
     backbone: Stages
     """What sees the picture, of a model with one network for it."""
+    keeps_features: ClassVar[bool] = False
+    """Whether an ``encode`` of its own, too, depends on the picture and the backbone alone."""
     sized_by: ClassVar[str | None] = None
     """The setting with the one size of the pictures that it is built for; None: it takes any that is large enough."""
     network_size: Size | None = None
@@ -186,6 +188,8 @@ class ImageModel(AttentionModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """What does not depend on the query: of pictures (B,3,H,W) the backbone's features (B,C,h,w)."""
+        if self.sized_by is not None:
+            self.check_input((images.shape[-2], images.shape[-1]))
         features: Tensor = self.backbone(images)
         return features
 
@@ -203,8 +207,8 @@ class ImageModel(AttentionModel):
 
     @property
     def encoder(self) -> Stages | None:
-        """The backbone, if its features are the encoding, which can be cached while it is frozen; otherwise None."""
-        return self.backbone if type(self).encode is ImageModel.encode else None
+        """The backbone, if it alone makes the encoding, which can be cached while it is frozen; otherwise None."""
+        return self.backbone if self.keeps_features or type(self).encode is ImageModel.encode else None
 
     @property
     def encoding_name(self) -> str:
@@ -224,12 +228,6 @@ class ImageModel(AttentionModel):
                 f"this model reads pictures of {height}×{width} pixels only, found {size[0]}×{size[1]}; set "
                 f"{self.sized_by} to {[*size]}"
             )
-
-    def check_pictures(self, images: Tensor) -> None:
-        """Refuse pictures (B,3,H,W) of another size than the one that it was built for."""
-        height, width = getattr(self.config, self.sized_by or "")
-        if images.shape[1:] != (3, height, width):
-            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
 
 
 class ImageOnlyModel(ImageModel):

@@ -219,14 +219,8 @@ class CaptionDecoder(nn.Module):
     ) -> LookStep:
         """Eq. (5), (6), (8), (9) and (13), then the gate of Section 4.2.1, from the state of the word before.
 
-        Args:
-            scene: of :meth:`init_state`.
-            memory: h_t-1.
-            scores: e_t (B,K,h,w), of :meth:`cell_scores`.
-            pick: which cells count.
-            noise: (B,K,L) of the draw, where one cell is drawn.
-            expected: (B,) bool, the pictures of which all cells count even so.
-            weights: (B,K,h,w) given in place of α_t; a cell is then picked by them too.
+        ``noise`` (B,K,L) draws a cell, but not of the pictures ``expected`` (B,), of which all cells count even so.
+        ``weights`` (B,K,h,w) are given in place of α_t; a cell is then picked by them too.
         """
         hidden = memory.hidden
         attended = attend_with_scores(scores, scene.features, weights)  # Eq. (5), (13)
@@ -260,13 +254,7 @@ class CaptionDecoder(nn.Module):
     ) -> WordStep:
         """Teacher forcing: given words (B,T), each predicted from those before it.
 
-        Args:
-            scene: of :meth:`init_state`.
-            memory: of the same.
-            words: ids, then 0 for the end, then -1.
-            noise: (B,T,L) of the draws, where one cell is drawn for each word.
-            weights: (B,t,h,w) given in place of α for the first t words.
-            how: options of :meth:`look`.
+        ``noise`` (B,T,L) and ``weights`` (B,t,h,w), for the first t words, go to :meth:`look` word by word.
         """
         before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
         embedded = self.embed_words(before)  # (B,T,m)

@@ -111,10 +111,8 @@ class DMNModel(StoryModel):
     def encode(self, story: Tensor, length: int | None = None, rows: Tensor | None = None) -> Encoding:
         """The facts: ``facts`` (B,S+1,n), the end-of-passes fact after the last; ``present`` (B,S+1); ``count`` (B,).
 
-        Args:
-            story: word ids (B,S,J).
-            length: words of the longest story; None: counted.
-            rows: (B,S) numbers of the sentences, equal where sentences are; each is then read once.
+        Of stories (B,S,J); ``length`` is that of the longest in words, else counted. ``rows`` (B,S) are numbers of the
+        sentences, equal where sentences are; each is then read once.
         """
         batch, slots, _ = story.shape
         count = (story != 0).any(-1).sum(1)  # (B,)

@@ -76,7 +76,6 @@ class HsalModel(MultisetModel):
         """The activation volume V, behind it the finer activations under each cell: (B,3,H,W) → (B,C[+F],h,w)."""
         if self.fine is None:
             return super().encode(images)
-        self.check_pictures(images)
         lower = self.backbone.between(images, to=self.config.fine_stage)  # (B,F,H,W)
         volume = self.backbone.between(lower, after=self.config.fine_stage)  # (B,C,h,w)
         return torch.cat([volume, self.fine(lower)], dim=1)

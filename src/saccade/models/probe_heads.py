@@ -136,7 +136,7 @@ TITLES: dict[str, str] = {
 class ProbeHead(nn.Module, ABC):
     """Standardised features (B,C,H,W) and questions (B,) → logits (B,K) and the acts of attention.
 
-    Knows ``questions`` = A of them; ``prior`` lets each add a term to the logits (with one question, that is the bias).
+    Of the A ``questions`` that it knows, each adds a term to the logits if ``prior`` (with one, that is the bias).
     """
 
     look_names: tuple[str, ...] = ("cells",)

@@ -147,7 +147,7 @@ class RacnnModel(ImageOnlyModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """The picture itself (B,3,H,W): every scale reads it anew."""
-        self.check_pictures(images)
+        self.check_input((images.shape[-2], images.shape[-1]))
         return images
 
     def forward_raw(self, images: Tensor, **options: Any) -> LabelOutput:
@@ -257,8 +257,7 @@ class RacnnModel(ImageOnlyModel):
 def region_round(boxes: Tensor, picture: Size, side: float, crop: Size) -> dict[str, Tensor]:
     """Frames (B,2,3) of the control ``given``: regions of ``side`` round evidence ``boxes`` (B,4) xyxy in pixels.
 
-    As a proposal would lie: a share of the parent's side, moved inside the parent where it would leave it, and grown
-    where the evidence is larger. The second region lies in the first, round the same evidence.
+    They lie inside their parents, and grow where the evidence is larger.
     """
     x0, y0, x1, y1 = boxes.float().unbind(-1)
     frames, theta = {}, torch.eye(2, 3, device=boxes.device).expand(len(boxes), 2, 3)

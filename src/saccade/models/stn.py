@@ -34,6 +34,7 @@ the most frequent colour.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -92,22 +93,20 @@ class CroppingModel(PictureQueryModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """The picture and the localisation map in a row: (B,3,H,W) → (B, 3·H·W + C·h·w)."""
-        self.check_pictures(images)
-        return torch.cat([images.flatten(1), self.backbone(images).flatten(1)], dim=1)
-
-    def unpack_encoding(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
-        """The picture (B,3,H,W) and the localisation map (B,C,h,w) of an encoding."""
-        pixels = 3 * self.config.picture[0] * self.config.picture[1]
-        images, located = encoding.tensor_split([pixels], dim=1)
-        return images.reshape(-1, 3, *self.config.picture), located.reshape(-1, *self.located)
+        return torch.cat([images.flatten(1), super().encode(images).flatten(1)], dim=1)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""
-        images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
+        picture = (3, *self.config.picture)
+        images, located = encoding.tensor_split([math.prod(picture)], dim=1)
+        images, located = images.reshape(-1, *picture), located.reshape(-1, *self.located)  # (B,3,H,W), (B,C,h,w)
         query = self.one_hot_query(encoding, query)  # (B,Q)
         frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         cropped = self.transformer.attend(images, located, query, frame=frame)
-        feature = self.read(cropped.crop)  # (B,C)
+        view = cropped.crop
+        if view.device.type == "cpu":  # faster with the channels together
+            view = view.contiguous(memory_format=torch.channels_last)
+        feature = self.reader(view).mean((2, 3))  # (B,C)
         if self.query_to_classifier:
             feature = torch.cat([feature, query], dim=1)  # (B,C+Q)
         crop = Act(cropped.crop, values=images, theta=cropped.theta)
@@ -115,13 +114,6 @@ class CroppingModel(PictureQueryModel):
         if self.training and self.helper is not None and cropped.attended is not None:
             output.helper_logits = self.helper(cropped.attended.context)  # (B,K)
         return output
-
-    def read(self, crop: Tensor) -> Tensor:
-        """The feature (B,C) of a crop (B,3,h,w)."""
-        if crop.device.type == "cpu":  # faster with the channels together
-            crop = crop.contiguous(memory_format=torch.channels_last)
-        feature: Tensor = self.reader(crop).mean((2, 3))
-        return feature
 
 
 @dataclass(frozen=True)
