@@ -11,8 +11,7 @@ Section 3, "Update Mechanism"   S' = 0 at glimpsed cells, elsewhere max(S − M,
 
 A saliency model is a function from an activation volume (B,C,H,W) to a map (B,H,W), with a name in :data:`SALIENCY`.
 
-Deviations from the paper: S is normalised once, at the start: after updates this would amplify small remainders. A map
-that is the same everywhere becomes 0 everywhere.
+Deviation from the paper: S is normalised once, at the start: after updates this would amplify small remainders.
 
 **Gaussian mixture attention**, spotlights on a grid placed by a state vector: Section 3, "Gaussian Attention Mechanism"
 and "Interface", after the one-dimensional window of Graves 2013.
@@ -24,8 +23,8 @@ Section 3      g_0 = Σ_ij M_ij V_ij, not divided by Σ M               :meth:`G
 Appendix A     K = 5, each β in [1.5, 2.0]                            ``components``, ``sharpness``
 =============  =====================================================================================
 
-M lies between 0 and 1, and its peak is α_k where the spotlights are apart. Cells count from 1, as in the paper, while κ
-begins at 0: the first row is in the middle of a spotlight at κ1 = 1.
+M lies between 0 and 1. Cells count from 1, as in the paper, while κ begins at 0: the first row is in the middle of a
+spotlight at κ1 = 1.
 
 Deviations from the paper: its β = exp(·) "constrained to [1.5, 2.0]" does not say how; here β = 1.5 + 0.5·σ(·), which
 has a gradient everywhere.

@@ -36,9 +36,6 @@ Finn           p = Σ_ij α_ij u_ij, the soft argmax      :func:`expected_point`
 Jaderberg (2)  θ = [[e, 0, t_x], [0, e, t_y]]           :func:`square_window`
 =============  ==============================================================
 
-A linear layer on a flattened map must learn each cell's look of a 7 separately; a scorer that all cells share learns it
-once. The weights also show what decided the crop.
-
 The window stays inside the picture: cells lie at u from −1 to 1, edge to edge, and t = (1 − e)·p. Its extent e is
 smallest + (largest − smallest)·σ(·) of one number that the attended feature and the query decide. ``largest`` is well
 below 1: in a window that shows everything no place is better than another, and training would start by widening it.
@@ -190,7 +187,7 @@ class PointingTransformer(CropMechanism):
         crop: (h, w) of what is cut out.
         hidden: units in which feature and query meet.
         smallest: extent of the smallest window, as a share of the picture.
-        largest: extent of the largest.
+        largest: of the largest.
         steered: whether the crop also teaches the point; if not, it teaches the extent alone.
 
     >>> transformer = PointingTransformer(16, 4, crop=(5, 6))

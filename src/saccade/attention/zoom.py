@@ -22,7 +22,7 @@ compose (:func:`nested`), and every crop is read from the picture itself, withou
 Deviations from the paper: legal boxes by smooth functions of three numbers (:func:`legal_box`) instead of sigmoids that
 may leave the picture; k counts in sides of the parent, not in pixels, where k = 10 is an almost hard edge. The mask is
 taken at the points that are read, so in the crop it depends on t_l alone, and the centre is taught by the pixels under
-the grid. The paper's gradient moves the mask over a fixed grid; public ports use signs of the outer thirds.
+the grid; the paper's gradient moves the mask over a fixed grid.
 """
 
 from __future__ import annotations

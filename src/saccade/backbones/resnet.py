@@ -3,7 +3,7 @@
 **ResNet-18, -34 and -50.** He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), Table 1:
 y = ReLU(F(x) + S(x)), where the shortcut S is the identity, or a 1×1 convolution where size or channels change.
 Deviation: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before it, as in the common published weights
-("v1.5"). Layers have the names of those weights, so they load without a name table.
+("v1.5"), whose names the layers have.
 
 **Compact**, small enough to ship and to train from scratch in a minute: one such block in each stage and fewer
 channels. A picture of 100×100 pixels ends in 7×7 cells. Deviations: widths and depth; no pooling in the stem; the input

@@ -23,9 +23,8 @@ the logits (B,T,Y) is "stop". Losses are summed over the steps of an example and
 with more labels than there are steps the first T count, and it is never told to stop. Boxes (B,M,4) that are not known
 are NaN. Other axes: T meta steps, k glimpses, h and w cells.
 
-Which part of :func:`hsal_loss` reaches which parameter is decided in the model: there the layers that choose glimpses
-and that tell V see a detached state. So the recurrent networks and the mask learn from what was said, never from where
-the model looked.
+In the model, the layers that choose glimpses and that tell V see a detached state. So the recurrent networks and the
+mask learn from what was said, never from where the model looked.
 
 Deviations: π* gives a label that is free twice twice the probability, as the authors' code does; the second paper ends
 by a classifier of its own, here "stop" is a class as in the first. The objective of HSAL-RL is the total reward while

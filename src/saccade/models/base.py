@@ -11,14 +11,13 @@
 
 ``forward_raw`` maps plain tensors to a :class:`~saccade.trace.ModelOutput` of plain tensors, so it can be compiled and
 exported. ``forward`` wraps its result into an :class:`~saccade.trace.Output`. Each look has an act with what was
-attended (``values``) and the result (``context``), so a trace can be checked. ``look_specs`` holds the constants of
-each look.
+attended (``values``) and the result (``context``), so a trace can be checked.
 
 ``attention`` replaces a model's own weights, by the name of the look. Given weights have the shape of that look and are
-used as they are, never normalised: a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval
-mode the cell with the largest weight is chosen. Scores stay the model's own. Of an act that repeats (words, glimpses),
-the first t ≤ T steps (B,t,…) are enough. A crop takes a frame (B,2,3), cells of the crop → pixels of the network input.
-``model(images, attention=trace.as_given())`` repeats the looks of a trace.
+used as they are, never normalised; scores stay the model's own. In eval mode the cell with the largest weight is
+chosen. Of an act that repeats (words, glimpses), the first t ≤ T steps (B,t,…) are enough. A crop takes a frame
+(B,2,3), cells of the crop → pixels of the network input. ``model(images, attention=trace.as_given())`` repeats the
+looks of a trace.
 """
 
 from __future__ import annotations
@@ -61,6 +60,10 @@ class AttentionModel(nn.Module, ABC):
     config: Any
     look_specs: Mapping[str, LookSpec] = MappingProxyType({})
     """What is constant about each look whose weights can be given, in order."""
+
+    def __init__(self, config: Any = None) -> None:
+        super().__init__()
+        self.config = config
 
     @abstractmethod
     def encode(self, *inputs: Any, **named: Any) -> Encoding:
@@ -195,7 +198,7 @@ class ImageModel(AttentionModel):
 
     def load_pretrained(self) -> None:
         """Give a freshly built model the ImageNet weights of its backbone."""
-        name: str | None = getattr(getattr(self, "config", None), "backbone", None)
+        name: str | None = getattr(self.config, "backbone", None)
         if name is None:
             return super().load_pretrained()
         return pretrained.load_imagenet(self.backbone, name)

@@ -18,8 +18,8 @@ W_a a of Eq. (4) is computed once for a picture; W E y and Eq. (7) of a given ca
 
 Deviations from the paper, as in the released code: tanh before L_o; the gate β also on hard attention; dropout on h,
 before L_o and in f_init; E y_0 is 0. Unlike that code, W_a a has no second nonlinearity, and σ replaces the tanh of the
-score: tanh(x) = 2σ(2x) − 1, so the functions are the same, and on a CPU σ is six times as fast. The two f_init share no
-layer, as in the paper. The recurrent matrix starts orthogonal, words from a narrow Gaussian, biases at zero.
+score: tanh(x) = 2σ(2x) − 1, so the functions are the same, and on a CPU σ is six times as fast. The recurrent matrix
+starts orthogonal, words from a narrow Gaussian, biases at zero.
 
 Axes: B pictures, K captions of each side by side, T words, L = h·w cells, D channels, n units, m of an embedded word,
 V words of the vocabulary.

@@ -59,8 +59,7 @@ class MemN2NModel(StoryModel):
     switches = ("linear",)
 
     def __init__(self, config: MemN2NConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.look_specs = {f"hop{number}": HOP for number in range(1, config.hops + 1)}
         self.code = SentenceCode(config.encoding, config.longest)
         # Adjacent: embeddings 0..K, of which hop k reads keys from k−1 and values from k. Layer-wise: keys and values.

@@ -9,9 +9,9 @@ Deviations from the paper: the compact backbone starts from nothing; ``backbone:
 ``input_size: [224, 224]`` are the paper's.
 
 **Control** (:class:`MultisetCountsModel`): one hidden layer on each cell, a mean over cells, and one linear layer for
-the probability of 0, 1, … ``most`` objects of every class (``count_logits`` (B,C,most+1)). Labels are named one by one
-as HSAL does: at each step the class that is likeliest to have one more object, until none is likelier than not.
-``logits`` (B,T,C+1) are these log-odds, and 0 for "nothing more".
+the probability of 0, 1, … ``most`` objects of every class (``count_logits`` (B,C,most+1)). At each step it names the
+class that is likeliest to have one more object, until none is likelier than not. ``logits`` (B,T,C+1) are these
+log-odds, and 0 for "nothing more".
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ class MultisetModel(LabelReader):
     from_cells: Tensor  # cells of the look → pixels of the network's input
 
     def __init__(self, config: MultisetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, through=config.through)
         self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]

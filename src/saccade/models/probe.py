@@ -62,8 +62,7 @@ class HeadOnBackbone(ImageModel):
     keeps_features = True
 
     def __init__(self, config: ProbeConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, through=config.through)
         self.stage = self.backbone.names[-1]
         self.levels = levels_of(self.backbone, config.pyramid)

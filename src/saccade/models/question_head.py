@@ -56,7 +56,6 @@ class QuestionHeadModel(PictureQueryModel):
     """One soft attention on the last map, and a classifier with a term for each question."""
 
     Config = QuestionHeadConfig
-    config: QuestionHeadConfig
     attention: SoftAttention
     keeps_features = True  # both of the maps
 

@@ -55,8 +55,7 @@ class SatModel(ImageModel):
     baseline: Tensor
 
     def __init__(self, config: SatConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, through=config.through)
         self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]

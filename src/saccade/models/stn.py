@@ -14,10 +14,9 @@ Sec. 5.1    "a single fc layer" behind a stack of its own on the crop   :meth:`S
 
 With ``query_to_classifier`` the classifier sees the query too, which is no longer a test of attention.
 
-Deviations from the paper: it says no more than the above. Chosen here are the hidden layer in which feature and query
-meet, the size of the crop (the picture's), the pooling of the last map (the mean), and the pace and bounds of the
-window (:mod:`saccade.attention.spatial_transformer`); besides, those of :mod:`saccade.models.picture_query`. Flattening
-ties a model to pictures of one size.
+Deviations from the paper: those of :mod:`saccade.models.picture_query`, and what it leaves open: the hidden layer in
+which feature and query meet, the size of the crop (the picture's), the pooling of the last map (the mean), and the pace
+and bounds of the window (:mod:`saccade.attention.spatial_transformer`).
 
 STN ends near the level of a model without the query, here as in the paper: a window that shows everything already holds
 the most frequent colour.
@@ -27,8 +26,7 @@ the most frequent colour.
 * the window is a square around the point that attention over the localisation map names, and at most half of the
   picture (:class:`saccade.attention.PointingTransformer`);
 * in training a head of its own answers from what the localisation attended (``helper_logits``, whose cross-entropy the
-  task adds). The gradient of a crop compares a window with its neighbours a pixel away; that of attention compares all
-  cells. The helper learns the answer and no place; outside training it is not computed;
+  task adds): the gradient of a crop compares a window with its neighbours a pixel away, that of attention all cells;
 * the crop teaches the extent of the window, not its place, so the pointing is taught as SOFT is.
 """
 
@@ -132,7 +130,6 @@ class StnModel(CroppingModel):
     """The window is any affine map that a layer on the flattened localisation map chooses."""
 
     Config = StnConfig
-    config: StnConfig
 
     def __init__(self, config: StnConfig) -> None:
         super().__init__(config)
@@ -169,7 +166,6 @@ class StnTunedModel(CroppingModel):
     """The window lies where attention over the localisation map points."""
 
     Config = StnTunedConfig
-    config: StnTunedConfig
 
     def __init__(self, config: StnTunedConfig) -> None:
         super().__init__(config)
