@@ -37,7 +37,6 @@ OTHERS = ["README.md", "CONTRIBUTING.md", "TESTING.md", "SECURITY.md"]
 # Numbers of a page that a test makes smaller: page → old → new.
 SMALLER = {
     "docs/how-to/score-maps.md": {
-        "one_per_scene(100)": "one_per_scene(4)",
         "--count 50 ": "--count 3 ",
         "--count 20 ": "--count 3 ",
     },
@@ -62,7 +61,7 @@ ELSEWHERE = {
     "dots": "needs the family of examples/dots, see tests/families/test_families_dots.py",
 }
 # Python blocks that cannot run here: a line in them, and why.
-NOT_RUN = {"import ray": "needs Ray", "runs/mean": "needs two runs of the reader's"}
+NOT_RUN = {"import ray": "needs Ray"}
 
 
 @dataclass(frozen=True)
@@ -299,5 +298,5 @@ def test_exported_models_run_as_the_page_runs_them(tmp_path, monkeypatch, capsys
     assert printed[3] == said.answer
     told = models["story"].look(["Mary took the apple.", "Mary went to the kitchen."], "Where is the apple?")
     assert printed[4] == told.answer
-    last = names["seen"][names["told"]["looks"][-1]["outputs"]["weights"]][0]
+    last = names["seen"][names["facts"]["looks"][-1]["outputs"]["weights"]][0]
     np.testing.assert_allclose(last, told.trace.looks[-1].weights[0].numpy(), atol=1e-4)

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
+from saccade.probing.curves import low_shot_section
 from saccade.probing.data import Examples, Questions, Split, deal, some_of, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.heads import Material, head_trial
-from saccade.probing.low_shot import low_shot_section
 from saccade.probing.plan import Plan
 from saccade.probing.rivals import (
     ProbeResult,

@@ -5,15 +5,20 @@ Paper: Sukhbaatar et al., "End-To-End Memory Networks", 2015 (arXiv:1503.08895).
 ===========  ==========================================================================================
 Eq. (1)      p_i = softmax_i(uᵀ m_i)                          :func:`memory_hop`
 Eq. (2)      o = Σ_i p_i c_i                                  :func:`memory_hop`
-Section 4.1  m_i = Σ_j l_j ∘ A x_ij, l_kj = (1 − j/J) − (k/d)(1 − 2j/J)    :class:`SentenceCode`
+Section 4.1  m_i = Σ_j l_j ∘ A x_ij, word j of a sentence weighted by its place    :class:`SentenceCode`
 Section 4.2  linear start: the softmax is left out            :func:`memory_hop`
 ===========  ==========================================================================================
+
+The shipped models weight words as the authors' code does (``position-code``): for word j and dimension k of d,
+l_kj = 1 + 4 (k − (d+1)/2) (j − (J+1)/2) / (d J), with J the words of the longest sentence. The formula of the paper
+(``position``) is another one: l_kj = (1 − j/J) − (k/d)(1 − 2j/J), with J the words of the sentence itself.
 
 Every position code here has the form l_kj = a_j + s_k b_j. So a sentence is two weighted bags of words, with weights a
 and b, and m = [bag_a, bag_b] · [A; A·diag(s)]: one matrix product instead of a gather for each word. The bags do not
 depend on A, so all hops and stacked restarts share them.
 
-Deviations: an empty slot can be masked; in the authors' code its score is 0.
+Deviations: the default of :class:`saccade.models.memn2n.MemN2NConfig` is the position encoding of the authors' code; an
+empty slot can be masked, while in their code its score is 0.
 """
 
 from __future__ import annotations

@@ -149,13 +149,13 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
     """Examples of generated data look by look; of a model of photographs, a photograph that ships."""
     facts = predictor.facts
     if data is None:
-        fitting = next((name for name, each in EXAMPLES.items() if each.ask in facts.queries), "cat")
+        fitting = next((name for name, photo in EXAMPLES.items() if photo.ask in facts.queries), "cat")
         shown = [Example(example(fitting), "", (), EXAMPLES[fitting].ask or None)]
         title = "A photograph that is not among its test pictures"
     else:
         shown, _ = predictor.family.task().show_split({**facts.data, "name": data}, "test", SHOWN, facts=facts)
         title = "The first of the test split"
-    return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
+    return look_blocks([(predictor.look(one.source, ask=one.question), one) for one in shown], title)
 
 
 def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
@@ -176,9 +176,9 @@ def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
         beside = [percent(values.get(name)) for values in rivals.values()]
         paper = _in_brackets(full.published.get(name))
         rows.append([name.replace("_", " "), percent(own[name], note=note), percent(whole.get(name)), paper, *beside])
-    columns = ["score", "this model", f"full test, n = {full.n:,}", "(published)"]
+    columns = ["score", "this model", f"full test, n = {full.n:,}{_drawn(full, here)}", "(published)"]
     heads = [*columns, *(rival.replace("_", " ") for rival in rivals)]
-    return [Table(heads, rows, caption=f"Scores, %. {BRACKETS}", source=note)]
+    return [Table(heads, rows, caption=f"Scores, %. {BRACKETS}", note=full.note, source=note)]
 
 
 def _in_brackets(published: float | None) -> str:
@@ -197,10 +197,15 @@ def _row(facts: ModelFacts, here: Score | None) -> list[str]:
     measured = ["–", "–"] if here is None or score is None else [f"{100 * score:.2f}", f"{here.n:,}"]
     paper = _in_brackets(full.published.get(metric))
     elsewhere = "" if here is None or here.data == full.data else f" on {full.data}"
-    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,}){elsewhere}", paper]
+    return [facts.name, metric, *measured, f"{100 * value:.2f} ({full.n:,}){elsewhere}{_drawn(full, here)}", paper]
 
 
-def show(result: TourResult, given: Mapping[str, Any], remark: Remark) -> None:
+def _drawn(full: Score, here: Score | None) -> str:
+    """How the scenes of the full test were drawn, where it is not how they are drawn here."""
+    return f", drawn by {full.drawing}" if here is not None and full.drawing not in ("", here.drawing) else ""
+
+
+def show(result: TourResult, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the scores in a line for each model, and where the page is."""
     scored = [row for row in result.table.rows if row[2] != "–"]
     if scored:

@@ -282,7 +282,7 @@ def model_card(facts: ModelFacts) -> str:
     with suppress(SaccadeError):  # a card can be written for a model of another catalog
         spec = model_spec(facts.architecture)
         about = f" ({spec.summary}; {spec.paper})"
-    scores = _scores(facts.scores) or ["Not scored yet: `saccade evaluate` does it."]
+    scores = _scores(facts) or ["Not scored yet: `saccade evaluate` does it."]
     training = {
         **{"recipe": facts.recipe.get("name"), "protocol": facts.protocol, "seed": facts.seed},
         **{f"data.{key}": value for key, value in facts.data.items()},
@@ -317,21 +317,30 @@ def _facts(facts: ModelFacts) -> Iterator[str]:
         yield "- for research only: see the licence below"
 
 
-def _scores(scores: tuple[Score, ...]) -> list[str]:
-    """A row for each number of each evaluation."""
-    if not scores:
+def _scores(facts: ModelFacts) -> list[str]:
+    """A row for each number of each evaluation, then what must be known to read them."""
+    if not facts.scores:
         return []
     lines = ["| data | split | protocol | n | seed | metric | value | published |", "|---|---|---|---|---|---|---|---|"]
-    for score in scores:
+    notes = []
+    own = facts.data.get("drawing")  # that of `saccade evaluate` without options
+    for score in facts.scores:
+        data = f"{score.data}, drawn by `{score.drawing}`" if score.drawing else score.data
         split = f"{score.split} ({score.scored_part})" if score.scored_part else score.split
         for metric, value in {**score.metrics, **score.attention}.items():
             if isinstance(value, (int, float)):
                 n = score.counts.get(metric, score.n)  # deletion and insertion are measured on fewer pictures
                 number = f"{value:g} {score.units[metric]}(s)" if metric in score.units else f"{value:.4f}"
                 published = f"{score.published[metric]:.4f}" if score.published.get(metric) is not None else "–"
-                cells = (score.data, split, score.protocol or "–", f"{n:,}", score.seed, metric, number, published)
+                cells = (data, split, score.protocol or "–", f"{n:,}", score.seed, metric, number, published)
                 lines.append(f"| {' | '.join(map(str, cells))} |")
-    return [*lines, "", PUBLISHED_ELSEWHERE] if any(score.published for score in scores) else lines
+        if score.drawing and own and score.drawing != own:
+            notes.append(f"`saccade evaluate` draws scenes as in training (`{own}`) unless `--drawing` says otherwise.")
+        if score.note:
+            notes.append(f"Note: {score.note}.")
+    if any(score.published for score in facts.scores):
+        notes.append(PUBLISHED_ELSEWHERE)
+    return [*lines, *(line for note in notes for line in ("", note))]
 
 
 def _listed(words: tuple[str, ...]) -> str:

@@ -11,6 +11,7 @@ Section 4.1   temporal encoding: m_i += T_A(i), c_i += T_C(i), counted back from
 
 Deviations from the paper:
 
+- Words are weighted by the position code of the authors' code, not by the paper's formula; ``encoding`` has both.
 - The time of a sentence is its own embedding, as in the paper; in the authors' code it is one more word, which the
   position code weights.
 - Empty slots take part in the softmax as in the authors' code, unless ``mask`` is set.

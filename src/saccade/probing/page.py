@@ -11,9 +11,9 @@ from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import pluralise
 from saccade.metrics.verdict import BLIND
 from saccade.models.probe_heads import LINEAR, PYRAMID
+from saccade.probing.curves import learning_section, low_shot_section
 from saccade.probing.data import ProbedPictures
 from saccade.probing.heads import ALL_TITLES
-from saccade.probing.low_shot import low_shot_section
 from saccade.probing.rivals import ProbeResult
 from saccade.show.overlay import fit_panel, overlay
 from saccade.show.report import Picture, Report, Section
@@ -38,7 +38,7 @@ def probe_page(probe: Probe, *, title: str) -> Report:
         _by_question(result),
         _maps_beside(result),
         rests_on_section(result.rests_on),
-        _curve(result),
+        learning_section(result),
         low_shot_section(result),
         confusion_section(result.details["confusion"], len(pictures.classes)),
         classes_section(result.details["per_class"], "results.json"),
@@ -129,20 +129,6 @@ def _maps_beside(result: ProbeResult) -> Section | None:
     )
     columns = ("map", "peak there", "head less this map, points")
     return Section("Where it looked", text, [Table(columns, rows, best_row=0, dash="compared with itself")])
-
-
-def _curve(result: ProbeResult) -> Section:
-    rows: list[Row] = []
-    for name in dict.fromkeys((LINEAR, result.kept)):
-        trial = result.trials[name]
-        by_share = [*trial.shares.values(), [seeds[0] for seeds in trial.test]]
-        rows.append([ALL_TITLES[name], *(percent(sum(scores) / len(scores)) for scores in by_share)])
-    text = (
-        "Test accuracy after learning from a part of the training pictures (first seed, mean over splits). Where it "
-        "still rises between the last two columns, more pictures are likely to help."
-    )
-    columns = ["", *(f"{share:.0%}" for share in (*result.plan.shares, 1.0))]
-    return Section("Would more pictures help?", text, [Table(columns, rows)])
 
 
 def _mistakes(probe: Probe) -> Section:

@@ -29,6 +29,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from saccade import geometry
 from saccade.attention.frames import GridTracker, frame_like
 from saccade.backbones.transformers_adapter import MAX_PREFIX
 from saccade.errors import ConfigError, DataError, nearest
@@ -56,9 +57,16 @@ class CellMaps(NamedTuple):
     maps: Tensor  # (B,h,w)
     frame: Tensor  # (2,3): cells → pixels of the network input
 
+    def over(self, canvas: Tensor, size: Size) -> Tensor:
+        """Laid over a picture of ``size`` (B,H,W), in main memory; ``canvas`` (2,3): network input → picture."""
+        frame = geometry.compose(canvas.double().cpu(), self.frame.detach().double().cpu())
+        return geometry.project(self.maps.detach().cpu().float(), frame, size)
+
 
 Attribute = Callable[[Tensor, Tensor], CellMaps]
 """Network inputs (B,3,H,W) and classes (B,) → maps."""
+Logit = Callable[[Tensor], Tensor]
+"""Network inputs (B,3,H,W) → the logit (B,) of the answer to each."""
 
 
 def check_method(method: object) -> None:
@@ -81,13 +89,13 @@ def attribution(method: Any, network: Network, *, layer: str | None = None) -> t
             return name, lambda images, targets: _attention(name, network, images)
         make = {"gradxinput": _gradxinput, "ig": _integrated_gradients, "smoothgrad": _smoothgrad,
                 "occlusion": _occlusion, "rise": _rise}[name]  # fmt: skip
-        return name, lambda images, targets: _on_input(make(network, images, targets), images)
+        return name, lambda images, targets: _tiled(make(network, images, targets), images)
     own = named_in(name, "attribute") if isinstance(name, str) else name
     called = name if isinstance(name, str) else getattr(own, "__name__", type(own).__name__)
-    return called, lambda images, targets: _on_input(_as_maps(_call(own, network, images, targets), called), images)
+    return called, lambda images, targets: _tiled(_as_maps(_call(own, network, images, targets), called), images)
 
 
-def _on_input(maps: Tensor, images: Tensor) -> CellMaps:
+def _tiled(maps: Tensor, images: Tensor) -> CellMaps:
     """Maps (B,h,w) whose cells tile the input."""
     return CellMaps(maps, frame_like((maps.shape[-2], maps.shape[-1]), images))
 
@@ -115,13 +123,13 @@ def _call(own: Any, network: Network, images: Tensor, targets: Tensor) -> Any:
         return own(network.module, images, targets)
 
 
-def _as_maps(found: Any, called: str) -> Tensor:
+def _as_maps(result: Any, called: str) -> Tensor:
     """(B,h,w) of what a method returned for (B,3,H,W)."""
-    is_array = isinstance(found, (Tensor, np.ndarray))
-    maps = torch.as_tensor(found).detach().float() if is_array else torch.zeros(0)
+    is_array = isinstance(result, (Tensor, np.ndarray))
+    maps = torch.as_tensor(result).detach().float() if is_array else torch.zeros(0)
     maps = maps.sum(1) if maps.dim() == 4 else maps
     if maps.dim() != 3 or maps.numel() == 0:
-        shape = tuple(found.shape) if is_array else type(found).__name__
+        shape = tuple(result.shape) if is_array else type(result).__name__
         raise DataError(f"method {called}: expected maps (B,h,w) or (B,C,h,w), found {shape}")
     return maps
 
@@ -131,12 +139,16 @@ def _logit(network: Network, images: Tensor, targets: Tensor) -> Tensor:
     return network.logits(images).gather(1, targets[:, None])[:, 0]
 
 
-def _slope(network: Network, images: Tensor, targets: Tensor) -> Tensor:
+def slope(logit: Logit, images: Tensor) -> Tensor:
     """∂y/∂x (B,3,H,W)."""
     with torch.enable_grad():
         pixels = images.detach().requires_grad_()
-        (gradient,) = torch.autograd.grad(_logit(network, pixels, targets).sum(), pixels)
+        (gradient,) = torch.autograd.grad(logit(pixels).sum(), pixels)
     return gradient
+
+
+def _slope(network: Network, images: Tensor, targets: Tensor) -> Tensor:
+    return slope(lambda pixels: _logit(network, pixels, targets), images)
 
 
 def _gradxinput(network: Network, images: Tensor, targets: Tensor) -> Tensor:
@@ -219,7 +231,7 @@ def _attention(method: str, network: Network, images: Tensor) -> CellMaps:
         output = network.module(images)
     is_ours = isinstance(output, Output)
     trace = output.trace if is_ours else trace_with_output(network.module, images, layers="last").trace
-    return _on_input(trace.image_map("total", (images.shape[-2], images.shape[-1])), images)
+    return _tiled(trace.image_map("total", (images.shape[-2], images.shape[-1])), images)
 
 
 # ---- class activation maps
@@ -285,13 +297,13 @@ def cam_layer(network: Network, layer: str | None = None) -> tuple[_Cells, Tenso
         score = network.logits(images.requires_grad_()).amax(-1).sum()
         pairs = [(part, output) for part, output in outputs if output.requires_grad and output.is_floating_point()]
         slopes = torch.autograd.grad(score, [output for _, output in pairs], allow_unused=True)
-    told, prefix = patch_grid(module, size), tokens_of(module).prefix
-    places = [(part, _cells(names[part], output, size, told, prefix)) for part, output in pairs]
+    patches, prefix = patch_grid(module, size), tokens_of(module).prefix
+    places = [(part, _cells(names[part], output, size, patches, prefix)) for part, output in pairs]
     known = [(part, place) for (part, place), slope in zip(places, slopes)
              if place is not None and slope is not None and bool(place.of(slope).any())]  # fmt: skip
     if any(place.kind == "tokens" for _, place in known) and layer is None:
         norms = [(part, place) for part, place in known if "norm" in type(part).__name__.lower()]
-        known = [each for each in norms if each[1].kind == "tokens"] or known
+        known = [(part, place) for part, place in norms if place.kind == "tokens"] or known
     if not known:
         what = "no layer has" if layer is None else f"'{layer}' has not"
         raise ConfigError(
@@ -302,7 +314,7 @@ def cam_layer(network: Network, layer: str | None = None) -> tuple[_Cells, Tenso
     return place, _frame(network, part, place.grid)
 
 
-def _cells(name: str, output: Tensor, size: Size, told: Size | None, prefix: int) -> _Cells | None:
+def _cells(name: str, output: Tensor, size: Size, patches: Size | None, prefix: int) -> _Cells | None:
     """How an output is read as a map of cells; None where it is none. ``prefix``: tokens before those of patches."""
     shape = output.shape
     if len(shape) == 4:
@@ -311,7 +323,7 @@ def _cells(name: str, output: Tensor, size: Size, told: Size | None, prefix: int
                 return _Cells(name, kind, grid)
     if len(shape) == 3 and shape[0] == 1:
         sides = [math.isqrt(max(0, shape[1] - before)) for before in (prefix, 0)]
-        for grid in filter(None, (told, *((side, side) for side in sides))):
+        for grid in filter(None, (patches, *((side, side) for side in sides))):
             if min(grid) > 1 and 0 <= shape[1] - grid[0] * grid[1] <= MAX_PREFIX:
                 return _Cells(name, "tokens", grid)
     return None

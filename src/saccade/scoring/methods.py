@@ -41,7 +41,7 @@ from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
 from saccade.predict import Predictor, load
-from saccade.scoring.attribution import Attribute, attribution, check_method
+from saccade.scoring.attribution import Attribute, CellMaps, Logit, attribution, check_method, hooked, slope
 from saccade.scoring.networks import Network, is_file, open_network
 from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 from saccade.tracing.published import is_published
@@ -54,8 +54,6 @@ _WINDOWS = 8  # of occlusion along each side; they move by half their width
 
 MapOf = Callable[[Path, str | None], Any]
 """Path of a picture, and a question or None → a map (H,W) over that picture."""
-Logit = Callable[[Tensor], Tensor]
-"""Network input (B,3,H,W) → the logit (B,) of the answer."""
 
 
 class MethodMaps(Maps):
@@ -160,9 +158,7 @@ def _of_network(network: Network, attribute: Attribute, picture: Path, question:
     with network.evaluating():
         with torch.no_grad():
             answer = network.logits(inputs).argmax(-1)
-        maps, frame = attribute(inputs, answer)
-    placed = geometry.compose(canvas.double(), frame.detach().double().cpu())
-    return geometry.project(maps.detach().cpu().float(), placed, image.size)[0]
+        return attribute(inputs, answer).over(canvas, image.size)[0]
 
 
 class _Method:
@@ -191,13 +187,11 @@ class _Method:
         (images,) = (tensor.to(self._predictor.device) for tensor in prepared.inputs)  # (1,3,H,W)
         (read,) = prepared.items
         canvas, image_size = cast(Tensor, read.canvas), cast(Tensor, read.image_size)  # as of all pictures
-        map, frame = self._on_input(images, self._predictor.question(question))  # (1,h,w), (2,3)
         height, width = image_size.tolist()
-        placed = geometry.compose(canvas.double().cpu(), frame.double().cpu())
-        return geometry.project(map.detach().cpu().float(), placed, (height, width))[0]
+        return self._cells(images, self._predictor.question(question)).over(canvas, (height, width))[0]
 
-    def _on_input(self, images: Tensor, query: Any) -> tuple[Tensor, Tensor]:
-        """The map (1,h,w), and the frame (2,3) of its cells in the network input."""
+    def _cells(self, images: Tensor, query: Any) -> CellMaps:
+        """The map (1,h,w) on its cells."""
         model, method, stages = self._model, self._method, self._stages
 
         def asked(pictures: Tensor) -> list[Tensor]:
@@ -214,7 +208,7 @@ class _Method:
             return model.logits_and_answer(model.forward_raw(pictures, *asked(pictures)))[0][:, answer]  # (B,)
 
         if stages is None or method not in (*CAMS, "rollout"):
-            return _input_map(method, images, logit), geometry.identity()
+            return CellMaps(_input_map(method, images, logit), geometry.identity())
         name = stages.names[-1]
         if method == "rollout":
             with torch.no_grad():
@@ -223,29 +217,19 @@ class _Method:
             cam = _captum("gradcam").LayerGradCam(logit, stages.stages[name])
             map = cam.attribute(images, relu_attributions=True)[:, 0]  # (1,h,w)
         else:
-            map = _hirescam(stages.stages[name], images, logit)
-        return map, stages.frames[name]
-
-
-def _hirescam(layer: nn.Module, images: Tensor, logit: Logit) -> Tensor:
-    features: list[Tensor] = []
-    handle = layer.register_forward_hook(lambda module, inputs, output: features.append(output))
-    try:
-        with torch.enable_grad():
-            score = logit(images.detach().requires_grad_()).sum()
-            (gradient,) = torch.autograd.grad(score, features[-1])
-    finally:
-        handle.remove()
-    return hirescam(features[-1].detach(), gradient)  # (1,h,w)
+            features: list[Tensor] = []
+            keep = {stages.stages[name]: lambda module, inputs, output: features.append(output)}
+            with torch.enable_grad(), hooked(keep):
+                score = logit(images.detach().requires_grad_()).sum()
+                (gradient,) = torch.autograd.grad(score, features[-1])
+            map = hirescam(features[-1].detach(), gradient)  # (1,h,w)
+        return CellMaps(map, stages.frames[name])
 
 
 def _input_map(method: str, images: Tensor, logit: Logit) -> Tensor:
     """A map (1,H,W) of the pixels of the network input, with its sign."""
     if method == "gradxinput":
-        with torch.enable_grad():
-            pixels = images.detach().requires_grad_()
-            (gradient,) = torch.autograd.grad(logit(pixels).sum(), pixels)
-        return (images * gradient).sum(1)  # (1,H,W)
+        return (images * slope(logit, images)).sum(1)  # (1,H,W)
     captum = _captum(method)
     if method == "ig":
         map: Tensor = captum.IntegratedGradients(logit).attribute(images, n_steps=_STEPS, internal_batch_size=_STEPS)

@@ -8,7 +8,6 @@ from pathlib import Path
 import torch
 from PIL import Image, ImageDraw
 
-from saccade import geometry
 from saccade.data.causal import SCENE
 from saccade.data.maps import picture_of, truth_for
 from saccade.data.pictures.files import SUFFIXES, find_files
@@ -119,12 +118,10 @@ def _strip(drawn: Drawn) -> Picture:
     """A photograph and its twins side by side, each with its map."""
     photograph, names, cells, canvas, share, strength = drawn
     panels = []
-    for name, map, p in zip(names, cells.maps, share.tolist()):
+    for name, map, p in zip(names, cells.over(canvas, photograph.size), share.tolist()):
         picture = photograph if name == SCENE else photograph.twins[name]
-        frame = geometry.compose(canvas.double(), cells.frame.double())
-        laid = geometry.project(map[None], frame, photograph.size)[0]
         inside = picture.label_map == photograph.target + 1
-        panel = overlay(picture.image, laid.numpy(), outline=marks.Mask(inside), least_side=1)
+        panel = overlay(picture.image, map.numpy(), outline=marks.Mask(inside), least_side=1)
         panels.append((f"{name}: p {p:.2f}", panel.resize((round(panel.width * _HIGH / panel.height), _HIGH))))
     strip = Image.new("RGB", (sum(max(panel.width, _WIDE) for _, panel in panels), _HIGH + _LINE), "white")
     left, pen = 0, ImageDraw.Draw(strip)

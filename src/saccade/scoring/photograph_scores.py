@@ -31,6 +31,7 @@ from saccade.scoring.results import (
     SCHEMA_VERSION,
     SCORES,
     WORDS,
+    Rows,
     csv_cell,
     csv_of,
     score_table,
@@ -50,7 +51,6 @@ _SAID = {
     "other picture": "another picture's map",
 }
 _IN_ROW = {"true_positive_strength": "strength"}  # columns of results/causal.csv that have another name here
-Rows = tuple[list[str], list[list[str]]]
 
 
 class Drawn(NamedTuple):
@@ -122,10 +122,7 @@ class PhotographScores:
         titles = WORDS["photograph_titles"][group]
         values = self.scene if group == "scene" else self.about_model
         scores = {name: score for name, score in self.intervals(group).items() if score.n}
-        columns, rows = score_table(scores, titles, values.means(), WORDS["photograph_rows"])
-        rows[0][0] = self.method
-        rows.insert(2, ["n", *(f"{scores[name].n:,}" for name in titles if name in scores)])
-        return columns, rows
+        return score_table(scores, titles, values.means(), WORDS["photograph_rows"], name=self.method, has_n=True)
 
     def effects_table(self) -> Rows:
         """Columns and rows: how far each change moves the answer."""
@@ -134,13 +131,8 @@ class PhotographScores:
             moved, changes, scale = self.intervals("effects", change).values()
             if moved.n:
                 title += f" (sides {scale.mean:.2f} of the object's)" if scale.mean < 1 else ""
-                shown = [
-                    f"{moved.mean:.3f}",
-                    f"{moved.low:.2f}–{moved.high:.2f}",
-                    f"{changes.mean:.3f}",
-                    f"{moved.n:,}",
-                ]
-                rows.append([title, *shown])
+                ends = f"{moved.low:.2f}–{moved.high:.2f}"
+                rows.append([title, f"{moved.mean:.3f}", ends, f"{changes.mean:.3f}", f"{moved.n:,}"])
         return ["", "|Δp|", "95 % interval", "answers that change", "n"], rows
 
     def tables(self) -> list[tuple[str, str, Rows]]:
@@ -184,18 +176,17 @@ class PhotographScores:
         path = results_folder() / "causal.csv"
         with path.open(encoding="utf-8") as file:
             columns = next(csv.reader(file))
-        facts = {"set": Path(self.truth).name, "model": self.model, "seeds": 1}
-        own = facts | {"method": self.method, "kind": "map", "n": len(self.names), "scenes": len(self.names)}
-        own |= {"empty": self.zeros / self.pictures}
-        parts = {"value": "mean", "low": "low", "high": "high", "n": "n"}
+        count = len(self.names)
+        facts = {"set": Path(self.truth).name, "model": self.model, "method": self.method, "n": count, "seeds": 1}
+        own = facts | {"kind": "map", "scenes": count, "empty": self.zeros / self.pictures}
         lines: list[dict[str, Any]] = [
-            own | {"what": what} | {name: getattr(score, part) for name, score in self.scores.items()}
-            for what, part in parts.items()
+            own | {"what": what} | {name: score._asdict()[part] for name, score in self.scores.items()}
+            for what, part in {"value": "mean", "low": "low", "high": "high", "n": "n"}.items()
         ]
-        lines.append(
-            facts | {"method": self.method, "kind": "split-half tau", "n": len(self.names)} | self.split_half()
-        )
-        return csv_of(columns, [[_in_csv(line.get(_IN_ROW.get(name, name), "")) for name in columns] for line in lines])
+        lines.append(facts | {"kind": "split-half tau"} | self.split_half())
+        rows = [[line.get(_IN_ROW.get(name, name), "") for name in columns] for line in lines]
+        cells = ([csv_cell(value) if isinstance(value, float) else str(value) for value in row] for row in rows)
+        return csv_of(columns, cells)
 
     def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
@@ -257,7 +248,3 @@ def _tau(values: ByName, score: str) -> float:
     pairs = [((a - b), (c - d)) for (a, c), (b, d) in combinations(list(zip(*halves)), 2)]
     known = [one * other for one, other in pairs if not math.isnan(one * other)]
     return sum((product > 0) - (product < 0) for product in known) / len(known) if known else math.nan
-
-
-def _in_csv(value: Any) -> str:
-    return csv_cell(value) if isinstance(value, float) else str(value)

@@ -137,7 +137,7 @@ def rivals(view: View, number: int, before: _Named | None) -> dict[str, Tensor]:
     if before is not None:
         known, cells = before
         rows = [known.index(name if name in known else SCENE) for name in names]
-        maps["other picture"] = _laid(cells._replace(maps=cells.maps[rows]), view)
+        maps["other picture"] = cells._replace(maps=cells.maps[rows]).over(view.canvas, size)
     return maps
 
 
@@ -145,12 +145,6 @@ def rivals(view: View, number: int, before: _Named | None) -> dict[str, Tensor]:
 def _centre(size: Size) -> Tensor:
     """The Gaussian (1,H,W) of pictures of that size."""
     return centre_gaussian(geometry.identity(), size, size)
-
-
-def _laid(cells: CellMaps, view: View) -> Tensor:
-    """Maps of cells over the picture (R,H,W)."""
-    frame = geometry.compose(view.canvas.double(), cells.frame.double())
-    return geometry.project(cells.maps, frame, view.photograph.size)
 
 
 def score_photographs(
@@ -220,7 +214,7 @@ def _add(
     kept.zeros += int((cells.maps == 0).flatten(1).all(1).sum())
     moves = (share - share[0]).abs()  # (R,): |Δp|
     effects = moves[list(view.candidates)][None]  # (1,N)
-    maps = {OWN: _laid(cells, view), **rivals(view, len(kept.names), before)}
+    maps = {OWN: cells.over(view.canvas, view.photograph.size), **rivals(view, len(kept.names), before)}
     holds_ground = bool(stays[view.twins("background")].all())
     scene = {name: about_scene(own, view, holds_ground=holds_ground) for name, own in maps.items()}
     model = {name: about_answer(own[:1], view, effects) for name, own in maps.items()}

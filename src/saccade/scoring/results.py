@@ -31,6 +31,8 @@ _LISTED = 10
 
 Means = Mapping[str, Mapping[str, float]]
 """Name of a baseline or bound → its scores."""
+Rows = tuple[list[str], list[list[str]]]
+"""The columns and the rows of a table."""
 
 
 @dataclass(frozen=True)
@@ -69,12 +71,9 @@ class SceneScores:
     """The score of each scene (N,), NaN where a map that it needs is missing, or where the areas are not alike."""
     facts: Mapping[str, Any]  # of the causal set, from its causal.json: version, digest, count and settings
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> Rows:
         """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
-        titles = WORDS["scene_titles"]
-        columns, rows = score_table(self.scores, titles, self.baselines, WORDS["scene_rows"])
-        rows.insert(2, ["n", *(f"{self.scores[name].n:,}" for name in titles if name in self.scores)])
-        return columns, rows
+        return score_table(self.scores, WORDS["scene_titles"], self.baselines, WORDS["scene_rows"], has_n=True)
 
     def csv_text(self) -> str:
         """A row for each scene."""
@@ -117,7 +116,7 @@ class ScoreResult:
         of_scenes = {} if self.scene is None else self.scene.scores
         return "\n".join(f"{TITLES.get(name, name)} {score}" for name, score in {**self.scores, **of_scenes}.items())
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
+    def table(self) -> Rows:
         """Columns and rows: the maps with their intervals, then baselines and bounds."""
         means = dict(self.baselines)
         if not self.counts["resized"]:
@@ -209,17 +208,24 @@ def scores_json(scores: Mapping[str, Interval], baselines: Means) -> dict[str, o
 
 
 def score_table(
-    scores: Mapping[str, Interval], titles: Mapping[str, str], baselines: Means, rows: Mapping[str, str]
-) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows: the means, below them the ends of their intervals, then baselines."""
-    names = [name for name in titles if name in scores]
-    own = [scores[name] for name in names]
+    scores: Mapping[str, Interval],
+    titles: Mapping[str, str],
+    baselines: Means,
+    rows: Mapping[str, str],
+    *,
+    name: str = "maps",
+    has_n: bool = False,
+) -> Rows:
+    """Columns and rows: the means, below them the ends of their intervals and how many values count, then baselines."""
+    columns = [score for score in titles if score in scores]
+    own = [scores[score] for score in columns]
     ends = ["" if math.isnan(score.low) else f"{score.low:.2f}–{score.high:.2f}" for score in own]
-    cells = [["maps", *(_plain(score.mean) for score in own)], ["95 % interval", *ends]]
+    cells = [[name, *(_plain(score.mean) for score in own)], ["95 % interval", *ends]]
+    cells += [["n", *(f"{score.n:,}" for score in own)]] if has_n else []
     for row, title in rows.items():
         if means := baselines.get(row):
-            cells.append([title, *(_plain(means.get(name, math.nan)) for name in names)])
-    return ["", *(titles[name] for name in names)], cells
+            cells.append([title, *(_plain(means.get(score, math.nan)) for score in columns)])
+    return ["", *(titles[score] for score in columns)], cells
 
 
 def _plain(value: float) -> str:

@@ -1,4 +1,4 @@
-"""The low-shot curve of a probe: accuracies after learning from a few pictures of each class, as a table and drawn."""
+"""What a probe learns from less: from a part of the pictures, and from a few of each class, as tables and drawn."""
 
 from __future__ import annotations
 
@@ -16,15 +16,32 @@ _WIDTH, _HEIGHT, _LEFT, _RIGHT, _TOP, _BOTTOM = 560, 240, 48, 150, 12, 44
 _LIGHT, _DARK = ("#16191f", "#c2410c", "#0b5cd5"), ("#e7eaef", "#fb923c", "#6ea1f5")  # ink, linear, attention
 
 
+def learning_section(result: ProbeResult) -> Section:
+    """How much more pictures would help."""
+    rows: list[Row] = [[name, *map(percent, curve)] for name, curve in _curves(result, "shares").items()]
+    text = (
+        "Test accuracy after learning from a part of the training pictures (first seed, mean over splits). Where it "
+        "still rises between the last two columns, more pictures are likely to help."
+    )
+    columns = ["", *(f"{share:.0%}" for share in (*result.plan.shares, 1.0))]
+    return Section("Would more pictures help?", text, [Table(columns, rows)])
+
+
+def _curves(result: ProbeResult, parts: str) -> dict[str, list[float]]:
+    """Title of the linear and of the kept head → accuracies after learning from each of the parts, then from all."""
+    curves = {}
+    for name in dict.fromkeys((LINEAR, result.kept)):
+        trial = result.trials[name]
+        by_part = [*getattr(trial, parts).values(), [seeds[0] for seeds in trial.test]]
+        curves[ALL_TITLES[name]] = [sum(scores) / len(scores) for scores in by_part]
+    return curves
+
+
 def low_shot_section(result: ProbeResult) -> Section | None:
     """The curves of the linear head and the kept one; None where they were not asked for."""
     if not result.plan.shots:
         return None
-    curves = {}
-    for name in dict.fromkeys((LINEAR, result.kept)):
-        trial = result.trials[name]
-        by_count = [*trial.shots.values(), [seeds[0] for seeds in trial.test]]
-        curves[ALL_TITLES[name]] = [sum(scores) / len(scores) for scores in by_count]
+    curves = _curves(result, "shots")
     columns = [*map(str, SHOTS), "all"]
     text = (
         "Test accuracy after learning from so many training pictures of each class (first seed, mean over splits), "
