@@ -65,7 +65,6 @@ def test_the_first_steps_alone_are_given() -> None:
         (lambda: words().edit(torch.tensor([[1.0, 0.0]])), "bool"),
         (lambda: words().point(2), "cells.*0 … 1"),
         (lambda: words().point(-1), "cells.*0 … 1"),
-        (lambda: words().point(torch.tensor([0.5])), "cells"),
         (lambda: words().point(0, step=7), "no step 7"),
         (lambda: words().aim(torch.tensor([0.0, 0.0, 1.0, 1.0])), "edit it with edit"),
         (lambda: words().as_given(3), "has 2 steps"),

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,9 @@ SIZE = f"data.size=[{SIDE}, {SIDE}]"
 OWN = "model.config={backbone: small, channels: 4, depth: 2, hidden: 4, dropout: 0.2}"
 RAN = "model.config={stem: small, widths: [4, 8, 8, 8], modules: [1, 1, 1]}"
 BEST = "phases.0.select={metric: loss, mode: min}"
+EVIDENCE = "phases.0.loss={name: cross_entropy, evidence_weight: 0.5}"
+LEARNT = ("decoder", "self_critical")
+CAPTIONS = Case("sat-soft-tuned", (FILES, SIZE, "data.at_least=1", "ema=0.9"), 3, LEARNT, "captions", steps=5)
 
 RESUMED = {
     "question": Case("soft-mref", (QUESTION, BEST, "batch_size=16", "phases.0.validate_every=4"), steps=8, stop=6),
@@ -168,31 +171,9 @@ RESUMED = {
     "multiset-activation": Case("hsal-mnist-multiset", (MULTISET, "data.size=40"), phases=2, steps=4, stop=2),
     "multiset-files": Case("multisets", (MULTISET, "data.size=32"), phases=2, table="multisets", steps=4, stop=6),
     "caption": Case("sat-soft-scenes", (SCENES, "data.size=[40, 40]", "phases.0.loss.penalty=1"), steps=8, stop=6),
-    "caption-files": Case(
-        "sat-soft-tuned",
-        (FILES, SIZE, "data.at_least=1", "ema=0.9"),
-        phases=3,
-        named=("decoder", "self_critical"),
-        table="captions",
-        steps=5,
-        stop=7,
-    ),
-    "caption-decoder": Case(
-        "sat-soft-tuned",
-        (FILES, SIZE, "data.at_least=1", "ema=0.9"),
-        phases=3,
-        named=("decoder", "self_critical"),
-        table="captions",
-        steps=5,
-        stop=2,
-    ),
-    "classify-files": Case(
-        "ran-56-photos",
-        (RAN, SIZE, "phases.0.loss={name: cross_entropy, evidence_weight: 0.5}"),
-        table="classes",
-        steps=6,
-        stop=4,
-    ),
+    "caption-files": replace(CAPTIONS, stop=7),
+    "caption-decoder": replace(CAPTIONS, stop=2),
+    "classify-files": Case("ran-56-photos", (RAN, SIZE, EVIDENCE), table="classes", steps=6, stop=4),
     "story": Case("memn2n", ("replicas=2", "data.noise=0.2", "data.leave_out=0.3"), phases=2, steps=4, stop=5),
 }
 

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from saccade.errors import SaccadeError as SaccadeError
     from saccade.errors import ShapeError as ShapeError
     from saccade.predict import Predictor as Predictor
+    from saccade.predict import from_pretrained as from_pretrained
     from saccade.predict import load as load
     from saccade.probing.probe import Probe as Probe
     from saccade.record import Record as Record
@@ -77,8 +78,10 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
     """
 
     @cache
-    def homes() -> dict[str, tuple[str, str]]:
-        return _imports_of(package)
+    def homes() -> dict[str, tuple[str, str]]:  # name → (module, its name there)
+        blocks = (node for node in ast.parse(inspect.getsource(sys.modules[package])).body if isinstance(node, ast.If))
+        imports = (node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom))
+        return {alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names}
 
     def get(name: str) -> Any:
         if name == "__all__":
@@ -98,13 +101,6 @@ def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[st
         return sorted({*public, *(name for name in namespace if name.startswith("__"))})
 
     return get, names
-
-
-def _imports_of(package: str) -> dict[str, tuple[str, str]]:
-    """Name → (module, its name there), of the imports for type checkers."""
-    blocks = (node for node in ast.parse(inspect.getsource(sys.modules[package])).body if isinstance(node, ast.If))
-    imports = (node for block in blocks for node in block.body if isinstance(node, ast.ImportFrom))
-    return {alias.asname or alias.name: (str(node.module), alias.name) for node in imports for alias in node.names}
 
 
 if not TYPE_CHECKING:

@@ -30,12 +30,10 @@ T = TypeVar("T")
 
 
 def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") -> T:
-    """Build the (frozen) dataclass ``cls`` from ``values``, checking names and types on the way.
+    """Build the (frozen) dataclass ``cls`` from what a YAML or JSON file held, checking names and types on the way.
 
-    Args:
-        cls: a dataclass type; fields may be plain types, optionals, literals, lists, tuples, dicts or dataclasses.
-        values: usually what a YAML or JSON file held.
-        where: dotted path used in messages.
+    Fields may be plain types, optionals, literals, lists, tuples, dicts or dataclasses; ``where`` is a dotted path for
+    messages.
     """
     values = _mapping(values, where or cls.__name__)
     # cls is a dataclass
@@ -70,12 +68,13 @@ class Within:
     def check(self, value: object, where: str) -> None:
         """Raise a ConfigError that names ``where`` and the bound if a number of ``value`` is out of bounds."""
         for number in value if isinstance(value, tuple) else (value,):
-            if isinstance(number, Real) and not self._holds(float(number)):
+            if not isinstance(number, Real):
+                continue
+            number = float(number)
+            enough = number > self.least if self.above else number >= self.least
+            few = number < self.most if self.below or self.most == math.inf else number <= self.most
+            if not (enough and few):
                 raise ConfigError(f"{where}: must be {self}, found {shown_value(value)}")
-
-    def _holds(self, number: float) -> bool:
-        enough = number > self.least if self.above else number >= self.least
-        return enough and (number < self.most if self.below or self.most == math.inf else number <= self.most)
 
     def __str__(self) -> str:
         if not self.above and not self.below and self.most < math.inf:
@@ -238,11 +237,7 @@ _QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def plain_yaml(text: str) -> object:
-    """Plain values from ``text``.
-
-    Raises:
-        ValueError: not YAML, or values that are too many, too deep or not plain; one line.
-    """
+    """Plain values from ``text``; a ValueError of one line where they are too many, too deep or not plain."""
     if len(text) > LONGEST_YAML:
         raise ValueError(f"{len(text):,} characters, and at most {LONGEST_YAML:,} are allowed")
     try:
@@ -255,10 +250,7 @@ def plain_yaml(text: str) -> object:
 
 def quick_yaml(text: str) -> object:
     """Plain values of a file of our own, by libyaml where PyYAML was built with it: many times as fast."""
-    try:
-        return yaml.load(text, Loader=_QUICK)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        raise ValueError(" ".join(str(error).split())) from error
+    return yaml.load(text, Loader=_QUICK)  # noqa: S506 - a SafeLoader
 
 
 class _PlainLoader(yaml.SafeLoader):

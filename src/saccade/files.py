@@ -75,9 +75,8 @@ def make_folder(path: Path) -> Path:
 
 @contextmanager
 def growing(path: Path, *, keep_partial: bool = True) -> Iterator[Path]:
-    """A file that is written bit by bit beside ``path``, and takes its place in the end.
+    """A file that is written bit by bit beside ``path``, and takes its place in the end, unless somebody deletes it.
 
-    Readers of ``path`` see the old file or the new one. Who deletes the file that is handed out keeps the old one.
     ``keep_partial``: after an error inside, what was written so far takes its place too.
     """
     make_folder(path.parent)
@@ -199,13 +198,8 @@ def is_draft(name: str) -> bool:
 def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold the lock file ``path``, whose folder must exist; the kernel releases it when the process ends.
 
-    Args:
-        path: the lock file; it goes when the lock is released.
-        what: what the holder does, for messages, such as ``trains into runs/a``.
-        wait: called once with what the holder does, before waiting for it; None: a held lock is refused at once.
-
-    Raises:
-        OutputError: another process holds it, or the lock file cannot be written.
+    ``what`` the holder does is told to others, as in ``trains into runs/a``: by ``wait``, which is called once before
+    waiting, or else by an OutputError at once.
     """
     from filelock import FileLock, Timeout  # not needed by whoever only reads
 
@@ -291,11 +285,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def parse_json(text: str | bytes, **options: Any) -> Any:
-    """Plain values from JSON; ``options`` as those of :func:`json.loads`.
-
-    Raises:
-        ValueError: not JSON, or values that :func:`check_plain` refuses.
-    """
+    """Plain values from JSON, with options of :func:`json.loads`; a ValueError where there are none."""
     try:
         values = json.loads(text, **options)
     except RecursionError as error:
@@ -352,11 +342,7 @@ def verify_digest(path: Path, sha256: str, most: int = MAX_FILE) -> None:
 
 
 def read_header(path: Path, sha256: str, most: int = MAX_FILE) -> dict[str, Entry]:
-    """Type and shape of each tensor of the file ``path``, whose SHA-256 must be ``sha256``. No number is read.
-
-    Raises:
-        CheckpointError: it cannot be read, is larger than ``most`` bytes, is damaged or is no safetensors file.
-    """
+    """Type and shape of each tensor of the file ``path``, whose SHA-256 must be ``sha256``. No number is read."""
     from safetensors import SafetensorError, safe_open  # not at the top: few need them
 
     verify_digest(path, sha256, most)

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from saccade import geometry
-from saccade.errors import DataError, ShapeError, nearest
+from saccade.errors import DataError, nearest
 
 Kind = Literal["soft", "hard", "gate", "crop", "slots"]
 Role = Literal["multiplier", "mixture", "policy", "input", "crop", "derived"]
@@ -133,13 +133,8 @@ class Look(ShortRepr):
     def rebuild(self, values: Tensor) -> Tensor:
         """The context that this look alone makes of ``values``: the proof that the weights are what was used.
 
-        Args:
-            values: the features that were attended, (B,C,H,W) or (B,S,C); for a mixture the per-cell predictions
-                (B,K,H,W); for a crop the picture (B,C,H,W) it was cut from.
-
-        Returns:
-            (B,C) for soft, hard, mixture and slots, (B,T,C) with steps; (B,C,H,W) for a gate, (B,T,C,H,W) with steps;
-            the crop (B,C,h,w) for a crop.
+        Of the attended features (B,C,H,W) or (B,S,C), for a mixture the per-cell predictions (B,K,H,W), it makes (B,C);
+        a gate (B,C,H,W). With steps there is a T after the B. Of the picture (B,C,H,W) a crop is cut, (B,C,h,w).
         """
         if self.role == "derived":
             raise DataError(f"look '{self.name}' was computed from other weights: it multiplied nothing in the model")
@@ -209,9 +204,7 @@ class Look(ShortRepr):
         weights = self._editable("cells")
         many = weights.shape[-1] * (weights.shape[-2] if self.is_spatial else 1)
         numbers = torch.as_tensor(cells, device=weights.device)
-        is_whole = not numbers.is_floating_point() and numbers.dtype != torch.bool
-        is_one_each = is_whole and numbers.shape in ((), (self.batch_size,))
-        if not is_one_each or not bool(((numbers >= 0) & (numbers < many)).all()):
+        if not bool(((numbers >= 0) & (numbers < many)).all()):
             raise DataError(
                 f"cells: expected a number of 0 … {many - 1}, or {self.batch_size} of them, found {cells!r}"
             )
@@ -240,19 +233,17 @@ class Look(ShortRepr):
     def as_given(self, steps: int | None = None) -> dict[str, Tensor]:
         """Attention that makes a model attend as here: weights or a full mask by name, or the frame of a crop.
 
-        Args:
-            steps: of an act that repeats, the first so many: the model computes the later ones again. None: all, so
-                that the later ones stay frozen as they are here.
+        Of an act that repeats, ``steps`` keeps the first so many; the model computes the later ones again.
         """
-        given = self.full if self.full is not None else self.weights
-        given = self.frame if given is None else given
-        if given is None:
+        tensor = self.full if self.full is not None else self.weights
+        tensor = self.frame if tensor is None else tensor
+        if tensor is None:
             return {}
         if steps is None:
-            return {self.name: given}
+            return {self.name: tensor}
         if not self.has_steps or not 1 <= steps <= self.steps:
             raise DataError(f"look '{self.name}' has {self.steps} steps; found steps={steps}")
-        return {self.name: given[:, :steps]}
+        return {self.name: tensor[:, :steps]}
 
     def _editable(self, what: str, is_so: bool = True) -> Tensor:
         """The weights, which an edit changes; a DataError for a look that has none, or others than they seem."""
@@ -342,8 +333,6 @@ def _cells(name: str, cells: Tensor, weights: Tensor) -> Tensor:
     """``cells`` in the shape of the weights, once they are known to be a mask of them."""
     if cells.dtype != torch.bool:
         raise DataError(f"{name}: expected a bool mask of cells, found {cells.dtype}; compare with a threshold first")
-    if tuple(cells.shape) != tuple(weights.shape[weights.dim() - cells.dim() :]):
-        raise ShapeError(name, f"{tuple(weights.shape)}, or its last axes", cells.shape)
     return cells.to(weights.device).expand_as(weights)
 
 

@@ -32,6 +32,7 @@ from saccade.models.likeness import Fit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 from saccade.zoo import resolve, shipped
+from saccade.zoo.hub import push_folder
 
 # How much more the peak of all masks may let through than their least, for a look to say that this is little.
 NEARLY_EVEN = 0.05
@@ -55,7 +56,11 @@ def load(name_or_path: str | Path, device: str | torch.device = "auto") -> Predi
     model, facts = load_model(folder, device)
     fuse_norms(model)
     own_name = folder.parent.name if folder.name == "model" else folder.name  # a run keeps its model in model/
-    return Predictor(model, facts, name=facts.name or own_name, likeness=load_likeness(folder, facts))
+    name = facts.name or own_name
+    return Predictor(model, facts, name=name, likeness=load_likeness(folder, facts), folder=folder)
+
+
+from_pretrained = load  # as other libraries call it
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -80,6 +85,7 @@ class Predictor:
         likeness: what the inputs that it learned from look like; None: not known.
         reads: how inputs are read; by default as the family of the model does.
         responder: who answers; by default that of the family.
+        folder: where it was loaded from; None: from no folder.
     """
 
     def __init__(
@@ -91,11 +97,27 @@ class Predictor:
         likeness: Likeness | None = None,
         reads: InputReader | None = None,
         responder: Responder | None = None,
+        folder: Path | None = None,
     ) -> None:
-        self.likeness = likeness
+        self.likeness, self.folder = likeness, folder
         self.model, self.facts, self.name = model.eval(), facts, name or facts.name or facts.architecture
         self.reads: InputReader = reads or self.family.reads()
         self.responder: Responder = responder or self.family.responder()(self.family, self.model, self.facts, self.name)
+
+    def push_to_hub(self, repository: str, *, private: bool = False, message: str = "") -> str:
+        """Put the model on the hub of Hugging Face (extra ``hub``); ``saccade.load`` takes the address it returns.
+
+        Its folder is uploaded as it is, with its card as the front page. A token is taken from ``hf auth login`` or
+        ``HF_TOKEN``.
+
+        Args:
+            repository: USER/NAME; made if there is none.
+            private: whether a new repository is private.
+            message: of the commit.
+        """
+        if self.folder is None:
+            raise ConfigError(f"'{self.name}' was not loaded from a model folder, so there is nothing to upload")
+        return push_folder(self.folder, repository, private=private, message=message)
 
     @cached_property
     def family(self) -> Family:

@@ -138,11 +138,10 @@ class Sighting:
         return overlay(image, scaled, colormap=colormap, alpha=alpha, **options)
 
     def filmstrip(self, **options: Any) -> Image.Image:
-        """Every look side by side; options as in :func:`saccade.show.filmstrip.filmstrip`.
+        """Every look side by side: options as in :func:`saccade.show.filmstrip.filmstrip`.
 
-        Looks over slots are a table, with options as in :func:`saccade.show.slot_table.slot_table`. What was read label
-        by label is shown so, with options as in :func:`saccade.show.filmstrip.glimpse_strip`; a
-        caption word by word, with options as in :func:`saccade.show.filmstrip.word_strip`.
+        Looks over slots are a table (:func:`saccade.show.slot_table.slot_table`). What was read label by label is shown
+        so (``glimpse_strip``), and a caption word by word (``word_strip``).
         """
         from saccade.show.filmstrip import filmstrip, glimpse_strip, has_glimpses, word_strip
 
@@ -207,8 +206,7 @@ class Sighting:
     def top_slot(self) -> str | None:
         """The text with the most weight in the last step of a look over slots; None where it looked at a picture.
 
-        Empty slots count together, as in :attr:`slot_grid`. A step that chose a slot of the model's own, such as the
-        end of its passes, is skipped if there is another.
+        A step that chose a slot of the model's own, such as the end of its passes, is skipped if there is another.
         """
         if self.is_spatial or not self.trace.looks:
             return None

@@ -142,15 +142,10 @@ class AttentionTrace(ShortRepr):
                 yield f"trace.{name} should be {expected}, found {tuple(tensor.shape)}"
 
     def image_map(self, look: str | Look = "total", size: geometry.Size | None = None) -> Tensor:
-        """A look (or the total) laid over the original picture.
+        """A look (by itself or by name), or the total, laid over the original picture: (B,H,W), with steps (B,T,H,W).
 
-        Args:
-            look: a look, its name, or "total".
-            size: (H, W) of the wanted map; by default the picture's own size (all examples must then share it). A trace
-                that does not know the size of its picture takes ``size`` for the input of the network.
-
-        Returns:
-            (B,H,W), or (B,T,H,W) for a look with steps. The total never has a step axis.
+        ``size`` (H, W) is by default the picture's own, which all examples must then share. A trace that does not know
+        the size of its picture takes ``size`` for the input of the network.
         """
         if look == "total":
             return self._total_map(self._wanted_size(size))
@@ -418,15 +413,15 @@ AnyOutput = TypeVar("AnyOutput", bound=ModelOutput)
 
 def joined(parts: Iterable[AnyOutput]) -> AnyOutput:
     """Outputs of a few examples each as one, without what was attended: that is large, and scores do not read it."""
-    leaves, specs = zip(*(pytree.tree_flatten(_without_values(part)) for part in parts))
+    leaves, specs = [], []
+    for part in parts:
+        acts = {name: dataclasses.replace(act, values=ABSENT, context=ABSENT) for name, act in part.acts.items()}
+        tensors_of, spec = pytree.tree_flatten(dataclasses.replace(part, acts=acts))
+        leaves.append(tensors_of)
+        specs.append(spec)
     whole = [torch.cat(column) if column[0].dim() else column[0] for column in zip(*leaves)]
     result: AnyOutput = pytree.tree_unflatten(whole, specs[0])
     return result
-
-
-def _without_values(output: AnyOutput) -> AnyOutput:
-    acts = {name: dataclasses.replace(act, values=ABSENT, context=ABSENT) for name, act in output.acts.items()}
-    return dataclasses.replace(output, acts=acts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from layer_probe import gradient_centre, made_linear
+from layer_probe import check_bright_patch, gradient_centre, made_linear
 from saccade import geometry
 from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
@@ -100,6 +100,31 @@ class Transformer(nn.Module):
         return [images, self.model.patches(images)]
 
 
+class AnySize(nn.Module):
+    """What timm returns for a vision transformer: a class token of 5s and a register before the patches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches, self.head = nn.Conv2d(3, 4, 8, 8), nn.Linear(4, 2)
+        self.cls_token = nn.Parameter(torch.full((4,), 5.0))
+        self.num_features, self.feature_info = 4, [{"reduction": 8}]
+        self.pretrained_cfg = {"mean": (0.5, 0.5, 0.5), "std": (0.25, 0.25, 0.25)}
+
+    def prune_intermediate_layers(self, last: int) -> None:
+        assert last == 1
+        self.head = nn.Identity()
+
+    def forward_intermediates(
+        self, images: Tensor, *, indices: int, norm: bool, intermediates_only: bool, return_prefix_tokens: bool = False
+    ) -> list[object]:
+        assert (indices, norm, intermediates_only) == (1, True, True)
+        assert not images.shape[-2] % 8
+        assert not images.shape[-1] % 8
+        features = self.patches(images)
+        before = torch.stack([self.cls_token, 2 * self.cls_token]).expand(len(images), 2, 4)
+        return [(features, before)] if return_prefix_tokens else [features]
+
+
 def channels_last() -> Features:
     network = patch_like()
     network.output_fmt = SimpleNamespace(value="NHWC")
@@ -115,6 +140,7 @@ MODELS = {
     "patches": patch_like,
     "whole": inseparable,
     "tokens": Transformer,
+    "any": AnySize,
     "last": channels_last,
     "mapless": without_maps,
 }
@@ -125,8 +151,10 @@ def timm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     """A module named timm; what was asked of it is noted."""
     asked: list[tuple[str, bool]] = []
 
-    def create_model(name: str, *, pretrained: bool, features_only: bool) -> nn.Module:
-        assert features_only
+    def create_model(
+        name: str, *, pretrained: bool, features_only: bool = False, dynamic_img_size: bool = False
+    ) -> nn.Module:
+        assert features_only is not dynamic_img_size is (name == "any")
         asked.append((name, pretrained))
         network = MODELS[name]()
         if pretrained:
@@ -137,6 +165,10 @@ def timm(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, bool]]:
     module = ModuleType("timm")
     module.__version__ = "0"
     module.create_model = create_model
+    homes = {
+        name: SimpleNamespace(__module__="timm.models.eva" if name == "any" else "timm.models.x") for name in MODELS
+    }
+    module.model_entrypoint = homes.__getitem__
     module.is_model = MODELS.__contains__
     module.list_models = lambda pattern: [name for name in MODELS if name.startswith(pattern.rstrip("*"))]
     monkeypatch.setitem(sys.modules, "timm", module)
@@ -191,6 +223,22 @@ def test_the_class_token_is_the_first_before_the_grid(timm) -> None:
     assert torch.allclose(packed[:, :, 2, 0], found.mean((2, 3)))
     assert not bool(packed[:, :, 2, 1:].any())
     assert not build_backbone("timm:whole").has_class_token
+
+
+def test_patches_of_pictures_of_any_size(timm) -> None:
+    """Without class token and register; the last two rows and five columns fill no patch."""
+    backbone = build_backbone("timm:any").eval()
+    assert (backbone.names, backbone.channels, backbone.has_class_token) == (("features",), {"features": 4}, True)
+    images = torch.rand(2, 3, 18, 29)
+    assert backbone.grid((18, 29)) == {"features": (2, 3)}
+    patches = backbone.stages["features"][1].network.patches((images[..., :16, :24] - 0.5) / 0.25)
+    assert torch.equal(backbone(images), patches)
+    packed = backbone.with_class_token(images)
+    assert torch.equal(packed[:, :, :2], patches)
+    assert packed[:, :, 2].tolist() == [[[5, 0, 0]] * 4] * 2
+    load_imagenet(backbone, "timm:any")
+    assert all(bool((parameter == 0.5).all()) for parameter in backbone.parameters())
+    assert "stages.features.1.network.head.weight" not in imagenet_weights("timm:any")
 
 
 def test_weights_come_from_timm(timm) -> None:
@@ -258,6 +306,66 @@ def test_models_of_timm_become_stages(name: str, stages: tuple[str, ...], cell: 
     assert features.shape == (1, backbone.channels[stages[-1]], *backbone.grid((224, 224))[stages[-1]])
     assert features.shape[-1] == 224 // cell
     assert features.isfinite().all()
+
+
+TINY = {"embed_dim": 24, "depth": 3, "num_heads": 2, "img_size": 32, "patch_size": 8}
+WITH_TOKENS = [
+    ("vit_small_patch16_224", 1),
+    ("deit_tiny_distilled_patch16_224", 2),
+    ("vit_small_patch14_dinov2", 1),
+    ("vit_small_patch14_reg4_dinov2", 5),
+    ("vit_small_patch16_dinov3", 5),
+    ("vit_medium_patch16_reg4_gap_256", 4),  # registers and no class token
+    ("vit_base_patch16_clip_224", 1),
+    ("vit_base_patch16_siglip_224", 0),  # SigLIP 2 has the same network
+    ("vit_base_patch16_siglip_gap_224", 0),
+    ("eva02_tiny_patch14_224", 1),
+    ("eva_large_patch14_196", 1),
+    ("naflexvit_base_patch16_siglip", 0),
+]
+
+
+@pytest.fixture
+def tiny_timm(monkeypatch: pytest.MonkeyPatch) -> None:
+    """timm itself, whose models are made tiny and have random weights."""
+    import timm
+
+    create = timm.create_model
+
+    def tiny(name: str, *, pretrained: bool = False, **options: object) -> nn.Module:
+        naflex = {key: value for key, value in TINY.items() if key != "img_size"}
+        return create(name, pretrained=False, **(naflex if "naflex" in name else TINY), **options)
+
+    monkeypatch.setattr(timm, "create_model", tiny)
+
+
+@with_timm
+@pytest.mark.parametrize(("name", "prefix"), WITH_TOKENS, ids=[name for name, _ in WITH_TOKENS])
+def test_tokens_of_timm_lie_where_their_patches_are(tiny_timm: None, name: str, prefix: int) -> None:
+    import timm
+
+    torch.manual_seed(0)
+    backbone = build_backbone(f"timm:{name}").eval()
+    normalise, patches = backbone.stages["features"]
+    images = torch.rand(2, 3, 32, 32)
+    with torch.no_grad():
+        tokens = patches.network.forward_features(normalise(images))
+        assert patches.network.num_prefix_tokens == prefix
+        assert torch.equal(backbone(images), tokens[:, prefix:].transpose(1, 2).unflatten(2, (4, 4)))
+        assert backbone.has_class_token == (prefix not in (0, 4))
+        if backbone.has_class_token:
+            assert torch.equal(backbone.with_class_token(images)[:, :, 4, 0], tokens[:, 0])
+    scaling = timm.get_pretrained_cfg(name)
+    assert normalise.mean.flatten().tolist() == pytest.approx(scaling.mean)
+    assert normalise.std.flatten().tolist() == pytest.approx(scaling.std)
+    check_bright_patch(backbone)
+
+
+@with_timm
+def test_a_model_of_timm_of_one_size_says_so(tiny_timm: None) -> None:
+    backbone = build_backbone("timm:beit_base_patch16_224").eval()
+    with pytest.raises(ConfigError, match=r"cannot take pictures of 40×32 pixels: .*; set size"):
+        backbone(torch.zeros(1, 3, 40, 32))
 
 
 class Connection:

@@ -13,6 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from layer_probe import check_bright_patch
 from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
 from saccade.errors import ConfigError, DataError, MissingExtraError
@@ -131,13 +132,19 @@ def test_with_a_torchvision_that_does_not_fit(library: list[str], monkeypatch: p
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 TINY |= {"image_size": 32, "patch_size": 8}
+FLEXIBLE = {key: value for key, value in TINY.items() if key != "image_size"} | {"num_patches": 16}
+TEXT = {**TINY, "vocab_size": 20, "max_position_embeddings": 16, "bos_token_id": 1, "eos_token_id": 2}
 STAGED = {"hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1]}
 REAL = [
     ("ViT", TINY, 8, 0.0, True),
     ("Dinov2", TINY, 8, 0.0, True),
     ("Dinov2WithRegisters", TINY, 8, 0.0, True),
     ("DeiT", TINY, 8, 0.0, True),
+    ("DINOv3ViT", {**TINY, "num_register_tokens": 4}, 8, 0.0, True),
     ("SiglipVision", TINY, 8, 0.0, False),
+    ("Siglip2Vision", FLEXIBLE, 8, 0.0, False),  # NaFlex; SigLIP 2 of one size is a SigLIP
+    ("Siglip", {"vision_config": TINY, "text_config": TEXT}, 8, 0.0, False),
+    ("CLIP", {"vision_config": TINY, "text_config": TEXT}, 8, 0.0, True),
     ("CLIPVision", TINY, 8, 0.0, True),
     ("ViTMAE", TINY, 8, 0.0, True),
     ("Swin", {"embed_dim": 8, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4}, 8, 0.0, False),
@@ -168,3 +175,5 @@ def test_models_of_transformers(
     assert backbone.frames["features"].tolist() == [[cell, 0, shift], [0, cell, shift]]
     assert backbone.has_class_token == has_token
     assert imagenet_weights(name).keys() == backbone.state_dict().keys()
+    if cell == 8 and kind != "Swin":  # the windows of a Swin reach into neighbours
+        check_bright_patch(backbone)

@@ -6,7 +6,7 @@ import json
 
 import pytest
 import torch
-from engine_fakes import Double, Scaled, TinyTask, read_metrics, tiny_recipe, weights
+from engine_fakes import Double, Scaled, TinyTask, tiny_recipe, weights
 from safetensors.torch import load_file
 
 from saccade.engine.checkpoint import CheckpointStore
@@ -39,12 +39,6 @@ def test_statistics_can_be_frozen_by_themselves(tmp_path):
     after = weights(task)
     frozen = {name for name in before if torch.equal(before[name], after[name])}
     assert frozen == {"stem.1.running_mean", "stem.1.running_var", "stem.1.num_batches_tracked"}
-
-
-def test_epochs_count_steps(tmp_path):
-    result = run(tmp_path, TinyTask(epoch_samples=64), {"epochs": 2, "validate_every": 1})
-    assert result.step == 16
-    assert [entry["step"] for entry in read_metrics(result.out) if entry["kind"] == "validation"] == [8, 16]
 
 
 def test_early_stop_keeps_the_best(tmp_path):

@@ -28,8 +28,7 @@ class Pictures(Target):
     name = "pictures"
     deadline = 20.0
     memory = 1500
-    slow = frozenset({"JPEG of 400 scans", "TIFF of 64,000 directories", "PPM of comments", "PNG 8000 × 8000",
-                      "PNG 1 × 64 million",
+    slow = frozenset({"JPEG of 400 scans", "TIFF of 64,000 directories", "PPM of comments", "PNG 1 × 64 million",
                       "GIF of 2,000 frames"})  # fmt: skip
 
     def __init__(self, folder: Path) -> None:
@@ -50,35 +49,25 @@ class Pictures(Target):
 
     def corpus(self) -> Mapping[str, Any]:
         found: dict[str, Any] = {f"good {number}": data for number, data in enumerate(self.bases)}
-        found |= {f"orientation {number}": _rotated(number) for number in range(10)}
         found |= {f"{kind}": Odd(kind) for kind in ("pipe", "zero", "folder")}
         found["sparse"] = Odd("sparse", 2**40, self.bases[0])
-        for text in (b"", b"PyP\n1 1\n255\n", b"PyP", b"PyRGBA1 1 255\n", b"PyCMYK 1 1 255\n", b"P0CMYK\n1 1\n255\n",
-                     b"Pf\n1 1\n-1.0\n", b"P7\nWIDTH 1\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nENDHDR\n", b"P6 0 0 255\n",
-                     b"P6 99999999 99999999 255\n", b"P6 " + b"9" * 5000 + b" 1 255\n",
-                     b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n",
-                     b"<svg xmlns='http://www.w3.org/2000/svg'/>"):  # fmt: skip
+        for text in (b"", b"PyP\n1 1\n255\n", b"PyP", b"PyRGBA1 1 255\n", b"P0CMYK\n1 1\n255\n", b"Pf\n1 1\n-1.0\n",
+                     b"P6 0 0 255\n", b"P6 99999999 99999999 255\n", b"P6 " + b"9" * 5000 + b" 1 255\n",
+                     b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n"):  # fmt: skip
             found[f"text {text[:30]!r}"] = text + bytes(4)
         bomb = b"a\0\0" + zlib.compress(bytes(50_000_000), 9)
-        found |= {
-            "PNG of a lying header": _png(60_000, 60_000, bytes(1000)),
+        return found | {
             "PNG of a text bomb": _png(1, 1, bytes(5), [(b"zTXt", bomb)]),
             "PNG of an ICC bomb": _png(1, 1, bytes(5), [(b"iCCP", bomb)]),
             "PNG of many chunks": lambda: _png(1, 1, bytes(5), [(b"tEXt", b"a\0b")] * 50_000),
-            "PNG 8000 × 8000": lambda: _png(8000, 8000, bytes(8000 * 24_001)),
             "PNG 1 × 64 million": lambda: _png(1, 64_000_000, bytes(64_000_000 * 4)),
             "PNG too large": _png(20_000, 20_000, bytes(100)),
             "JPEG of 400 scans": lambda: jpeg_of_scans(5500, 400),
-            "JPEG of 20 scans": lambda: jpeg_of_scans(200, 20),
             "TIFF of 64,000 directories": lambda: tiff_of_frames(64_000),
-            "TIFF of 100 directories": lambda: tiff_of_frames(100),
             "TIFF in a circle": _circle,
             "PPM of comments": lambda: ppm_of_comments(1_600_000),
-            "PPM of 100 comments": ppm_of_comments(200),
             "GIF of 2,000 frames": lambda: gif_of_frames(2000),
-            "GIF of 20 frames": lambda: gif_of_frames(20),
         }
-        return found
 
     def drawn(self, rng: random.Random) -> Content:
         return spoilt_bytes(rng, rng.choice(self.bases), self.bases)
@@ -92,12 +81,6 @@ def _saved(picture: Image.Image, kind: str, **options: object) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, kind, **options)
     return buffer.getvalue()
-
-
-def _rotated(orientation: int) -> bytes:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return _saved(Image.new("RGB", (9, 5)), "PNG", exif=exif)
 
 
 def _png(width: int, height: int, rows: bytes, more: list[tuple[bytes, bytes]] | None = None) -> bytes:

@@ -59,11 +59,10 @@ class Requests(Target):
 
     def corpus(self) -> Mapping[str, Any]:
         found: dict[str, Any] = {f"good {path}": _posted(path, body) for path, body in self.calls.items()}
-        paths = ("/", "/api/models", "/api/scene", "/viewer.html", "/api/records/x", "/api/records/../../etc",
-                 "/families/../panel.js", "/%00", "/api/\ud800", "/api/" + "a" * 5000, "/..%2f..%2f",
-                 "/api/records/" + "A" * 64 + "/strip.png", "//evil.example")  # fmt: skip
+        paths = ("/", "/api/models", "/api/records/../../etc", "/%00", "/api/\ud800", "/api/" + "a" * 5000,
+                 "/..%2f..%2f", "/api/records/" + "A" * 64 + "/strip.png", "//evil.example")  # fmt: skip
         for path in paths:
-            for method in ("GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "TRACE", "x"):
+            for method in ("GET", "HEAD", "POST", "OPTIONS", "TRACE", "x"):
                 found[f"{method} {path[:40]!r}"] = Sent(method, path, b"{}" if method == "POST" else b"")
         bodies = (b"", b"null", b'{"model": NaN}', b'{"model": "a', b"\xe9", b"\0", b"[" * 100_000 + b"]" * 100_000)
         values = ("\ud800", "a\0b", 10**400, 2**63, float("inf"), nested(70), None, [], {}, "x" * 5000, True, -1, 1.5)
@@ -72,8 +71,6 @@ class Requests(Target):
             for key in body:
                 found |= {f"{path} {key} {number}": _posted(path, {**body, key: value})
                           for number, value in enumerate(values)}  # fmt: skip
-        for kind in ("", "text/plain", "multipart/form-data; boundary=b", "application/json; charset=x", "\xff"):
-            found[f"type {kind!r}"] = Sent("POST", "/api/encode", b"x", {"content-type": kind})
         headers = {"host": "evil.example", "origin": "null", "content-length": "-1", "content-encoding": "gzip"}
         headers |= {"upgrade": "websocket", "transfer-encoding": "chunked", "cookie": "a" * 5000, "accept": "\xff"}
         for name, value in headers.items():

@@ -57,22 +57,16 @@ class Tables(Target):
             for reader in ("csv", "jsonl"):
                 found[f"good {family} {reader}"] = (family, reader, self._written(reader, rows))
             for column in rows[0]:
-                for value in ("1e400", 10**400, [1e999, 0, 1, 1], "1e400 0 1 1", "nan 0 1 1", "\ud800", "\udcff",
-                              "a\0b", "", [], {}, [[]],
-                              True, None, "[" * 5000, "x" * 200_000, -1, "9" * 5000, [10**400] * 4, {"a": 1},
-                              1.0):  # fmt: skip
+                for value in (10**400, [1e999, 0, 1, 1], "nan 0 1 1", "\ud800", "\udcff", "a\0b", [[]], None,
+                              "[" * 5000, "x" * 200_000, "9" * 5000, [10**400] * 4, {"a": 1}):  # fmt: skip
                     content = self._with_cell(family, column, value)
                     found[f"{family} {column} {str(value)[:30]!r}"] = (family, "jsonl", content)
         raw: dict[str, Any] = {
             "empty": b"", "NUL": b"\0" * 100, "Latin": b"image,query,label\n\xe9.png,a,b\n",
-            "half a quote": b'image,query,label\n"a',
-            "only a header": b"image,query,label\n", "semicolons": b"image;query;label\n1;2;3\n",
-            "deep": b"[" * 100_000,
-            "deep object": b'{"a":' * 50_000, "one long line": b"x" * 300_000, "many columns": b"a," * 50_000,
-            "many good columns": b"image,query,label" + b",a" * 50_000, "BOM": b"\xef\xbb\xbf",
-            "twice": b"image,image,query,label\n", "carriage returns": b"image,query,label\r\r\r0.png,a,b\r",
-            "UTF-16": "image,query".encode("utf-16"),
-            "folder": Odd("folder"), "digits": b'{"image": ' + b"9" * 6000 + b"}",
+            "half a quote": b'image,query,label\n"a', "only a header": b"image,query,label\n",
+            "deep": b"[" * 100_000, "deep object": b'{"a":' * 50_000, "one long line": b"x" * 300_000,
+            "many columns": b"image,query,label" + b",a" * 50_000, "BOM": b"\xef\xbb\xbf",
+            "twice": b"image,image,query,label\n", "UTF-16": "image,query".encode("utf-16"), "folder": Odd("folder"),
         }  # fmt: skip
         for name, content in raw.items():
             found |= {f"{reader} {name}": ("question", reader, content) for reader in ("csv", "jsonl")}
@@ -147,27 +141,19 @@ class Recipes(Target):
             "deep blocks": "\n".join(" " * depth + "a:" for depth in range(400)),
             "billion laughs": _laughs("[{}]"),
             "billion laughs by merging": _laughs("{{<<: [{}]}}", first="{a: 1}"),
-            "recursive anchor": "a: &a [*a]",
-            "recursive mapping": "a: &a {b: *a}",
             "many keys": "\n".join(f"k{number}: 1" for number in range(20_000)),
-            "one long line": "a: " + "x " * 100_000,
             "too long": "a: " + "x" * 2**20,
             "many anchors": "\n".join(f"k{number}: &a{number} 1" for number in range(5000)),
-            "quotes": '"' * 50_000,
             "sexagesimal": "a: 1" + ":1" * 50_000,
             "many documents": "---\n" * 10_000,
-            "comments": "#\n" * 100_000,
             "itself": "extends: recipe.yaml\nschema_version: 2",
         }
         found: dict[str, Any] = {name: (text.encode(), ()) for name, text in texts.items()}
         contents = (Odd("pipe"), Odd("zero"), Odd("folder"), b"\0", b"\xe9")
         found |= {f"file {content}": (content, ()) for content in contents}
-        for override in ("phases.0.steps", "=", "a=b", "phases.99999999999999999999.x=1",
-                         "phases.0.optimizer.lr=!!int x", "data=[",
-                         "model.config.channels=1e400", "phases=&a [*a]", "phases.0.loss=soft:x", "seed=2e400",
-                         "data.name=\udcff",
-                         "seed=" + "9" * 5000, "phases.0=[]", "phases.-1.steps=7", "model=5",
-                         "phases.0.loss.entropy.x=1"):  # fmt: skip
+        for override in ("=", "phases.99999999999999999999.x=1", "phases.0.optimizer.lr=!!int x", "data=[",
+                         "phases=&a [*a]", "seed=2e400", "data.name=\udcff", "seed=" + "9" * 5000, "phases.0=[]",
+                         "model=5", "phases.0.loss.entropy.x=1"):  # fmt: skip
             found[f"--set {override[:40]!r}"] = lambda override=override: (base.encode(), (override,))
         return found
 

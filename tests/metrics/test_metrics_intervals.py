@@ -9,7 +9,6 @@ import torch
 
 from saccade.errors import DataError
 from saccade.metrics.intervals import (
-    ColumnBuffer,
     Values,
     jackknife_interval,
     mean_interval,
@@ -142,19 +141,6 @@ def test_equal_scores_keep_the_width_of_one_picture() -> None:
     equal = resplit_interval(torch.full((5,), 0.05), trained=60, tested=20)
     assert equal.half == pytest.approx(resplit_interval(one_off, trained=60, tested=20).half)
     assert equal.half == pytest.approx(2.776445 * math.sqrt((1 / 5 + 1 / 3) * 0.05**2 / 5), rel=1e-5)
-
-
-def test_batches_become_one_column_in_order_without_gradients():
-    kept = ColumnBuffer()
-    kept.append(a=torch.tensor([1.0, 2.0], requires_grad=True), b=torch.tensor([[1], [2]]))
-    kept.append(a=torch.tensor([3.0]))
-    assert kept["a"].tolist() == [1.0, 2.0, 3.0]
-    assert not kept["a"].requires_grad
-    assert kept["b"].shape == (2, 1)
-    assert ("a" in kept, "c" in kept) == (True, False)
-    assert kept.names == ("a", "b")
-    with pytest.raises(KeyError):
-        kept["c"]
 
 
 def test_values_have_means_and_intervals_over_what_is_defined():

@@ -6,8 +6,6 @@ import math
 
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 
 from saccade.metrics.labels import accuracy_by_scale, calibration_error, details_of, top_k_correct
 from saccade.metrics.sets import (
@@ -33,14 +31,6 @@ def average_precision(scores, truth, interpolation):
     return float(average_precisions(scores[:, None], truth[:, None], interpolation)[0])
 
 
-def random_case(seed, examples=30, levels=8):
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randint(levels, (examples,), generator=generator) / levels  # with ties
-    truth = torch.rand(examples, generator=generator) < 0.3
-    truth[0] = True
-    return scores, truth
-
-
 def test_all_point_by_hand():
     """Truth 1 0 1 0 1: precision at the hits 1, 2/3, 3/5, each a third of the recall."""
     assert average_precision(*ranked(1, 0, 1, 0, 1), "all-point") == pytest.approx((1 + 2 / 3 + 3 / 5) / 3)
@@ -63,21 +53,6 @@ def test_ties_are_called_together(interpolation):
 def test_without_a_positive_there_is_no_score(interpolation):
     assert math.isnan(average_precision(*ranked(0, 0), interpolation))
     assert math.isnan(average_precision(torch.zeros(0), torch.zeros(0, dtype=torch.bool), interpolation))
-
-
-@pytest.mark.reference
-@given(st.integers(0, 500))
-def test_all_points_are_scikit_learns_curve_under_its_envelope(seed):
-    """scikit-learn does not interpolate: its average precision is a lower bound, its curve the one used here."""
-    from sklearn.metrics import average_precision_score, precision_recall_curve
-
-    scores, truth = random_case(seed)
-    precision, recall, _ = precision_recall_curve(truth.numpy(), scores.numpy())  # recall falls to 0
-    highest = [max(p for p, r in zip(precision, recall) if r >= at) for at in recall]
-    expected = sum((recall[k] - recall[k + 1]) * highest[k] for k in range(len(recall) - 1))
-    found = average_precision(scores, truth, "all-point")
-    assert found == pytest.approx(expected)
-    assert found >= average_precision_score(truth.numpy(), scores.numpy()) - 1e-9
 
 
 @BOTH
@@ -131,9 +106,6 @@ def test_by_presence_forgives_what_is_said_of_absent_classes() -> None:
     said, true = torch.tensor([[1, 5]]), torch.tensor([[2, 0]])
     assert macro_f1_by_presence(said, true) == pytest.approx(2 / 3)
     assert macro_f1(said, true) == pytest.approx((2 / 3 + 0) / 2)
-
-
-labels = st.lists(st.lists(st.integers(0, 2), max_size=4), min_size=1, max_size=5)
 
 
 def test_overall_precision_and_recall_by_hand() -> None:

@@ -47,38 +47,6 @@ def colours(tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Image.I
         return saccade.Probe(**SMALL, heads=["cross"]).fit(pictures, labels), pictures, labels
 
 
-def test_attention_wins_where_a_patch_is_the_label(tmp_path: Path) -> None:
-    """Of each map, one cell is marked and has the sign of the class; another one has the opposite sign."""
-    pictures, labels = made_up("nothing", 120)
-    generator, files = np.random.default_rng(1), []
-    for number, (picture, label) in enumerate(zip(pictures, labels)):
-        files.append(tmp_path / f"{number}.png")
-        picture.save(files[-1])
-        cells = generator.normal(size=(6, 16))
-        here, there = generator.permutation(16)[:2]
-        cells[0, here] += 8
-        cells[1, [here, there]] += 6 * np.array([1, -1]) * (2 * label - 1)
-        np.save(tmp_path / f"{number}.npy", cells.reshape(6, 4, 4).astype(np.float32))
-    settings = {**SMALL, "backbone": f"features:{tmp_path}", "through": None, "splits": 5, "steps": 120}
-    probe = saccade.Probe(**settings, heads=["cross"]).fit(files, labels)
-    assert probe.result.trials["cross"].difference.low > 0
-    assert "better by" in probe.verdict
-    with pytest.raises(ConfigError, match="no network"):
-        probe.predict(files)
-
-
-def test_linear_ties_where_the_mean_colour_is_the_label(colours: Any) -> None:
-    probe, pictures, labels = colours
-    assert probe.result.trials["linear"].score.mean > 0.9
-    assert probe.result.trials["cross"].difference.low <= 0
-    assert probe.score(pictures, labels) > 0.9
-
-
-def test_nothing_is_learned_from_labels_drawn_by_lot() -> None:
-    probe = saccade.Probe(**SMALL, heads=["cross"]).fit(*made_up("nothing"))
-    assert "not detectably better" in probe.verdict
-
-
 def test_it_predicts_what_the_saved_model_answers(colours: Any, tmp_path: Path) -> None:
     probe, pictures, _ = colours
     shares, answers = probe.predict_proba(pictures[:6]), probe.predict(np.stack(pictures[:6]))

@@ -180,34 +180,3 @@ def test_neighbours_vote_among_those_that_are_asked_the_same() -> None:
     held = Features(lambda numbers: pooled[numbers][:, :, None, None], 3)
     split = Split(torch.arange(4), torch.tensor([4]), torch.tensor([4, 5]))
     assert neighbour_trial(Material(held, examples, PLAN), [split]).test == [[1.0]]
-
-
-def test_who_is_told_the_question_and_looks_wins() -> None:
-    """Two cells have a sign each: channel 0 marks the one of the first question, channel 1 that of the second.
-
-    Their mean tells the sum of the signs and not whose sign it is.
-    """
-    generator, count = torch.Generator().manual_seed(0), 90
-    features = 0.5 * torch.randn(count, CHANNELS, SIDE * SIDE, generator=generator)
-    signs = torch.randint(2, (count, 2), generator=generator)  # of both questions
-    cells = torch.rand(count, SIDE * SIDE, generator=generator).argsort(1)[:, :2]  # (N,2)
-    for question in range(2):
-        features[torch.arange(count), question, cells[:, question]] += 8
-        features[torch.arange(count), 2, cells[:, question]] += 6 * (2.0 * signs[:, question] - 1)
-    questions = Questions(("left", "right"), torch.arange(2 * count) % 2, torch.arange(2 * count) // 2)
-    examples = Examples(signs.flatten(), ("minus", "plus"), sorted([*range(count)] * 2), questions)
-    maps = features.reshape(count, CHANNELS, SIDE, SIDE)
-    held, plan = Features(lambda numbers: maps[numbers], count), replace(PLAN, splits=3, steps=150)
-    result = compare_rivals(examples, held, plan=plan, heads=("linear", "cross"))
-    trials = result.trials
-    assert [*trials] == ["majority", "prior", "knn", "linear", "cross"]
-    assert trials["cross"].score.mean > 0.9
-    assert trials["linear"].score.mean < 0.85
-    assert trials["cross"].difference.low > 0
-    for split in result.splits:  # pictures with all their questions stay on one side
-        train, val, test = ({*questions.picture[part].tolist()} for part in split)
-        assert not train & val | train & test | val & test
-    scores = result.by_question()
-    assert [*scores] == ["left", "right"]
-    right = sum(score["n"] * score["cross"] for score in scores.values())
-    assert right == pytest.approx(float((result.probabilities.argmax(1) == examples.labels).sum()))

@@ -7,8 +7,6 @@ import io
 import json
 import math
 import re
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -239,19 +237,6 @@ def test_what_is_saved_names_everything(masks, noise, folders, tmp_path):
     assert "<img " not in saccade.score(iter(noise.items()), masks).save(tmp_path / "gone")[2].read_text()
 
 
-def test_scoring_in_memory_loads_no_pictures_and_no_terminal():
-    code = """
-import sys
-for name in ("PIL", "rich", "typer", "safetensors", "lightning_fabric", "matplotlib", "h5py", "captum"):
-    sys.modules[name] = None
-import saccade, torch
-mask = torch.zeros(4, 8, 8, dtype=torch.bool); mask[:, :2] = True
-assert saccade.score(mask.float(), mask).scores["pointing"].mean == 1
-assert saccade.score(mask.float(), [[(1, 1)]] * 4, kind="points").scores["nss"].mean > 0
-"""
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
 def test_memory_does_not_grow_with_the_maps():
     """A stream of 240 maps of 200×200 floats, 38 MB in all; fewer than half of them are ever held."""
     mask = np.zeros((200, 200), bool)
@@ -312,28 +297,17 @@ def test_what_cannot_be_scored_is_named(named: str) -> None:
 
 
 def test_the_verdict_names_the_baseline_that_wins() -> None:
-    masks = torch.zeros(12, 16, 16, dtype=torch.bool)
+    masks, corner = torch.zeros(12, 16, 16, dtype=torch.bool), torch.zeros(12, 16, 16)
     masks[:, 6:10, 6:10] = True  # every object is where the centre looks
-    corner = torch.zeros(12, 16, 16)
     corner[:, 0, 0] = 1.0
-    lost = saccade.score(corner, masks)
-    assert lost.verdict.startswith(
-        "Your maps point to the object less often than the centre of the picture: 0.00 against"
-    )
-    assert lost.to_json()["verdict"] == lost.verdict
-    assert len(repr(lost)) < 200
-    noise = saccade.score(torch.rand(12, 16, 16, generator=torch.Generator().manual_seed(0)), masks)
-    assert not noise.verdict.startswith("Your maps point to the object more")
+    lost = "Your maps point to the object less often than the centre of the picture: 0.00 against"
+    assert saccade.score(corner, masks).verdict.startswith(lost)
     assert saccade.score(corner[:1], masks[:1]).verdict.startswith("Too few pictures to tell")
     moved = torch.zeros(12, 16, 16, dtype=torch.bool)
     moved[range(12), range(12), 2] = True
-    won = saccade.score(moved.float(), moved)
-    assert won.verdict.startswith("Your maps point to the object more often than")
-    points = [torch.tensor([[8.0, 8.0]])] * 12
-    centre = saccade.score(
-        corner, {str(number): each for number, each in enumerate(points)}, kind="points", names=[*map(str, range(12))]
-    )
-    assert centre.verdict.startswith("Your maps lie on the points less often than the centre of the picture: NSS")
+    assert saccade.score(moved.float(), moved).verdict.startswith("Your maps point to the object more often than")
+    on_points = saccade.score(corner, [[(8, 8)]] * 12, kind="points").verdict
+    assert on_points.startswith("Your maps lie on the points less often than the centre of the picture: NSS")
 
 
 def test_empty_truths_are_said_to_be_empty() -> None:

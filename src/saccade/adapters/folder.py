@@ -74,31 +74,11 @@ def look_folder(
     """Ask a model about every picture of folders; a row for each goes to Parquet files in ``out``.
 
     Both engines make the same rows, equal to the last bit on the same kind of device with the same number of threads.
-
-    Args:
-        sources: folders, picture files and globs. With Ray all machines see them under the same paths.
-        model: a zoo name, a folder that all machines see, ``timm:NAME`` or ``hf:NAME``.
-        out: a new folder; of several machines one that they share.
-        ask: one question for all. None: none.
-        engine: write rows to Parquet: local, or ray on a cluster.
-        address: of the Ray cluster: HOST:PORT or auto. None: the one that is connected, else this machine alone.
-        actors: processes of Ray. None: one a GPU, or else a CPU.
-        batch_size: how many go through the model together.
-        part: with ``engine``, pictures in an output file. A part is what is done again when a machine is lost.
-        maps: with ``engine``, keep the total map, all maps or none. All are those of every look and step too.
-        side: longer side of a kept map, in cells.
-        resume: with ``engine``, go on with what is in ``out``.
-        device: where to compute: auto, cpu, cuda, cuda:N or mps.
-        on_progress: called with parts done and parts in all.
-        options: those of the model's family, such as beam.
+    With Ray all machines see sources, model and ``out`` under the same paths. ``on_progress`` is called with parts done
+    and parts in all; the other arguments are those of :func:`saccade.look`.
 
     Returns:
         Counts of rows, errors and parts.
-
-    Raises:
-        ConfigError: no such engine, cluster or option.
-        DataError: there are no pictures, or the question cannot be asked.
-        OutputError: ``out`` holds something already, or something else than what is to be resumed.
     """
     if engine == "local" and (address is not None or actors is not None):
         raise ConfigError("`address` and `actors` are for `engine=ray`; leave them out")

@@ -31,7 +31,7 @@ from saccade.models.caption_decoder import EncodedImage, LstmState
 from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.predict import Predictor, load
 from saccade.trace import Look
-from saccade.tracing.published import is_published
+from saccade.zoo import resolve
 
 SCHEMA = "saccade.onnx/1"
 GRAPH, SIDECAR = "model.onnx", "model.json"
@@ -55,9 +55,7 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
     is_export = any((out / name).is_file() for name in (GRAPH, BEGIN))
     if out.exists() and not is_export and (not out.is_dir() or any(out.iterdir())):
         raise OutputError(f"{out}: holds something that is not an export; choose a new or empty folder")
-    if is_published(model):
-        raise CheckpointError(f"'{model}' comes from another library: only saccade look supports it")
-    predictor = load(model, "cpu")
+    predictor = load(resolve(model), "cpu")  # published models of other libraries are no folders
     if predictor.model.answers_in_one_pass:
         graph = AnswerAndLooks(predictor.model)
         free = {**predictor.reads.free_sizes(), **predictor.responder.free_sizes()}
@@ -199,13 +197,9 @@ def _opset(data: bytes) -> int:
 
 
 def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
-    """Compare the ONNX file ``data`` with the ``graph`` it was made from.
+    """Compare the ONNX file ``data`` with the ``graph`` it was made from: how far each output is off at most.
 
-    Returns:
-        What was compared and how far each output was off at most.
-
-    Raises:
-        CheckpointError: onnxruntime refuses the file, or an output is off by more than :data:`TOLERANCE`.
+    More than :data:`TOLERANCE` is a CheckpointError.
     """
     import onnxruntime
 

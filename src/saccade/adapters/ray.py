@@ -98,18 +98,8 @@ def look_dataset(
     ``read_webdataset`` and ``read_parquet`` read them, ``write_parquet`` writes the rows, and Ray's own checkpoint
     resumes such a pipeline.
 
-    Args:
-        dataset: a ``ray.data.Dataset`` with a column of encoded pictures, bytes or ``{bytes, path}``. Paths are not
-            followed.
-        model: see :func:`saccade.look_folder`, as are the others.
-        ask: one question for all.
-        column: the one with the pictures; None: the first of :data:`BYTES`.
-        actors: how many; None: one for each GPU, or else for each CPU.
-        batch_size: pictures that go through the model together.
-        maps: which maps are kept.
-        side: cells of the longer side of a kept map.
-        device: auto, cpu or cuda.
-        options: those of the model's family.
+    ``column`` holds encoded pictures, bytes or ``{bytes, path}``; paths are not followed. By default it is the first of
+    :data:`BYTES` that is there. The other arguments are those of :func:`saccade.look_folder`.
     """
     predictor = load(model, "cpu")
     job = job_of(predictor, model, ask, options, batch_size=batch_size, maps=maps, side=side)

@@ -68,17 +68,9 @@ def score_rows(
     address: str | None = None,
     on_progress: OnProgress = lambda what, done, total: None,
 ) -> ScoreResult:
-    """How the total maps of the folder of rows ``out`` lie on their truth; both engines find the same.
+    """How the total maps of the folder of rows ``out`` lie on their truth, which both engines find alike.
 
-    Args:
-        out: the folder.
-        truth: see :func:`saccade.score`, as are ``objects`` and ``key``; with Ray a path that all machines see.
-        policies: what to do with maps and truths that are not as they should be.
-        objects: masks of all objects.
-        key: of the array in files of masks that hold several.
-        engine: local, or ray.
-        address: of the Ray cluster.
-        on_progress: called with what is going on, how far it is, and how far it goes.
+    Arguments are those of :func:`saccade.score`; with Ray, truth and objects are paths that all machines see.
     """
     opened = open_truth(truth, objects=objects, key=key)
     maps = RowMaps(os.fspath(out))

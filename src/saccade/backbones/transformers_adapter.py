@@ -28,6 +28,7 @@ from saccade.backbones.hub import from_hub, open_library
 from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
 from saccade.backbones.timm_adapter import Chain
 from saccade.errors import ConfigError, ShapeError
+from saccade.geometry import Size
 
 MAX_PREFIX = 16  # tokens in front of a grid at most
 
@@ -41,6 +42,7 @@ class TokenGrid(nn.Module):
         takes = inspect.signature(network.forward).parameters
         self._options: dict[str, Any] = dict.fromkeys({"interpolate_pos_encoding"} & takes.keys(), True)
         self._shuffles = "noise" in takes  # a masked autoencoder sorts its patches by noise
+        self._takes_patches = "spatial_shapes" in takes  # of pictures of any shape side by side, as SigLIP 2 NaFlex
 
     def forward(self, images: Tensor) -> Tensor:
         """(B,3,H,W) → (B,C,h,w)."""
@@ -59,6 +61,10 @@ class TokenGrid(nn.Module):
         if self._shuffles:
             order = torch.arange(grid[0] * grid[1], dtype=images.dtype, device=images.device)
             options["noise"] = order.expand(images.shape[0], -1)  # (B,h·w): as they lie
+        if self._takes_patches:
+            images = self._as_patches(images, grid)  # (B,h·w,s·s·3)
+            shapes = torch.tensor(grid).expand(images.shape[0], 2)
+            options |= {"spatial_shapes": shapes, "pixel_attention_mask": None}  # none is filled up
         try:
             hidden = self.network(pixel_values=images, **options).last_hidden_state
         except ValueError as error:  # such as: input image size doesn't match model
@@ -72,6 +78,13 @@ class TokenGrid(nn.Module):
             raise ShapeError("tokens", f"(B,{grid[0]}·{grid[1]} and at most {MAX_PREFIX} before them,C)", hidden.shape)
         cells = hidden[:, before:].transpose(1, 2)  # (B,C,h·w)
         return cells.reshape(cells.shape[0], cells.shape[1], *grid), hidden[:, :before]
+
+    def _as_patches(self, images: Tensor, grid: Size) -> Tensor:
+        """(B,3,H,W) → (B,h·w,s·s·3): each patch row by row, its colours last."""
+        side = self.reduction
+        whole = images[..., : grid[0] * side, : grid[1] * side]
+        patches = whole.reshape(-1, 3, grid[0], side, grid[1], side).permute(0, 2, 4, 3, 5, 1)  # (B,h,w,s,s,3)
+        return patches.reshape(len(images), grid[0] * grid[1], -1)
 
 
 def transformers_stages(name: str) -> Stages:
@@ -171,5 +184,5 @@ def _probed(network: Any, config: Any, name: str) -> tuple[int, int, bool]:
     side = int(patch[0] if isinstance(patch, list | tuple) else patch)
     if depths:  # patches are merged from stage to stage
         return side * 2 ** (len(depths) - 1), int(config.hidden_size), False
-    names = {key.rpartition(".")[2] for key, _ in network.named_parameters()}
+    names = {key.rpartition(".")[2] for key, _ in network.named_parameters() if "head." not in key}
     return side, int(config.hidden_size), bool(names & {"cls_token", "class_embedding"})

@@ -78,36 +78,36 @@ def make(
         resume: continue a set of photographs that was stopped.
         on_progress: called with how many are written, and how many there will be.
     """
-    given = dict(locals())
+    arguments = dict(locals())
     if pictures or cutouts:
-        return _make_photographs(**given)
-    if unused := [key for key in _OF_PHOTOGRAPHS if given[key]]:
+        return _make_photographs(**arguments)
+    if unused := [key for key in _OF_PHOTOGRAPHS if arguments[key]]:
         raise ConfigError(f"{unused[0]}: goes with pictures or cutouts, and neither is given")
     from saccade.families import family_of_data
 
     count = count or _COUNT
     family = family_of_data(name)
     own = ("name", "glyphs", "drawing", "protocol", "seed", "empty", "scenes")
-    settings = {each: given[each] for each in own if given[each] is not None}
+    settings = {key: arguments[key] for key in own if arguments[key] is not None}
     return {
         "folder": family.task().write_split(settings, split, count, out, start=start, progress=on_progress),
         "count": count,
     }
 
 
-def _make_photographs(name: str, out: Path, **given: Any) -> dict[str, Any]:
+def _make_photographs(name: str, out: Path, **arguments: Any) -> dict[str, Any]:
     """A causal set of photographs, see :mod:`saccade.data.causal.photographs`."""
     from saccade.data.causal.photograph_sources import make_photographs
 
     if name != "causal":
         raise ConfigError(f"pictures and cutouts go with causal, found {name}")
-    own, other = ("pictures", "cutouts") if given["pictures"] else ("cutouts", "pictures")
+    own, other = ("pictures", "cutouts") if arguments["pictures"] else ("cutouts", "pictures")
     foreign = (other, *(("backgrounds",) if own == "pictures" else ("fill",)), *_OF_SCENES)
-    if unused := [key for key in foreign if given[key]]:
+    if unused := [key for key in foreign if arguments[key]]:
         raise ConfigError(f"{unused[0]}: does not go with {own}; leave it out")
     keys = ("pictures", "cutouts", "count", "seed", *_OF_PHOTOGRAPHS)
-    settings = {key: given[key] for key in keys if given[key] is not None}
-    facts = make_photographs(out, progress=given["on_progress"], **settings)
+    settings = {key: arguments[key] for key in keys if arguments[key] is not None}
+    facts = make_photographs(out, progress=arguments["on_progress"], **settings)
     return {"folder": out, **asdict(facts)}
 
 
@@ -141,24 +141,24 @@ def sheet(
         option: of a reader, key=value, as in splits=species or kind=set.
         on_progress: called with how many pictures are decoded, and how many there are.
     """
-    given = dict(locals())
+    arguments = dict(locals())
     from saccade.data.tables.readers import with_reader
     from saccade.families import data_entries, family_of_data
     from saccade.files import write_bytes
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import Mask, png_bytes
 
-    given |= {"name": with_reader(name, data_entries()), "options": _options(option) or None}
-    if (twins := _twins_shown(given["name"], out, count)) is not None:
+    arguments |= {"name": with_reader(name, data_entries()), "options": _options(option) or None}
+    if (twins := _twins_shown(arguments["name"], out, count)) is not None:
         return twins
-    is_read = ":" in given["name"]
+    is_read = ":" in arguments["name"]
     own = ("name", "glyphs", "drawing", "protocol", "empty", "options", *(() if is_read else ("seed",)))
-    settings = {each: given[each] for each in own if given[each] is not None}
-    family = family_of_data(given["name"])
+    settings = {key: arguments[key] for key in own if arguments[key] is not None}
+    family = family_of_data(arguments["name"])
     reader = family.reads()
     progress = on_progress if is_read else None
     examples, summary = family.task().show_split(settings, split, count, progress=progress)
-    result = {"data": given["name"], "summary": summary, "thing": reader.thing}
+    result = {"data": arguments["name"], "summary": summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):
         rows = []
         for example in examples:
@@ -166,7 +166,7 @@ def sheet(
             rows.append((" ".join(map(str, lines)), example.question, example.truth))
         return {**result, "examples": rows}
     marks = [[Mask(mask.numpy()) for mask in example.masks] for example in examples]
-    drawn = contact_sheet([each.source for each in examples], [each.caption for each in examples], marks=marks)
+    drawn = contact_sheet([one.source for one in examples], [one.caption for one in examples], marks=marks)
     write_bytes(out, png_bytes(drawn))
     return {**result, "out": out}
 
@@ -210,12 +210,12 @@ def get(
     return {"name": wanted, "folder": folder, "bytes": size, "licence": REGISTERED[wanted].get("licence")}
 
 
-def _options(given: Sequence[str]) -> dict[str, Any]:
+def _options(texts: Sequence[str]) -> dict[str, Any]:
     """``key=value`` as settings of a reader; values are read as YAML."""
     from saccade.engine.recipe import parse_yaml
 
     options = {}
-    for text in given:
+    for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise ConfigError(f"option {text}: expected key=value, as in splits=species")
@@ -223,37 +223,38 @@ def _options(given: Sequence[str]) -> dict[str, Any]:
     return options
 
 
-def _show_catalog(entries: Mapping[str, Mapping[str, Any]], given: Mapping[str, Any], remark: Remark) -> None:
-    rows = [(name, each["kind"], each["description"], each["licence"], each["get"]) for name, each in entries.items()]
+def _show_catalog(entries: Mapping[str, Mapping[str, Any]], arguments: Mapping[str, Any], remark: Remark) -> None:
+    shown = ("kind", "description", "licence", "get")
+    rows = [(name, *(entry[key] for key in shown)) for name, entry in entries.items()]
     print_table("data", ("name", "kind", "what", "licence", "how to get it"), rows)
 
 
-def _show_sheet(result: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
-    if result["data"] != given["name"]:
-        remark(f"{given['name']} is read as {result['data']}")
+def _show_sheet(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: Remark) -> None:
+    if result["data"] != arguments["name"]:
+        remark(f"{arguments['name']} is read as {result['data']}")
     if result["summary"]:
         remark(result["summary"])
     if "examples" in result:
-        print_table(f"{result['data']} {given['split']}", (result["thing"], "asked", "true"), result["examples"])
+        print_table(f"{result['data']} {arguments['split']}", (result["thing"], "asked", "true"), result["examples"])
     else:
         remark(f"wrote {result['out']}")
 
 
-def _show_made(made: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
-    if made.get("kind") != "photographs":
-        remark(f"scenes: {made['count']:,}, in {made['folder']}")
+def _show_made(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: Remark) -> None:
+    if result.get("kind") != "photographs":
+        remark(f"scenes: {result['count']:,}, in {result['folder']}")
         return
     rows = [
-        *(("twins", *item) for item in made["twins"].items()),
-        *(("left out", *item) for item in made["left_out"].items()),
+        *(("twins", *item) for item in result["twins"].items()),
+        *(("left out", *item) for item in result["left_out"].items()),
     ]
-    remark(f"photographs: {made['count']:,}, in {made['folder']}; masks {made['masks']}, fill {made['fill']}")
+    remark(f"photographs: {result['count']:,}, in {result['folder']}; masks {result['masks']}, fill {result['fill']}")
     print_table("causal set of photographs", ("", "what", "how many"), rows)
 
 
-def _show_got(got: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
-    licence = f"; licence: {got['licence']}" if got["licence"] else ""
-    remark(f"{got['name']} is in {got['folder']}, {got['bytes'] / 1e6:.1f} MB{licence}")
+def _show_got(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: Remark) -> None:
+    licence = f"; licence: {result['licence']}" if result["licence"] else ""
+    remark(f"{result['name']} is in {result['folder']}, {result['bytes'] / 1e6:.1f} MB{licence}")
 
 
 COMMANDS = {

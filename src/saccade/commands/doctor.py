@@ -139,29 +139,29 @@ def _zoo() -> dict[str, str]:
     return states
 
 
-def show(found: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
+def show(state: Mapping[str, Any], arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print what there is, and the problems."""
-    say(f"saccade {found['saccade']}, Python {found['python']}, {found['platform']}\n")
-    cache = found["cache"]
-    extras = [(name, ", ".join(each["missing"]), each["get"] or "complete") for name, each in found["extras"].items()]
+    say(f"saccade {state['saccade']}, Python {state['python']}, {state['platform']}\n")
+    cache = state["cache"]
+    extras = [(name, ", ".join(row["missing"]), row["get"] or "complete") for name, row in state["extras"].items()]
     tables: list[tuple[str, tuple[str, ...], Iterable[Sequence[object]]]] = [
-        ("packages", ("package", "version"), found["packages"].items()),
-        ("devices", ("device",), [(device,) for device in found["devices"]]),
-        ("generated scenes", ("device", "made by"), found["scene_makers"].items()),
+        ("packages", ("package", "version"), state["packages"].items()),
+        ("devices", ("device",), [(device,) for device in state["devices"]]),
+        ("generated scenes", ("device", "made by"), state["scene_makers"].items()),
         ("extras", ("extra", "missing", "get it with"), extras),
-        ("programs", ("program", "state"), found["programs"].items()),
+        ("programs", ("program", "state"), state["programs"].items()),
         (f"cache {cache['folder']}", ("name", "bytes"), cache["holds"].items()),
-        ("shipped models", ("model", "weights"), found["zoo"].items()),
+        ("shipped models", ("model", "weights"), state["zoo"].items()),
     ]
     for title, columns, rows in tables:
         if rows:
             print_table(title, columns, list(rows))
         else:
             say(f"{title}: none\n")
-    for problem in found["problems"]:
+    for problem in state["problems"]:
         warn(f"problem: {problem}")
-    if not found["problems"]:
+    if not state["problems"]:
         say("all is well")
 
 
-COMMAND = Command(doctor, show, code=lambda found: 2 if found["problems"] else 0, example="saccade doctor")
+COMMAND = Command(doctor, show, code=lambda state: 2 if state["problems"] else 0, example="saccade doctor")

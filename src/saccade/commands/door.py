@@ -160,18 +160,18 @@ def as_command(name: str, command: Command) -> Any:
 
     def verb(**values: Any) -> None:
         json, quiet = values.pop("json", False), values["quiet"]
-        given = {}
+        filled = {}
         for key, argument in arguments.items():
             value = values[key]
             if value is None or value == []:
                 value = None if argument.default is REQUIRED else argument.default
             elif key in command.commas:
                 value = [part.strip() for part in value.split(",")]
-            given[key] = value
+            filled[key] = value
         progress, called = Progress(name, shown=not quiet and not json), command.run or command.function
         calls = {"on_progress": progress} if "on_progress" in arguments_of(called) else {}
         try:
-            result = called(**given, **calls)
+            result = called(**filled, **calls)
             for item in result if isinstance(result, Stream) else ():
                 if json:
                     print_json(item, indent=None)
@@ -181,17 +181,17 @@ def as_command(name: str, command: Command) -> Any:
         finally:
             progress.stop()
         if not json:
-            command.show(result, {**given, "quiet": quiet}, (lambda text: None) if quiet else remark)
+            command.show(result, {**filled, "quiet": quiet}, (lambda text: None) if quiet else remark)
         elif not isinstance(result, Stream):
             print_json(result)
         if code := command.code(result):
             raise typer.Exit(code)
 
-    parameters = [*(_parameter(each, command) for each in arguments.values()), *own]
-    parameters.sort(key=lambda each: each.default is not REQUIRED)
+    parameters = [*(_parameter(argument, command) for argument in arguments.values()), *own]
+    parameters.sort(key=lambda parameter: parameter.default is not REQUIRED)
     verb.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # functions take attributes
     verb.command = command  # type: ignore[attr-defined]  # as above; the reference pages read it
-    verb.__annotations__ = {each.name: each.annotation for each in parameters}
+    verb.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     lines = "\n".join(f"  {line}" for line in command.example.splitlines())
     epilog = f"\b\nExample:\n{lines}" if lines else None
     typed = typer.Typer(**_PLAIN)
@@ -243,7 +243,7 @@ def _as_typed(text: str, command: Command) -> str:
         name, value = match.groups()
         if name not in arguments:
             return match[0]
-        own = [each for each in command.names.get(name, "").split() if each.startswith("--")]
+        own = [flag for flag in command.names.get(name, "").split() if flag.startswith("--")]
         flag = own[0].partition("/")[0] if own else f"--{name.replace('_', '-')}"
         return command.place.get(name) or flag + ("" if value in (None, "True") else f" {value}")
 

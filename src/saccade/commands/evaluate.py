@@ -109,7 +109,7 @@ def evaluate(
     return result
 
 
-def show(result: Mapping[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
+def show(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the tables: answers, attention, and both beside their baselines."""
     from saccade.show.score_tables import score_tables
     from saccade.tasks.describing import MIN_ANSWERS

@@ -35,7 +35,7 @@ def export(model: str | Path, out: Path | str, *, to: Literal["onnx"] = "onnx") 
     return export_onnx(model, out)
 
 
-def show(sidecar: dict[str, Any], given: Mapping[str, Any], remark: Remark) -> None:
+def show(sidecar: dict[str, Any], arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the outputs."""
     from saccade.adapters.onnx import GRAPH, SIDECAR
 
@@ -45,8 +45,8 @@ def show(sidecar: dict[str, Any], given: Mapping[str, Any], remark: Remark) -> N
         for name, entry in sidecar["outputs"].items()
     ]
     print_table(f"{sidecar['model']} as ONNX", ("output", "type", "shape", "off from torch by"), rows)
-    files = ", ".join(str(given["out"] / file) for file in sidecar.get("graphs", (GRAPH,)))
-    remark(f"wrote {files} and {given['out'] / SIDECAR}; checked with {sidecar['check']['runtime']}")
+    files = ", ".join(str(arguments["out"] / file) for file in sidecar.get("graphs", (GRAPH,)))
+    remark(f"wrote {files} and {arguments['out'] / SIDECAR}; checked with {sidecar['check']['runtime']}")
 
 
 COMMAND = Command(

@@ -49,13 +49,13 @@ def catalogs(what: Kind | None = None, pattern: str | None = None, *, everything
     return {what: matching}
 
 
-def show(found: Mapping[str, Entries], given: Mapping[str, Any], remark: Remark) -> None:
+def show(result: Mapping[str, Entries], arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print one catalog, or the shipped models and what other catalogs there are."""
-    in_full = given["everything"] or given["pattern"] is not None
-    if given["what"] is None and not in_full:
-        _show_shipped(found)
+    in_full = arguments["everything"] or arguments["pattern"] is not None
+    if arguments["what"] is None and not in_full:
+        _show_shipped(result)
         return
-    for kind, entries in found.items():
+    for kind, entries in result.items():
         if kind in ("zoo", "examples") and entries:
             columns = [column for column in next(iter(entries.values())) if column not in _IN_JSON_ALONE]
             rows = [(name, *(entry[column] for column in columns)) for name, entry in entries.items()]
@@ -69,7 +69,7 @@ def show(found: Mapping[str, Entries], given: Mapping[str, Any], remark: Remark)
             say(f"\nIn full: saccade list {kind} NAME, or a pattern such as '{next(iter(entries))[:3]}*'")
 
 
-def _show_shipped(found: Mapping[str, Entries]) -> None:
+def _show_shipped(result: Mapping[str, Entries]) -> None:
     """The shipped models by what goes in and what comes out; those that a family features come first."""
     from saccade.families import families
     from saccade.zoo import left_out
@@ -78,7 +78,7 @@ def _show_shipped(found: Mapping[str, Entries]) -> None:
     featured = [name for family in families().values() for name in family.featured if name in facts_of]
     lines: list[Line] = []
     for name in dict.fromkeys([*featured, *facts_of]):
-        facts, entry = facts_of[name], found["zoo"][name]
+        facts, entry = facts_of[name], result["zoo"][name]
         if isinstance(facts, CheckpointError):
             lines.append(("damaged", name, str(facts)))
             continue
@@ -89,11 +89,11 @@ def _show_shipped(found: Mapping[str, Entries]) -> None:
         text = "" if score is None else f"{entry['metric'].replace('_', ' ')} {100 * score:.1f} %, "
         lines.append((family.title, name, f"{f'{RESEARCH} ' if facts.research_only else ''}{text}{shows}"))
     _say_lines(lines)
-    if any(entry["licence"] == "research only" for entry in found["zoo"].values()):
+    if any(entry["licence"] == "research only" for entry in result["zoo"].values()):
         say(f"\n{RESEARCH} for research only, as is its training data")
     if names := ", ".join(left_out()):
         say(f"\nNot in this open copy, as their training data is for research only: {names}")
-    others = ", ".join(f"{kind} ({len(entries)})" for kind, entries in found.items() if kind != "zoo")
+    others = ", ".join(f"{kind} ({len(entries)})" for kind, entries in result.items() if kind != "zoo")
     say(f"\nAsk one:   saccade look PICTURE --model NAME\nList more: saccade list KIND\n           {others}")
 
 
@@ -165,8 +165,8 @@ def backbones() -> Entries:
         weights = fetched if has_imagenet_weights(name) else "none"
         entries[name] = entry(spec.summary, f"{spec.stages[0]} … {spec.stages[-1]}", weights, spec.paper)
     entries[f"{TIMM}NAME"] = entry("a model of the timm library (extra timm)", "its feature maps", "timm's hub")
-    told = "a vision model of the transformers library (extra transformers)"
-    return {**entries, f"{HF}NAME": entry(told, "features", "the hub")}
+    vision = "a vision model of the transformers library (extra transformers)"
+    return {**entries, f"{HF}NAME": entry(vision, "features", "the hub")}
 
 
 def recipes() -> Entries:
@@ -203,7 +203,7 @@ def examples() -> Entries:
     """The pictures that ship with saccade, to try things with."""
     from saccade.zoo import EXAMPLES
 
-    return {name: {**asdict(each), "path": str(each.path)} for name, each in EXAMPLES.items()}
+    return {name: {**asdict(picture), "path": str(picture.path)} for name, picture in EXAMPLES.items()}
 
 
 def _shipped_facts() -> dict[str, ModelFacts | CheckpointError]:

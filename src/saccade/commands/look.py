@@ -128,14 +128,14 @@ def look(
     Example:
         >>> saccade.look("scene.png", ask=7).answer  # doctest: +SKIP
     """
-    given = dict(locals())
-    _check_together(given)
+    arguments = dict(locals())
+    _check_together(arguments)
     if engine is not None:
-        return _rows(given)
+        return _rows(arguments)
     is_list, is_one_model = isinstance(sources, (list, tuple)), isinstance(model, (str, Path))
     if not is_list:
-        given |= {"sources": [sources], "on_bad": None}
-    _, files, groups = _begin(given)
+        arguments |= {"sources": [sources], "on_bad": None}
+    _, files, groups = _begin(arguments)
     if not is_list and len(files) > 1:
         raise DataError(f"{sources}: stands for several; put it into a list, as in look(['{sources}'])")
     answers = []
@@ -145,52 +145,54 @@ def look(
     return answers if is_list else answers[0]
 
 
-def _check_together(given: Mapping[str, Any]) -> None:
+def _check_together(arguments: Mapping[str, Any]) -> None:
     """Refuse options that do not go together."""
     unfit: tuple[str, ...]
-    if given["engine"] is not None:
+    if arguments["engine"] is not None:
         unfit, why = _NOT_OF_ROWS, "is not for `engine`, which writes rows; leave it out"
-    elif isinstance(given["model"], (str, Path)):
+    elif isinstance(arguments["model"], (str, Path)):
         unfit, why = _OF_ROWS, "goes with `engine`"
     else:
         unfit, why = (*_OF_ROWS, "filmstrip", "cells", "parquet", "on_bad"), "is for one model; leave it out"
     for name in unfit:
-        if given[name] != arguments_of(look)[name].default:
+        if arguments[name] != arguments_of(look)[name].default:
             raise ConfigError(f"{name}: it {why}")
     for name in ("engine", "parquet", "cells"):
-        if given[name] and given["out"] is None:
+        if arguments[name] and arguments["out"] is None:
             raise ConfigError(f"`{name}` is about files; say with `out` where they go")
 
 
 def _begin(
-    given: Mapping[str, Any], *, are_paths: bool = False
+    arguments: Mapping[str, Any], *, are_paths: bool = False
 ) -> tuple[list[Predictor], Sequence[Any], Iterator[list[Sighting]]]:
     """The models, what they look at, and their answers to each of it as they come; of paths all must be there."""
     from saccade.backbones.hub import work_offline
     from saccade.predict import load
 
-    options, sources, ask = _options(given), given["sources"], given["ask"]
-    if given["offline"]:
+    options, sources, ask = _options(arguments), arguments["sources"], arguments["ask"]
+    if arguments["offline"]:
         work_offline()
-    is_one = isinstance(given["model"], (str, Path))
-    predictors = [load(model, given["device"]) for model in ([given["model"]] if is_one else given["model"])]
-    first, out = predictors[0], None if given["out"] is None else Path(given["out"])
+    is_one = isinstance(arguments["model"], (str, Path))
+    predictors = [
+        load(model, arguments["device"]) for model in ([arguments["model"]] if is_one else arguments["model"])
+    ]
+    first, out = predictors[0], None if arguments["out"] is None else Path(arguments["out"])
     files = first.reads.find(sources) if are_paths else _expanded(first, sources)
     if not is_one:
         from saccade.commands.look_files import side_by_side
 
         return predictors, files, side_by_side(predictors, files, ask, out, **options)
     first.check_kind(files)  # before the question, which is of the model's kind too
-    seen = first.look_many(files, ask, batch_size=given["batch_size"], on_bad=given["on_bad"], **options)
-    if given["parquet"]:
+    seen = first.look_many(files, ask, batch_size=arguments["batch_size"], on_bad=arguments["on_bad"], **options)
+    if arguments["parquet"]:
         from saccade.adapters.rows import parquet_modules
 
         parquet_modules()
     if out is not None:
         from saccade.commands.look_files import kept_looks
 
-        seen = kept_looks(seen, out, **{name: given[name] for name in ("filmstrip", "cells", "parquet")})
-    return predictors, files, ([each] for each in seen)
+        seen = kept_looks(seen, out, **{name: arguments[name] for name in ("filmstrip", "cells", "parquet")})
+    return predictors, files, ([sighting] for sighting in seen)
 
 
 def _expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
@@ -203,23 +205,23 @@ def _expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
     return files
 
 
-def _options(given: Mapping[str, Any]) -> dict[str, Any]:
+def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What is for the model's family, as it takes it."""
-    layers = given["layers"]
+    layers = arguments["layers"]
     if isinstance(layers, str) and layers not in ("last", "all"):
         try:
             layers = [int(number) for number in layers.split(",")]
         except ValueError as error:
             raise ConfigError(f"layers: expected last, all, or numbers as 1,6,12, found '{layers}'") from error
-    search = {name: given[name] for name in ("beam", "captions", "length_penalty")}
-    return {**search, "layers": layers, "rollout": given["rollout"] or None}
+    search = {name: arguments[name] for name in ("beam", "captions", "length_penalty")}
+    return {**search, "layers": layers, "rollout": arguments["rollout"] or None}
 
 
-def _rows(given: Mapping[str, Any]) -> FolderLooks:
+def _rows(arguments: Mapping[str, Any]) -> FolderLooks:
     """Write rows in place of pictures and records."""
     from saccade.adapters.folder import look_folder
 
-    return look_folder(**{name: value for name, value in given.items() if name not in _NOT_OF_ROWS})
+    return look_folder(**{name: value for name, value in arguments.items() if name not in _NOT_OF_ROWS})
 
 
 def typed(
@@ -248,24 +250,25 @@ def typed(
     if not paths:
         raise DataError(f"nothing to look at: name pictures or stories, or --example with one of {', '.join(EXAMPLES)}")
     one = model[0] if len(model) == 1 else model
-    given = {**options, "sources": paths, "engine": engine, "model": one, "on_bad": None, "on_progress": on_progress}
-    check_call(look, given)
-    _check_together(given)
+    arguments = {**options, "sources": paths, "engine": engine, "model": one}
+    arguments |= {"on_bad": None, "on_progress": on_progress}
+    check_call(look, arguments)
+    _check_together(arguments)
     if engine is not None:
-        rows = _rows(given)
+        rows = _rows(arguments)
         if rows.errors == rows.rows:
             raise DataError(f"none of the {rows.rows} pictures could be read; the rows in {rows.out} say why")
         return rows
-    wake_cuda(given["device"])  # before torch is imported, which takes a second
-    return Looks(given)
+    wake_cuda(arguments["device"])  # before torch is imported, which takes a second
+    return Looks(arguments)
 
 
 class Looks(Stream):
     """The answers of one model, or of several side by side, as they come; and of them what is printed at the end."""
 
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        self._on_progress, self._bad = given["on_progress"], list[tuple[object, DataError]]()
-        self.predictors, self.files, self._groups = _begin({**given, "on_bad": self._skip}, are_paths=True)
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        self._on_progress, self._bad = arguments["on_progress"], list[tuple[object, DataError]]()
+        self.predictors, self.files, self._groups = _begin({**arguments, "on_bad": self._skip}, are_paths=True)
         self.predictor, self.several = self.predictors[0], len(self.predictors) > 1
         self.rows: list[tuple[object, ...]] = []
         self.tables: list[Sighting] = []
@@ -273,7 +276,7 @@ class Looks(Stream):
         self.remarks: dict[str, list[str]] = {}
         self.answered = self.n_rows = self.skipped = self.unlike = 0
         self.stem = ""  # what the files of the first answer are called, where they are kept
-        self.left_out = skipped_files(given["sources"], self.predictor.reads.suffixes)
+        self.left_out = skipped_files(arguments["sources"], self.predictor.reads.suffixes)
 
     def __iter__(self) -> Iterator[Sighting | dict[str, str]]:
         kind = "picture" if self.predictor.facts.preprocessing is not None else "source"
@@ -315,25 +318,25 @@ class Looks(Stream):
         self.unlike += bool(sighting.unlike)
 
 
-def _cells(each: Sighting, model: str | None) -> list[tuple[object, ...]]:
+def _cells(seen: Sighting, model: str | None) -> list[tuple[object, ...]]:
     """A row for the answer; of captions one for each, as each has words of its own."""
-    if each.is_caption:
-        every = (each, *each.others)
-        return [(each.source.name, model, None, one.answer, f"{one.confidence:.1%}", None, None, None) for one in every]
-    fit = None if each.fit.p is None else f"{each.fit.verdict} ({each.fit.p:.2g})"
-    second = f"{each.alternatives[0][0]} {each.alternatives[0][1]:.1%}" if each.alternatives else None
-    looked_at = " · ".join(f"{x}, {y}" for x, y in each.looked_at) if each.looked_at else each.top_slot
-    answer = (each.answer, f"{each.confidence:.1%}") if each.is_answered else (None, None)
+    if seen.is_caption:
+        every = (seen, *seen.others)
+        return [(seen.source.name, model, None, one.answer, f"{one.confidence:.1%}", None, None, None) for one in every]
+    fit = None if seen.fit.p is None else f"{seen.fit.verdict} ({seen.fit.p:.2g})"
+    second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
+    looked_at = " · ".join(f"{x}, {y}" for x, y in seen.looked_at) if seen.looked_at else seen.top_slot
+    answer = (seen.answer, f"{seen.confidence:.1%}") if seen.is_answered else (None, None)
     from saccade.data.tables.table import ONE_QUESTION
 
-    asked = None if each.question == ONE_QUESTION else each.question
-    return [(each.source.name, model, asked, *answer, second, looked_at, fit)]
+    asked = None if seen.question == ONE_QUESTION else seen.question
+    return [(seen.source.name, model, asked, *answer, second, looked_at, fit)]
 
 
-def show(result: Looks | FolderLooks, given: Mapping[str, Any], remark: Remark) -> None:
+def show(result: Looks | FolderLooks, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print what was seen."""
     if isinstance(result, Looks):
-        _show_looks(result, given["out"], remark)
+        _show_looks(result, arguments["out"], remark)
         return
     for text in result.first_errors:
         warn(text)
@@ -360,12 +363,12 @@ def _show_looks(looks: Looks, out: Path | None, remark: Remark) -> None:
     if looks.ways:
         steps = [name for name, _, _ in looks.ways[0].on_the_way]
         rows = []
-        for each in looks.ways:
-            said = [f"{answer} {share:.0%}" for _, answer, share in each.on_the_way]
-            rows.append((short[each.source.name], *said, each.answer))
+        for seen in looks.ways:
+            answers = [f"{answer} {share:.0%}" for _, answer, share in seen.on_the_way]
+            rows.append((short[seen.source.name], *answers, seen.answer))
         print_table("what each step says", (thing, *steps, "all together"), rows)
-    for each in looks.tables:
-        _print_slots(f"{short[each.source.name]}: {each.question or ''} → {each.answer}", each.slot_grid)
+    for seen in looks.tables:
+        _print_slots(f"{short[seen.source.name]}: {seen.question or ''} → {seen.answer}", seen.slot_grid)
     for text, names in list(looks.remarks.items())[:WARNED]:
         who = short[names[0]] if len(names) == 1 else f"{len(names):,} of {looks.answered:,} {plural(thing)}"
         warn(f"{who}: {text}")

@@ -73,7 +73,7 @@ def probe(
     Example:
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
     """
-    given = dict(locals())
+    arguments = dict(locals())
     from saccade.backbones.hub import work_offline
     from saccade.probing.folder import check_folder
     from saccade.probing.plan import Plan
@@ -81,12 +81,12 @@ def probe(
 
     if offline:
         work_offline()
-    learner = Probe(**{part.name: given[part.name] for part in fields(Plan) if part.name in given})
+    learner = Probe(**{part.name: arguments[part.name] for part in fields(Plan) if part.name in arguments})
     check_folder(Path(out), learner.described(data, ask))  # before it works for minutes
     return learner.fit(data, ask=ask, on_progress=on_progress).save(out)
 
 
-def show(written: Probe, given: Mapping[str, Any], remark: Remark) -> None:
+def show(written: Probe, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the rivals and the verdict."""
     from saccade.probing.folder import HEAD
 
@@ -98,11 +98,11 @@ def show(written: Probe, given: Mapping[str, Any], remark: Remark) -> None:
         )
         for row in written.result.trials.values()
     ]
-    title = f"{given['backbone']} on {written.results['data']}: test accuracy in % (95 % interval)"
+    title = f"{arguments['backbone']} on {written.results['data']}: test accuracy in % (95 % interval)"
     print_table(title, ("rival", "accuracy", "less linear"), rows)
     say(written.verdict)
-    if written.results["data"] != given["data"]:
-        remark(f"{given['data']} is read as {written.results['data']}")
+    if written.results["data"] != arguments["data"]:
+        remark(f"{arguments['data']} is read as {written.results['data']}")
     for text in written.pictures.remarks:
         remark(text)
     head = written.folder / HEAD

@@ -124,7 +124,7 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
         data = predictor.facts.data  # a model forgets where its files were, the recipe of the run does not
         settings = {**data, "name": RunFolder(run).recorded().data.get("name", data["name"])}
         examples, summary = predictor.family.task().show_split(settings, "val", count, facts=predictor.facts)
-        seen = [(predictor.look(each.source, ask=each.question), each) for each in examples]
+        seen = [(predictor.look(one.source, ask=one.question), one) for one in examples]
         of = f", {summary}" if summary and ":" not in summary else ""
         blocks = look_blocks(seen, f"The first of the validation split{of}")
     except SaccadeError as error:
@@ -138,12 +138,12 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
     missing = ""
     try:
         predictor = load(run, device)
-        for each in mistakes[:MISTAKES]:
-            seen = predictor.look(each["picture"], ask=each.get("asked"))
-            told = f"{caption(each)}. {Path(each['picture']).name}"
+        for mistake in mistakes[:MISTAKES]:
+            seen = predictor.look(mistake["picture"], ask=mistake.get("asked"))
+            text = f"{caption(mistake)}. {Path(mistake['picture']).name}"
             shown = seen.overlay()
             shown.thumbnail((_PANEL, _PANEL))
-            pictures.append(Picture(shown, told, f"{Path(each['picture']).name} with the map over it"))
+            pictures.append(Picture(shown, text, f"{Path(mistake['picture']).name} with the map over it"))
     except SaccadeError as error:
         missing = f"Not all can be shown: {error}"
     return mistakes_section(pictures, f"{split} pictures", missing)
@@ -155,22 +155,22 @@ def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Bl
     for sighting, example in seen:
         asked = "" if example.question is None else f"{example.question}: "
         true = f"; true: {example.truth}" if example.truth else ""
-        told = f"{asked}{sighting.answer}, {sighting.confidence:.0%} sure{true}"
+        text = f"{asked}{sighting.answer}, {sighting.confidence:.0%} sure{true}"
         if not sighting.is_spatial:
-            tables.append(SlotHeat(sighting.slot_grid, told))
+            tables.append(SlotHeat(sighting.slot_grid, text))
             continue
         evidence = [Mask(mask.numpy()) for mask in example.masks]
         outline: dict[str, Any] = {} if sighting.is_caption else {"outline": evidence}
         panel = 150 if example.question is None else 200  # many steps, small panels
-        pictures.append(Picture(sighting.filmstrip(panel=panel, **outline), told, alt=f"Every look; {told}"))
+        pictures.append(Picture(sighting.filmstrip(panel=panel, **outline), text, alt=f"Every look; {text}"))
     caption = f"{title}; the evidence is outlined where it is known"
     return [*([Gallery(pictures, caption, wide=True)] if pictures else []), *tables]
 
 
-def show(page: Report, given: Mapping[str, Any], remark: Remark) -> None:
+def show(page: Report, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Say where the page is; without a place it is report.html."""
-    out = given["out"] or Path("report.html")
-    if given["out"] is None:
+    out = arguments["out"] or Path("report.html")
+    if arguments["out"] is None:
         page.save(out)
     if page.left_out:
         remark(page.left_out)

@@ -41,7 +41,7 @@ def several(table: Sequence[str] = (), *, out: Path | None = None) -> Any:
     if not table:
         from saccade.papers.tables import TABLES
 
-        return {name: each.title for name, each in TABLES.items()}
+        return {name: entry.title for name, entry in TABLES.items()}
     results = {name: reproduce(name) for name in table}
     if out is not None:
         from saccade.files import write_text
@@ -50,11 +50,11 @@ def several(table: Sequence[str] = (), *, out: Path | None = None) -> Any:
     return results if len(table) > 1 else results[table[0]]
 
 
-def show(results: Any, given: Mapping[str, Any], remark: Remark) -> None:
+def show(results: Any, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the tables, or their names."""
-    if not given["table"]:
+    if not arguments["table"]:
         print_table("tables", ("name", "what it is"), list(results.items()))
-    elif given["out"] is None or not given["quiet"]:
+    elif arguments["out"] is None or not arguments["quiet"]:
         for result in results.values() if isinstance(results, dict) else [results]:
             for table in result.tables:
                 print_table(table.caption, table.columns, table.rows, note=table.note)

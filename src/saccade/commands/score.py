@@ -148,49 +148,49 @@ def score(
     return result
 
 
-def typed(row: bool = False, **given: Any) -> ScoreResult | PhotographScores:
+def typed(row: bool = False, **arguments: Any) -> ScoreResult | PhotographScores:
     """The verb as it is typed.
 
     Args:
         row: print the lines for results/causal.csv alone, of a causal set of photographs.
-        **given: what :func:`score` takes.
+        **arguments: what :func:`score` takes.
     """
-    return score(**given)
+    return score(**arguments)
 
 
-def show(found: ScoreResult | PhotographScores, given: Mapping[str, Any], remark: Remark) -> None:
+def show(result: ScoreResult | PhotographScores, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the scores, what was left out and how."""
     from saccade.scoring.photograph_scores import PhotographScores
 
-    if isinstance(found, PhotographScores):
-        _show_photographs(found, given, remark)
+    if isinstance(result, PhotographScores):
+        _show_photographs(result, arguments, remark)
         return
-    if given["row"]:
+    if arguments["row"]:
         raise ConfigError("row: only scores on a causal set of photographs have one; leave it out")
-    print_table(f"{found.maps} against {given['truth']}", *found.table(), note=found.counted())
-    if found.scene is not None:
-        facts = found.scene.facts
+    print_table(f"{result.maps} against {arguments['truth']}", *result.table(), note=result.counted())
+    if result.scene is not None:
+        facts = result.scene.facts
         called = facts.get("version") or "causal set"
-        print_table("about the scene", *found.scene.table(), note=f"{called}, digest {facts['digest']}")
-    if found.verdict:
-        say(f"{found.verdict}.")
-    remark(" · ".join(line.partition(":")[0] for line in found.policies.lines()))
-    if given["out"] is not None:
-        remark(f"scores.json, maps.csv and report.html are in {given['out']}")
+        print_table("about the scene", *result.scene.table(), note=f"{called}, digest {facts['digest']}")
+    if result.verdict:
+        say(f"{result.verdict}.")
+    remark(" · ".join(line.partition(":")[0] for line in result.policies.lines()))
+    if arguments["out"] is not None:
+        remark(f"scores.json, maps.csv and report.html are in {arguments['out']}")
 
 
-def _show_photographs(found: PhotographScores, given: Mapping[str, Any], remark: Remark) -> None:
-    if given["row"]:
-        say(found.row().rstrip())
+def _show_photographs(result: PhotographScores, arguments: Mapping[str, Any], remark: Remark) -> None:
+    if arguments["row"]:
+        say(result.row().rstrip())
         return
-    for title, _, rows in found.tables():
+    for title, _, rows in result.tables():
         print_table(title, *rows)
-    if found.refused:
-        say(found.refused)
-    say(found.verdict)
-    remark(f"{found.counted()} · {found.model}: {found.network}")
-    if given["out"] is not None:
-        remark(f"scores.json, scenes.csv and report.html are in {given['out']}")
+    if result.refused:
+        say(result.refused)
+    say(result.verdict)
+    remark(f"{result.counted()} · {result.model}: {result.network}")
+    if arguments["out"] is not None:
+        remark(f"scores.json, scenes.csv and report.html are in {arguments['out']}")
 
 
 COMMAND = Command(

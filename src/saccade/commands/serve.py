@@ -111,7 +111,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 COMMAND = Command(
     serve,
-    lambda result, given, remark: None,
+    lambda result, arguments, remark: None,
     place={"models": "MODEL"},
     names={"port": "-p", "log": "--log/--no-log", "quiet": "-q"},
     json=False,

@@ -149,13 +149,13 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
     """Examples of generated data look by look; of a model of photographs, a photograph that ships."""
     facts = predictor.facts
     if data is None:
-        fitting = next((name for name, each in EXAMPLES.items() if each.ask in facts.queries), "cat")
+        fitting = next((name for name, photo in EXAMPLES.items() if photo.ask in facts.queries), "cat")
         shown = [Example(example(fitting), "", (), EXAMPLES[fitting].ask or None)]
         title = "A photograph that is not among its test pictures"
     else:
         shown, _ = predictor.family.task().show_split({**facts.data, "name": data}, "test", SHOWN, facts=facts)
         title = "The first of the test split"
-    return look_blocks([(predictor.look(each.source, ask=each.question), each) for each in shown], title)
+    return look_blocks([(predictor.look(one.source, ask=one.question), one) for one in shown], title)
 
 
 def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
@@ -205,7 +205,7 @@ def _drawn(full: Score, here: Score | None) -> str:
     return f", drawn by {full.drawing}" if here is not None and full.drawing not in ("", here.drawing) else ""
 
 
-def show(result: TourResult, given: Mapping[str, Any], remark: Remark) -> None:
+def show(result: TourResult, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the scores in a line for each model, and where the page is."""
     scored = [row for row in result.table.rows if row[2] != "–"]
     if scored:

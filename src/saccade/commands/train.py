@@ -113,14 +113,14 @@ def train(
     Example:
         >>> saccade.train("ran-56-photos", data="photos/", out="runs/photos", epochs=5)  # doctest: +SKIP
     """
-    given = dict(locals())
+    arguments = dict(locals())
     if devices == nodes == 1:
         wake_cuda(device)
     if offline:
         from saccade.backbones.hub import work_offline
 
         work_offline()
-    changes = {name: given[name] for name in CHANGES}
+    changes = {name: arguments[name] for name in CHANGES}
     if recipe is not None:
         resolved = resolve(recipe, **changes)
     elif not resume or seeds is not None:
@@ -178,18 +178,18 @@ def train(
 
 def resolve(recipe: str | Path, **changes: Any) -> Recipe:
     """``recipe`` with what :func:`train` is told to change in it, by the same names."""
-    given = {name: value for name, value in changes.items() if value is not None}
-    data, phases, overrides = given.get("data"), given.get("phases", ()), given.get("overrides", ())
+    changes = {name: value for name, value in changes.items() if value is not None}
+    data, phases, overrides = changes.get("data"), changes.get("phases", ()), changes.get("overrides", ())
     if f"{recipe}-{data}" in recipes():
         recipe = f"{recipe}-{data}"  # `soft` on `mbg` is its variant soft-mbg
     if isinstance(overrides, Mapping):
         overrides = [f"{key}={json.dumps(value)}" for key, value in overrides.items()]
-    protocol, chosen = given.get("protocol"), [*overrides]
-    if any(name in given for name in _OF_ONE_PHASE):
-        chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, given)
+    protocol, chosen = changes.get("protocol"), [*overrides]
+    if any(name in changes for name in _OF_ONE_PHASE):
+        chosen += _length(load_recipe(recipe, protocol=protocol, overrides=chosen), phases, changes)
     if data is not None:
-        given["data"] = spelt_out(data)
-    settings = {setting: given[name] for name, setting in _SETTINGS.items() if name in given}
+        changes["data"] = spelt_out(data)
+    settings = {setting: changes[name] for name, setting in _SETTINGS.items() if name in changes}
     chosen += [f"{key}={json.dumps(value, default=str)}" for key, value in settings.items()]  # YAML reads JSON
     resolved = load_recipe(recipe, protocol=protocol, overrides=chosen)
     known = [phase.name for phase in resolved.phases]
@@ -199,9 +199,9 @@ def resolve(recipe: str | Path, **changes: Any) -> Recipe:
     return replace(resolved, phases=tuple(phase for phase in resolved.phases if not phases or phase.name in phases))
 
 
-def _length(recipe: Recipe, phases: Sequence[str], given: Mapping[str, Any]) -> list[str]:
-    """The overrides that give one phase of ``recipe`` the length and rate that are given."""
-    if "epochs" in given and "steps" in given:
+def _length(recipe: Recipe, phases: Sequence[str], changes: Mapping[str, Any]) -> list[str]:
+    """The overrides that give one phase of ``recipe`` the length and rate that ``changes`` say."""
+    if "epochs" in changes and "steps" in changes:
         raise ConfigError("give epochs or steps, not both")
     meant = [(at, phase) for at, phase in enumerate(recipe.phases) if not phases or phase.name in phases]
     if len(meant) != 1:
@@ -211,10 +211,10 @@ def _length(recipe: Recipe, phases: Sequence[str], given: Mapping[str, Any]) -> 
             "or change the settings phases.0.epochs=10 for each"
         )
     at, phase = meant[0]
-    chosen = [f"phases.{at}.optimizer.lr={given['lr']!r}"] if "lr" in given else []
+    chosen = [f"phases.{at}.optimizer.lr={changes['lr']!r}"] if "lr" in changes else []
     for unit, other in (("epochs", "steps"), ("steps", "epochs")):
-        if unit in given:
-            chosen += [f"phases.{at}.{unit}={given[unit]}", f"phases.{at}.{other}=null"]
+        if unit in changes:
+            chosen += [f"phases.{at}.{unit}={changes[unit]}", f"phases.{at}.{other}=null"]
             if getattr(phase, unit) is None:  # it counted otherwise, and so did its validations
                 chosen.append(f"phases.{at}.validate_every=null")
     return chosen
@@ -255,10 +255,10 @@ def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
         warnings.warn(f"start: {start} has nothing for {', '.join(unasked)}; this part starts untrained", stacklevel=3)
 
 
-def show(done: RunResult | list[RunResult], given: Mapping[str, Any], remark: Remark) -> None:
+def show(done: RunResult | list[RunResult], arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print how it ended: of several seeds a row for each, and what to type next."""
     if isinstance(done, list):
-        _show_seeds(given["out"], done)
+        _show_seeds(arguments["out"], done)
     last = done[-1] if isinstance(done, list) else done
     if last.compared:
         remark(f"on validation, which chose the weights: {last.compared}")
@@ -266,7 +266,7 @@ def show(done: RunResult | list[RunResult], given: Mapping[str, Any], remark: Re
     if last.model:  # a model does not remember where its files were, so the command names them
         from saccade.engine.run_folder import RunFolder
 
-        data = given["data"] or str(RunFolder(last.out).recorded().data.get("name", ""))
+        data = arguments["data"] or str(RunFolder(last.out).recorded().data.get("name", ""))
         words = ["saccade", "evaluate", str(last.out), *(["--data", data] if ":" in data else [])]
         score = f"; score it with: {shlex.join(words)}"
     remark(f"run folder: {last.out}{score}")

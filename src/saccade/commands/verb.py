@@ -89,7 +89,7 @@ class Command:
     def arguments(self) -> dict[str, Argument]:
         """Those that can be typed, by name."""
         every = {**arguments_of(self.function), **({} if self.run is None else arguments_of(self.run))}
-        return {name: each for name, each in every.items() if each.kind is not None and name not in self.leave_out}
+        return {name: one for name, one in every.items() if one.kind is not None and name not in self.leave_out}
 
 
 class Stream(Iterable[Any]):
@@ -103,10 +103,10 @@ def arguments_of(function: Callable[..., Any]) -> Mapping[str, Argument]:
     parts = _ENTRY.split(section.group(1))[1:] if section else []
     texts = {name: " ".join(text.split()) for name, text in zip(parts[::2], parts[1::2])}
     arguments = {}
-    for each in inspect.signature(function).parameters.values():
-        if each.kind is each.VAR_KEYWORD:
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is parameter.VAR_KEYWORD:
             continue
-        text, annotation = texts.get(each.name, ""), each.annotation
+        text, annotation = texts.get(name, ""), parameter.annotation
         if isinstance(annotation, str):  # those of the arguments alone: others may stand under TYPE_CHECKING
             annotation = eval(annotation, inspect.unwrap(function).__globals__)  # noqa: S307  # our own source
         without = _WITHOUT.search(text)
@@ -114,7 +114,7 @@ def arguments_of(function: Callable[..., Any]) -> Mapping[str, Argument]:
         if help_.partition(" ")[0].strip(",;:").isalpha():  # else it begins with a name
             help_ = help_[:1].upper() + help_[1:]
         without_it = without.group(1).split(". ")[0] if without else ""
-        arguments[each.name] = Argument(each.name, each.default, text, help_, without_it, **_typed_as(annotation))
+        arguments[name] = Argument(name, parameter.default, text, help_, without_it, **_typed_as(annotation))
     return arguments
 
 
@@ -132,10 +132,10 @@ def _typed_as(annotation: Any) -> dict[str, Any]:
     return {"kind": annotation} if annotation in (str, int, float, bool, Path) else {}
 
 
-def check_call(function: Callable[..., Any], given: Mapping[str, Any]) -> None:
-    """Refuse numbers out of bounds and words that are no choice in ``given``, by the signature of ``function``."""
+def check_call(function: Callable[..., Any], values: Mapping[str, Any]) -> None:
+    """Refuse numbers out of bounds and words that are no choice in ``values``, by the signature of ``function``."""
     for name, argument in arguments_of(function).items():
-        value = given.get(name)
+        value = values.get(name)
         if value is None:
             continue
         if argument.choices:

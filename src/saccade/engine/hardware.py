@@ -62,12 +62,7 @@ def pick_hardware(recipe: Recipe, device: str, devices: int, nodes: int, strateg
 
 
 class SingleDevice:
-    """The part of Fabric's interface that a run in one process uses.
-
-    Args:
-        device: where everything is computed.
-        precision: ``32-true`` or ``bf16-mixed``; ``auto`` is resolved by the caller.
-    """
+    """The part of Fabric's interface that a run in one process uses; ``precision`` is no ``auto`` any more."""
 
     world_size = 1
     global_rank = 0

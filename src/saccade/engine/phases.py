@@ -39,9 +39,6 @@ def plan_phases(task: Task, recipe: Recipe, learner: Learner) -> tuple[int | Non
     """Steps of one pass over the data (None: it has no end), the phases of ``recipe``, and the loss of each.
 
     A phase that chooses by ``score`` chooses by the metric that the task puts first.
-
-    Raises:
-        ConfigError: a phase cannot be trained, taught or chosen by as the recipe says.
     """
     epoch = task.steps_per_epoch(recipe.batch_size)
     losses = []

@@ -80,9 +80,6 @@ class RunFolder:
         """Keep every other process from training into the folder, which is made if it is not there.
 
         What a killed process left half-written is removed.
-
-        Raises:
-            OutputError: another process trains into the folder, or it cannot be written.
         """
         make_folder(self.path)
         try:
@@ -158,9 +155,7 @@ class RunFolder:
     ) -> tuple[dict[str, Any], Sequence[str], Sequence[str]]:
         """What is to be noted of the data, changes that were accepted before, and those since then, in words.
 
-        Raises:
-            DataError: something changed since, and that is not accepted.
-            CheckpointError: the note cannot be read, and a change is not accepted.
+        Changes that are not accepted are an error, and so is a note that cannot be read.
         """
         now = {part: dict(entries) if part == IN_WORDS else _digest(entries) for part, entries in parts.items()}
         if not resume:
@@ -218,12 +213,16 @@ class RunFolder:
 @cache
 def versions() -> dict[str, str | None]:
     """What the run depends on: versions, and the source revision if the package lies in a git checkout."""
-    return {
-        "python": platform.python_version(),
-        "torch": str(torch.__version__),
-        "numpy": np.__version__,
-        "revision": _revision(),
-    }
+    software = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
+    git = shutil.which("git")
+    if git is None:
+        return {**software, "revision": None}
+    command = [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
+    except (OSError, subprocess.TimeoutExpired):
+        return {**software, "revision": None}
+    return {**software, "revision": done.stdout.strip() or None}
 
 
 def made_with(device: torch.device) -> dict[str, Any]:
@@ -231,18 +230,6 @@ def made_with(device: torch.device) -> dict[str, Any]:
     on_cpu = f"{platform.machine()} {device.type}, {torch.get_num_threads()} threads"
     machine = torch.cuda.get_device_name(device) if device.type == "cuda" else on_cpu
     return {"machine": machine, "versions": versions(), "revision": versions()["revision"]}
-
-
-def _revision() -> str | None:
-    git = shutil.which("git")
-    if git is None:
-        return None
-    command = [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout.strip() or None
 
 
 def _digest(entries: Sequence[tuple[str, str]]) -> str:

@@ -1,7 +1,7 @@
 """What ships with saccade: model folders, a sub-folder each, and pictures to try things with; found without torch.
 
-``hf://USER/NAME`` is a model folder on the hub that ``saccade train`` or ``saccade probe`` wrote. It is downloaded once
-and then used from the cache. ``hf://USER/NAME@REVISION`` is a branch, tag or commit.
+``hf://USER/NAME`` is a model folder on the hub, ``hf://USER/NAME@REVISION`` a branch, tag or commit of it
+(:mod:`saccade.zoo.hub`).
 
 Of the pictures the scenes lie in ``data/gallery``: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist
 (test split, shipped glyphs), ``stripes`` picture 2 of details (test split). ``bird`` is a photograph that was cut out;
@@ -12,19 +12,16 @@ NOTICE has its source. The other photographs are among those that ship as backgr
 from __future__ import annotations
 
 import json
-import re
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
 from saccade.errors import CheckpointError, DataError, nearest, shown_value
-from saccade.files import recover, verify_digest
-from saccade.models.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS, read_facts, refuse_foreign
+from saccade.files import recover
+from saccade.models.facts import CONFIG, refuse_foreign
+from saccade.zoo.hub import HUB, hub_folder
 
 ZOO = Path(__file__).parent
-HUB = "hf://"  # the address of a model on the hub starts with it
-FILES = (CONFIG, WEIGHTS, CARD, VOCABULARY, INPUTS)
-_ON_HUB = re.compile(r"[\w][\w.-]*/[\w][\w.-]*(@[\w][\w./-]*)?", re.ASCII)
 LEFT_OUT = "left_out.json"  # in a copy without the weights that are for research only: their names
 
 
@@ -76,33 +73,6 @@ def resolve(name_or_path: str | Path) -> Path:
         raise CheckpointError(f"this open copy of saccade was built without '{name}' ({left_out()[name]})")
     known = nearest(name, shipped(), listed_by="saccade list") if shipped() else "no models are shipped with this copy"
     raise CheckpointError(f"no model {shown_value(name)} in the zoo and no such folder: {known}")
-
-
-def hub_folder(address: str) -> Path:
-    """The folder of the model at ``address``, fetched if it is not on this machine, and checked.
-
-    Only the files of a model folder are fetched: no pickle and no code.
-    """
-    name = address.removeprefix(HUB)
-    if not _ON_HUB.fullmatch(name) or ".." in name:
-        raise CheckpointError(f"{address}: not an address of a model; write hf://USER/NAME, or hf://USER/NAME@REVISION")
-    repository, _, revision = name.partition("@")
-    from saccade.backbones.hub import from_hub, open_library
-
-    client = open_library("huggingface_hub", "a model of the hub", "snapshot_download", "hub")
-    try:
-        with from_hub(f"the files of hf://{repository}"):
-            folder = Path(client.snapshot_download(repository, revision=revision or None, allow_patterns=list(FILES)))
-    except DataError:
-        raise
-    except Exception as error:  # the client has many, some of them of the library that it sends requests with
-        reason = " ".join(str(error).split())[:200]
-        raise CheckpointError(f"hf://{repository}: cannot be fetched ({type(error).__name__}: {reason})") from error
-    facts = read_facts(folder)
-    verify_digest(folder / WEIGHTS, facts.sha256)
-    if facts.inputs is not None:
-        verify_digest(folder / INPUTS, facts.inputs.sha256)
-    return folder
 
 
 _GALLERY = Path(__file__).parents[1] / "data/gallery"

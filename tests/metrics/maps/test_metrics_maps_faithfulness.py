@@ -53,25 +53,6 @@ def test_a_linear_model_by_hand():
     assert added.area.item() == pytest.approx(0.625)
 
 
-@pytest.mark.parametrize("steps", [1, 2, 7])
-def test_insertion_is_deletion_from_the_other_end_and_asks_less(steps):
-    images, weights = scene()
-    asked = []
-
-    def probability(altered, pictures):
-        asked.extend(pictures.tolist())
-        return linear(weights)(altered, pictures)
-
-    removed, added = deletion_and_insertion(probability, images, weights, fill=0.25, steps=steps)
-    assert len(asked) == 3 * 2 * steps  # K + 1 of one and K - 1 of the other
-    filled = torch.full_like(images, 0.25)
-    backwards, forwards = deletion_and_insertion(probability, filled, weights, fill=images, steps=steps)
-    assert torch.equal(added.probability, backwards.probability)
-    assert torch.equal(removed.probability, forwards.probability)
-    none, nothing = deletion_and_insertion(probability, images[:0], weights[:0], fill=0.25, steps=steps)
-    assert none.area.shape == nothing.area.shape == (0,)
-
-
 def test_several_answers_of_one_picture_have_a_curve_each():
     images, weights = scene()
     halves = torch.stack([weights, weights / 2], dim=1)  # (B,2,H,W)
@@ -86,20 +67,6 @@ def test_several_answers_of_one_picture_have_a_curve_each():
     too_sure = torch.tensor([[0.5, 0.5], [1.5, 1.5], [0.5, 0.5]])
     with pytest.raises(DataError, match=r"picture 1 is 1\.5"):
         deletion_and_insertion(lambda altered, pictures: too_sure[pictures], images, weights, fill=0.0)
-
-
-@given(seed=st.integers(0, 500), steps=st.integers(1, 60), max_batch=st.integers(1, 100))
-@settings(max_examples=30, deadline=None)
-def test_the_right_order_is_best_and_the_reverse_worst(seed, steps, max_batch):
-    images, weights = scene(seed)
-    areas = {
-        name: deletion_and_insertion(linear(weights), images, maps, fill=0.0, steps=steps, max_batch=max_batch)[0].area
-        for name, maps in {
-            "right": weights, "random": random_order(seed + 1000), "wrong": weights.max() - weights
-        }.items()
-    }  # fmt: skip
-    assert bool((areas["right"] <= areas["random"] + 1e-6).all())
-    assert bool((areas["random"] <= areas["wrong"] + 1e-6).all())
 
 
 @given(seed=st.integers(0, 500), max_batch=st.integers(1, 100))
@@ -172,12 +139,3 @@ def test_products_are_summed_over_channels() -> None:
     assert hirescam(VALUES, GRADIENT).tolist() == [[[0.0, 0.0]]]
     assert hirescam(VALUES, -GRADIENT).tolist() == [[[1.0, 3.0]]]
     assert gradient_times_input(VALUES, GRADIENT).tolist() == [[[1.0, 3.0]]]
-
-
-def test_cells_add_up_to_the_logit_behind_a_mean_and_a_layer() -> None:
-    torch.manual_seed(0)
-    features = torch.rand(2, 4, 3, 5, requires_grad=True)
-    weight = torch.rand(4)  # of one class, no bias
-    logit = features.mean((2, 3)) @ weight  # (2,)
-    gradient = torch.autograd.grad(logit.sum(), features)[0]
-    torch.testing.assert_close(hirescam(features.detach(), gradient).sum((1, 2)), logit.detach())

@@ -117,18 +117,6 @@ def test_each_picture_is_scaled_by_its_own_peak():
     assert pr_counts(louder, evidence).auc == pr_counts(maps, evidence).auc
 
 
-@pytest.mark.reference
-@given(seed=st.integers(0, 1000), digits=st.sampled_from([1, 2, 7]), sharpness=st.sampled_from([0.5, 3.0, 12.0]))
-@settings(max_examples=30, deadline=None)
-def test_exact_equals_scikit_learn(seed, digits, sharpness):
-    """Few digits make many ties."""
-    metrics = pytest.importorskip("sklearn.metrics")
-    maps, evidence = batch_of_recall(seed, sharpness=sharpness)
-    maps = scale_to_peak(maps).mul(10**digits).round() / 10**digits
-    expected = metrics.average_precision_score(evidence.flatten().numpy(), scale_to_peak(maps).flatten().numpy())
-    assert exact(maps, evidence) == pytest.approx(expected, abs=1e-12)
-
-
 @given(seed=st.integers(0, 1000), sharpness=st.sampled_from([0.5, 3.0, 12.0]))
 @settings(max_examples=30, deadline=None)
 def test_streaming_is_the_exact_area_of_rounded_maps_and_close_to_that_of_the_maps(seed, sharpness):

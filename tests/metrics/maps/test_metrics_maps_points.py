@@ -51,11 +51,6 @@ def test_a_disc_by_hand():
     assert disc(point(3.5, 2.5), radius(math.sqrt(2) + 1e-4), SIZE).sum() == 9
 
 
-def test_no_point_or_one_far_outside_has_no_disc():
-    points = torch.tensor([NOWHERE, [100.0, 2.0]])
-    assert not disc(points, radius(1.0, 2), SIZE).any()
-
-
 def test_scores_by_hand():
     """Three quarters of the weight two pixels right of the click, a quarter on it; the box is 10 pixels across."""
     maps = 3 * one_pixel(2, 5) + one_pixel(2, 3)

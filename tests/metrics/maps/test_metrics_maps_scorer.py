@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from saccade import geometry
 from saccade.errors import DataError
 from saccade.metrics.maps import baselines
-from saccade.metrics.maps.baselines import EXCHANGES, Grid, Grids, can_exchange, derangement
+from saccade.metrics.maps.baselines import EXCHANGES, Grid, Grids, derangement
 from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.metrics.maps.points import Clicks
-from saccade.metrics.maps.scorer import BASELINES, SCORES, Baseline, MapScorer, MapScores
+from saccade.metrics.maps.scorer import BASELINES, Baseline, MapScorer, MapScores
 from saccade.trace import AttentionTrace, Look
 
 
@@ -59,50 +59,6 @@ def added(maps, evidence, objects=None, sizes=(), groups=None, looks=None, **giv
             **given,
         )
     return scorer
-
-
-def pixel_by_pixel(maps, evidence, objects):
-    """Every score again, from lists of numbers: the means over pictures, and the area of the pooled pixels."""
-    found = {name: [] for name in SCORES[:-1]}
-    pooled = []
-    for values, wanted, there in zip(
-        maps.flatten(1).tolist(), evidence.flatten(1).tolist(), objects.flatten(1).tolist()
-    ):
-        if not any(wanted):
-            continue
-        top = max(values)
-        on_evidence = sum(value for value, is_in in zip(values, wanted) if is_in)
-        on_objects = sum(value for value, is_in in zip(values, there) if is_in)
-        tied = [is_in for value, is_in in zip(values, wanted) if value == top > 0]
-        above = {place for place, value in enumerate(values) if value >= top / 2 and top > 0}
-        inside = {place for place, is_in in enumerate(wanted) if is_in}
-        found["true_positive_strength"].append(on_evidence / sum(values) if top else 0.0)
-        found["selectivity"].append(on_evidence / on_objects if on_objects else 0.0)
-        found["pointing"].append(sum(tied) / len(tied) if tied else 0.0)
-        found["iou"].append(len(above & inside) / len(above | inside))
-        pooled += [(value / top if top else 0.0, is_in) for value, is_in in zip(values, wanted)]
-    area, hits, called, positives = 0.0, 0, 0, sum(is_in for _, is_in in pooled)
-    for threshold in sorted({value for value, _ in pooled}, reverse=True):
-        level = [is_in for value, is_in in pooled if value == threshold]
-        hits, called = hits + sum(level), called + len(level)
-        area += sum(level) / positives * hits / called
-    return {name: sum(each) / len(each) for name, each in found.items()} | {"pr_auc": area}
-
-
-def test_noise_scores_what_is_worked_out_pixel_by_pixel():
-    found = added(*drawn(9), sizes=(4,)).total.means()
-    assert found == pytest.approx(pixel_by_pixel(*drawn(9)), abs=1e-3)  # the area is counted at fixed thresholds
-    del found["pr_auc"]
-    assert found == pytest.approx({name: pixel_by_pixel(*drawn(9))[name] for name in found}, abs=1e-6)
-
-
-def test_who_looks_at_the_evidence_alone_scores_one_everywhere():
-    _, evidence, objects = drawn(5)
-    found = added(evidence.float() * 0.3, evidence, objects)
-    assert found.total.means() == pytest.approx(dict.fromkeys(SCORES, 1.0))
-    assert {name: (each.mean, each.high) for name, each in found.intervals().items()} == {
-        name: (pytest.approx(1), pytest.approx(1)) for name in SCORES[:-1]
-    }
 
 
 def test_an_even_map_scores_areas_as_the_uniform_baseline_does():
@@ -197,11 +153,6 @@ def test_no_picture_lends_its_map_to_itself():
     assert scorer.total.means()["pointing"] == 1
     assert scorer.baselines["shuffled"].means()["pointing"] == 0
     assert "shuffled" not in added(maps[:3], maps[:3] > 0, groups=groups[:3]).baselines
-
-
-@pytest.mark.parametrize(("groups", "can"), [([], False), ([1], False), ([1, 1, 2], False), ([1, 1, 2, 2], True)])
-def test_maps_are_exchanged_where_no_picture_has_more_than_half(groups, can):
-    assert can_exchange(torch.tensor(groups, dtype=torch.int64)) == can
 
 
 def test_further_baselines_and_clicks_count_where_they_know_something():

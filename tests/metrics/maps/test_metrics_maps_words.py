@@ -74,13 +74,6 @@ def test_maps_that_mark_what_each_word_needs_have_all_of_it(needs: Tensor) -> No
     assert evidence(maps, needs).tolist() == pytest.approx([1.0] * len(needs))
 
 
-def test_maps_of_the_wrong_words_have_less_than_nothing(needs: Tensor) -> None:
-    maps = torch.zeros(len(needs), SIDE, SIDE)
-    for word, columns in enumerate(needs.roll(1, 0)):
-        maps[word, :, columns] = 1
-    assert evidence(maps, needs).tolist() == pytest.approx([-1 / 9] * len(needs))
-
-
 def test_maps_that_are_the_same_for_every_word_have_none(needs: Tensor) -> None:
     same = torch.rand(1, SIDE, SIDE, generator=torch.Generator().manual_seed(0)).expand(len(needs), -1, -1)
     for maps in (torch.ones(len(needs), SIDE, SIDE), same):

