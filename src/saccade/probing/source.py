@@ -27,8 +27,7 @@ from saccade.families import (
     read_table,
 )
 
-IN_MEMORY = "pictures"
-"""What stands for the name of data that has none."""
+IN_MEMORY = "pictures"  # What stands for the name of data that has none
 
 
 def labelled_pictures(
