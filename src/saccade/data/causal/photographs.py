@@ -183,6 +183,7 @@ class PhotographSet(RowFolder):
             "target": type(row["target"]) is int and 0 <= row["target"] < objects,
             "label": all(each["label"] is None or isinstance(each["label"], str) for each in (row, *twins)),
             "twins": all(twin["change"] in CHANGES and twin["object"] in (None, *range(objects)) for twin in twins),
+            "twin without its target": f"removed-{row['target']}" in row["twins"],
             "path, which leads out of the folder": not leads_out(_paths(row)),
         }
         if wrong := [what for what, holds in right.items() if not holds]:
