@@ -78,6 +78,7 @@ def test_a_segmenter_loses_about_a_model_that_reads_the_stamp(photographs):
     assert means(found, "model")["misplaced"] == pytest.approx(1, abs=0.01)
     assert means(found, "effects", "others")["effect"] > 0.3
     assert means(found, "effects", "target")["effect"] < 0.05
+    assert found.refused is None  # a patch does less than the stamp
     assert "finds what the answer depends on less often than" in found.verdict
     right = saccade.score(truth=photographs, model=reads_stamp(), method="gradcam")
     assert means(right, "model")["cause_top"] == 1
@@ -249,8 +250,10 @@ def test_the_verb_runs_a_file_and_writes_tables_a_row_and_a_page(photographs, tm
     lines = list(csv.DictReader(printed.splitlines()))
     with (results_folder() / "causal.csv").open() as table:
         assert list(lines[0]) == next(csv.reader(table))
-    assert [line["what"] for line in lines] == ["value", "low", "high", "n", ""]
+    assert [line["what"] for line in lines] == ["value", "low", "high", "n", *["effect"] * (len(lines) - 5), ""]
     assert [float(lines[0][name]) for name in ("pointing", "cause_top", "map_specific")] == [1, 1, 1]
+    effects = {line["method"]: float(line["effect"]) for line in lines if line["kind"] == "effect"}
+    assert effects["target"] > 0.3 > effects["patch"]
     assert lines[-1]["kind"] == "split-half tau"
     assert -1 <= float(lines[-1]["pointing"]) <= 1
     assert run("--truth", photographs, "--model", f"{file}:nothing", "--method", "gradcam").exit_code == 2

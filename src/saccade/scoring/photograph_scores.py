@@ -40,7 +40,7 @@ from saccade.scoring.results import (
 
 OWN = "maps"
 BASELINES = ("even", "centre", "noise", "edges", "other picture")
-TENTH = 0.1  # A patch where nothing lies may move the answer by this share of what removing the target does
+TENTH = 0.1  # A patch where nothing lies may move the answer by this share of what removing an object does
 _DRAWN = 3  # photographs of a kind that are drawn
 _SAID = {
     "even": "an even map",
@@ -101,13 +101,14 @@ class PhotographScores:
     @property
     def refused(self) -> str | None:
         """Why there is no table about the model; None where there is one."""
-        patch, target = (self.effects[change]["effect"] for change in ("patch", "target"))
-        both = ~(patch.isnan() | target.isnan())
-        moved, removed = mean_defined(patch[both]), mean_defined(target[both])
+        patch = self.effects["patch"]["effect"]
+        here = ~patch.isnan()
+        moved = mean_defined(patch[here])
+        removed = max(mean_defined(self.effects[change]["effect"][here]) for change in ("target", "others"))
         if moved > TENTH * removed:
             return (
                 f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3f}, "
-                f"more than a tenth of the {removed:.3f} of the object itself: effects are not those of objects."
+                f"more than a tenth of the {removed:.3f} of the object: effects are not those of objects."
             )
         if not self.intervals("model")["cause_top"].n:
             return (
@@ -171,7 +172,7 @@ class PhotographScores:
         return {score: _tau(values, score) for values in groups for score in values[OWN].names}
 
     def row(self) -> str:
-        """The lines for results/causal.csv: value, ends of the interval and n, then split-half τ."""
+        """The lines for results/causal.csv: value, ends of the interval and n, effects of changes, split-half τ."""
         path = results_folder() / "causal.csv"
         with path.open(encoding="utf-8") as file:
             columns = next(csv.reader(file))
@@ -181,6 +182,12 @@ class PhotographScores:
         lines: list[dict[str, Any]] = [
             own | {"what": what} | {name: score._asdict()[part] for name, score in self.scores.items()}
             for what, part in {"value": "mean", "low": "low", "high": "high", "n": "n"}.items()
+        ]
+        moved = {change: self.intervals("effects", change)["effect"] for change in self.effects}
+        lines += [
+            facts | {"method": change, "kind": "effect", "what": "effect", "n": effect.n, "effect": effect.mean}
+            for change, effect in moved.items()
+            if effect.n
         ]
         lines.append(facts | {"kind": "split-half tau"} | self.split_half())
         rows = [[line.get(_IN_ROW.get(name, name), "") for name in columns] for line in lines]

@@ -30,8 +30,8 @@ candidate has ``off_objects`` alone.
 about the model alone), noise, an even map, a Gaussian in the centre, Sobel edges, and the map of the photograph before.
 
 **The tool.** Filling in is itself a change. Where a patch where nothing lies moves the answer by more than a tenth of
-what removing the target does, effects are not those of objects: there is no table about the model. Nothing is
-subtracted.
+what removing an object does (the target, or the others where they do more), effects are not those of objects: there is
+no table about the model. Nothing is subtracted.
 
 Axes: R pictures of a photograph (itself, then its twins), N candidates, H and W pixels, h and w cells.
 """
