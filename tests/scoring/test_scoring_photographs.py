@@ -144,13 +144,6 @@ def test_a_photograph_with_one_candidate_says_nothing_about_the_model(photograph
     assert [name for name, score in scores.items() if not score.isnan()] == ["off_objects"]
 
 
-def test_a_set_without_what_every_photograph_has_is_refused(tmp_path):
-    folder = write_photographs(tmp_path / "set", 2)
-    (folder / "truth.jsonl").write_text((folder / "truth.jsonl").read_text().replace("removed-0", "gone"))
-    with pytest.raises(DataError, match="twin without its target"):
-        saccade.score(truth=folder, model=reads_object(), method="gradcam")
-
-
 class OfCaptum:
     def attribute(self, inputs, target=None):
         assert target.shape == (len(inputs),)

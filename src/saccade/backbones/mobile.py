@@ -127,9 +127,7 @@ TABLE = (
 
 
 def mobilenet_v2(*, width: float = 1.0) -> Stages:
-    """Stages "block0" (a plain convolution), "block1" … "block17" (inverted residuals) and "head" (1×1 convolution).
-
-    ``width`` multiplies all channels, which stay multiples of eight; the head is never narrowed.
+    """Stages "block0" … "block17" and "head"; ``width`` multiplies all channels, but the head is never narrowed.
 
     >>> grid = mobilenet_v2().grid((224, 224))
     >>> [grid[name] for name in ("block0", "block3", "block6", "block13", "block17", "head")]
@@ -205,10 +203,9 @@ class SameAsTrained:
 
 
 def efficientnet_lite(version: int, *, width: float = 1.0) -> Stages:
-    """Stages "block0" (a plain convolution), "block1" … (inverted residuals) and "head" (1×1 convolution).
+    """Stages "block0" … "block16" and "head"; of Lite1 and Lite2 the last block is "block21".
 
-    The blocks of Lite0 end with "block16", those of Lite1 and Lite2 with "block21". ``width`` multiplies their channels
-    once more, which stay multiples of eight; block0 and head have their own.
+    ``width`` multiplies the channels of the blocks once more; block0 and head have their own.
 
     >>> grid = efficientnet_lite(0).grid((224, 224))
     >>> [grid[name] for name in ("block0", "block3", "block5", "block11", "block16", "head")]
@@ -218,8 +215,9 @@ def efficientnet_lite(version: int, *, width: float = 1.0) -> Stages:
     [(130, 130), (65, 65), (33, 33), (17, 17), (9, 9), (9, 9)]
     """
     scale = SCALES[version]
+    first, *inner, last = LITE_TABLE  # which are never repeated
     network = inverted_residual_stages(
-        _deepened(LITE_TABLE, scale.depth),
+        [first, *(row._replace(blocks=math.ceil(scale.depth * row.blocks)) for row in inner), last],
         stem=STEM,
         head=HEAD,
         width=scale.width * width,
@@ -230,12 +228,6 @@ def efficientnet_lite(version: int, *, width: float = 1.0) -> Stages:
         if isinstance(module, nn.BatchNorm2d):
             module.eps = NORM_EPSILON
     return network
-
-
-def _deepened(table: Sequence[Row], depth: float) -> list[Row]:
-    """More blocks, rounded up, in all rows but the first and the last."""
-    first, *inner, last = table
-    return [first, *(row._replace(blocks=math.ceil(depth * row.blocks)) for row in inner), last]
 
 
 _LAYERS = {

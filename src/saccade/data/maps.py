@@ -103,7 +103,12 @@ def _members(where: str, files: Mapping[str, Opened], suffixes: Collection[str])
         with sound(file), opened() as member:
             data = member.read(size)
         if suffix == ".npy":
-            return npy_array(data, file)
+            with sound(file), io.BytesIO(data) as member:
+                shape, is_fortran, dtype = npy_header(member, file)
+                count = int(np.prod(shape, dtype=object))
+                # Unlike np.load this takes no memory for values that are not there.
+                values = np.frombuffer(data, dtype, count, member.tell())
+                return values.reshape(shape, order="F" if is_fortran else "C")
         if suffix in PICTURES:
             return _grey_map(data, file) if grey else _pixels(data, file)
         names, read_one = _open_arrays(io.BytesIO(data), suffix, file)
@@ -165,15 +170,6 @@ def _plane(values: Array, name: str, what: str) -> Array:
         cure = "; sum over channels first, as map.sum(0) or abs(map).sum(0), and say which" if values.ndim == 3 else ""
         raise DataError(f"{name}: a {what} is (H,W) numbers, found {shape} of {values.dtype}{cure}")
     return values
-
-
-def npy_array(data: bytes, name: str) -> Array:
-    """The array in the bytes of a .npy file."""
-    with sound(name), io.BytesIO(data) as file:
-        shape, is_fortran, dtype = npy_header(file, name)
-        count = int(np.prod(shape, dtype=object))
-        # Unlike np.load this takes no memory for values that are not there.
-        return np.frombuffer(data, dtype, count, file.tell()).reshape(shape, order="F" if is_fortran else "C")
 
 
 def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -457,8 +453,8 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
     from saccade.data.tables.coco import UNREADABLE, coco_parts
 
     table = MarkTable(str(path))
-    images, names, annotations = coco_parts(path, values)
-    for number, (picture, annotation) in enumerate(annotations, start=1):
+    images, annotations = coco_parts(path, values)
+    for number, (picture, label, annotation) in enumerate(annotations, start=1):
         try:
             image, segment = images[picture], annotation.get("segmentation") or None
             size = _size(image)
@@ -467,7 +463,7 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
             x, y, width, height = map(float, annotation["bbox"]) if annotation.get("bbox") else (0.0, 0.0, 0.0, 0.0)
             if segment is None:
                 box_in([x, y, x + width, y + height])
-            mark = Mark((x, y, x + width, y + height), names.get(annotation.get("category_id")), segment)
+            mark = Mark((x, y, x + width, y + height), label, segment)
             table.add(str(image["file_name"]), size, mark)
         except UnusableRowError as error:
             table.unusable.append(error.at(f"annotation {number}"))

@@ -1,7 +1,6 @@
 """Tiny pictures with marked objects: noise with plain shapes on it, whose ground is known."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 from PIL import Image
@@ -47,20 +46,10 @@ def save(path, values, **options):
     (values if isinstance(values, Image.Image) else Image.fromarray(values)).save(path, **options)
 
 
-def coco(path, names, annotations, size=(48, 64)):
+def coco(path, names, annotations, size=(48, 64), categories=("dog", "ball")):
     """A file of COCO annotations: (number of the picture, category, polygon or run lengths, whether a crowd)."""
-    path.write_text(
-        json.dumps(
-            {
-                "images": [
-                    {"id": at, "file_name": name, "height": size[0], "width": size[1]} for at, name in enumerate(names)
-                ],
-                "categories": [{"id": 1, "name": "dog"}, {"id": 2, "name": "ball"}],
-                "annotations": [
-                    {"id": at, "image_id": image, "category_id": category, "segmentation": shape, "iscrowd": crowd}
-                    for at, (image, category, shape, crowd) in enumerate(annotations)
-                ],
-            }
-        )
-    )
-    return Path(path)
+    keys, (height, width) = ("image_id", "category_id", "segmentation", "iscrowd"), size
+    images = [{"id": at, "file_name": name, "height": height, "width": width} for at, name in enumerate(names)]
+    named = [{"id": at, "name": name} for at, name in enumerate(categories, start=1)]
+    listed = [dict(zip(keys, annotation)) for annotation in annotations]
+    path.write_text(json.dumps({"images": images, "categories": named, "annotations": listed}))

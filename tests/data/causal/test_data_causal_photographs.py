@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.data import read_causal_set
-from saccade.data.causal import read_drawn_set
-from saccade.data.causal.marking import UnusablePictureError, marker
+from saccade.data.causal import photograph_sources, read_drawn_set
+from saccade.data.causal.marking import UnusablePictureError, labeller, marker
 from saccade.data.causal.photograph_sources import make_photographs
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
@@ -116,7 +116,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_one_other_places(tmp_pat
     assert all(places[0][name] != places[1][name] for name in places[0])
 
 
-def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole):
+def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeypatch):
     pets(tmp_path)
     options = {"labels": tmp_path / "labels.csv"}
 
@@ -125,8 +125,12 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole):
         if done == 4:
             raise KeyboardInterrupt
 
+    monkeypatch.setattr(photograph_sources, "twins_of", lambda *arguments: stop(4, 6))
+    with pytest.raises(KeyboardInterrupt):  # before the first photograph
+        make(tmp_path, **options)
+    monkeypatch.undo()
     with pytest.raises(KeyboardInterrupt):
-        make(tmp_path, progress=stop, **options)
+        make(tmp_path, progress=stop, resume=True, **options)
     with pytest.raises(DataError, match="no causal set"):
         read_causal_set(tmp_path / "set")
     with (tmp_path / "set" / "truth.jsonl").open("a") as lines:
@@ -179,38 +183,27 @@ def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_objects_beyond_four_and_large_ones_are_things_that_no_twin_changes(tmp_path):
+def test_what_is_marked_in_a_picture_that_is_used_is_an_object_or_counted(tmp_path):
     small = [square(top=2 + 11 * (at % 3), left=2 + 11 * (at // 3), side=9 - at) for at in range(5)]
     large = square(top=0, left=34, side=30) | square(top=20, left=34, side=28)
     save(tmp_path / "images" / "a.png", painted(1, *small))
-    values = label_map(*small)
-    values[large] = 40
-    values[47, :20] = 255  # belongs to nobody
-    save(tmp_path / "masks" / "a.png", values)
-    names = ["a.png"]
-    with pytest.raises(DataError, match="none of 1 photographs could be used: picture: object over 25%"):
-        make(tmp_path, max_share=0.25)
-    coco(
-        tmp_path / "a.json",
-        names,
-        [
-            *[(0, 1 + at % 2, runs(mask), 0) for at, mask in enumerate(small)],
-            (0, 1, runs(large), 0),
-            (0, 2, runs(square(top=40, left=2, side=7)), 1),
-        ],
-    )
-    photograph = next(iter(make(tmp_path, masks=f"coco:{tmp_path / 'a.json'}", max_share=0.25)))
-    assert [each.name for each in photograph.objects] == ["dog", "ball", "dog", "ball"]
-    assert photograph.label == "dog"
-    assert {"object over 25% of the picture", "object beyond the 4 largest"} == {
-        each for each in photograph.row["left_out"] if each.startswith("object")
-    }
+    crowd, ball = (0, 3, runs(square(top=40, left=2, side=7)), 1), {"categories": ["dog", "ball", "dog flock"]}
+    dogs = [(0, 1, runs(mask), 0) for mask in (*small, large)]
+    coco(tmp_path / "a.json", ["a.png"], [*dogs, (0, 2, [], 0), crowd], **ball)
+    masks = f"coco:{tmp_path / 'a.json'}"
+    photograph = next(iter(make(tmp_path, masks=masks)))
+    assert ([each.name for each in photograph.objects], photograph.label) == (["dog"] * 4, "dog")
+    assert sorted(reason for reason in photograph.row["left_out"] if reason.startswith("object")) == [
+        "object beyond the 4 largest", "object over 25% of the picture", "object under 0.2% of the picture"
+    ]  # fmt: skip
     rest = photograph.label_map == 255
     assert (rest & large).sum() == large.sum()
     assert photograph.row["rest"] == pytest.approx(rest.mean(), abs=1e-6)
     assert photograph.twins["removed-0"].label == "dog"  # others are left
     for twin in photograph.twins.values():
         assert twin.change == "background" or not (twin.changed & rest).any()
+    coco(tmp_path / "a.json", ["a.png"], [dogs[0], crowd], categories=["dog", "ball", "dog"])
+    assert next(iter(make(tmp_path, "crowd", masks=masks))).twins["removed-0"].label == "dog"  # as is the crowd
 
 
 def runs(mask):
@@ -221,7 +214,7 @@ def runs(mask):
     return {"size": list(mask.shape), "counts": ([0] if flat[0] else []) + counts}
 
 
-@pytest.mark.parametrize("kind", ["binary", "trimaps", "labels", "grey", "palette", "colours", "two"])
+@pytest.mark.parametrize("kind", ["binary", "trimaps", "labels", "grey", "palette", "colours", "two", "turned"])
 def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
     one, other = square(top=10, left=10, side=20), square(top=8, left=40, side=8)
     soft = np.zeros((48, 64), np.uint8)
@@ -230,23 +223,56 @@ def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
     trimap = np.full((48, 64), 2, np.uint8)
     trimap[8:32, 8:32] = 3
     trimap[12:28, 12:28] = 1
-    values = {
-        "binary": one.astype(np.uint8) * 255,
-        "two": one.astype(np.uint8),
-        "trimaps": trimap,
-        "labels": label_map(one, other),
-        "grey": soft,
-        "palette": Image.fromarray(label_map(one, other)).convert("P"),
-        "colours": np.stack([one * 200, other * 90, one * 0], -1).astype(np.uint8),
+    exif = Image.Exif()
+    exif[0x0112] = 3  # upside down
+    values, options = {
+        "binary": (one.astype(np.uint8) * 255, {}),
+        "two": (one.astype(np.uint8), {}),
+        "trimaps": (trimap, {}),
+        "labels": (label_map(one, other), {}),
+        "grey": (soft, {}),
+        "palette": (Image.fromarray(label_map(one, other)).convert("P"), {}),
+        "colours": (np.stack([one * 0, other * 90, one * 255], -1).astype(np.uint8), {}),  # blue is no 255
+        "turned": (one[::-1, ::-1].astype(np.uint8), {"exif": exif}),
     }[kind]
-    save(tmp_path / "a.png", values)
+    save(tmp_path / "a.png", values, **options)
     reading, mark = marker(str(tmp_path), ["a.jpg"])
     things = mark("a.jpg", read_picture(ground(0)))
-    assert reading == {"palette": "labels", "colours": "labels", "two": "binary"}.get(kind, kind)
-    assert np.array_equal(things.map == 1, one) or kind == "colours"
-    if reading == "labels":
-        assert {(things.map == at).sum() for at in (1, 2)} == {one.sum(), other.sum()}
+    assert reading == {"palette": "labels", "colours": "labels", "two": "binary", "turned": "binary"}.get(kind, kind)
+    assert np.array_equal(things.map == 1, one)
+    assert np.array_equal(things.map == 2, other & (reading == "labels"))
     assert marker(f"labels:{tmp_path}", ["a.jpg"])[0] == "labels"
+
+
+def test_a_bare_name_is_enough_unless_several_share_it(tmp_path):
+    for name in ("one", "two", "b/two"):
+        save(tmp_path / "masks" / f"{name}.png", square().astype(np.uint8))
+    names = ["a/one.jpg", "a/two.jpg", "b/two.jpg"]
+    _, mark = marker(str(tmp_path / "masks"), names)
+    for name in ("a/one.jpg", "b/two.jpg"):
+        assert mark(name, read_picture(ground(0))).map.any()
+    with pytest.raises(UnusablePictureError, match="no mask"):
+        mark("a/two.jpg", read_picture(ground(0)))
+    (tmp_path / "labels.csv").write_text("image,label\nx/one.jpg,cat\nb/two.jpg,dog\n")
+    assert [*map(labeller(tmp_path / "labels.csv", names), names)] == ["cat", None, "dog"]
+
+
+def test_annotations_that_are_none_are_refused(tmp_path):
+    coco(tmp_path / "a.json", ["a.png"], [(0, [1], [], 0)])
+    with pytest.raises(DataError, match=r"a\.json: not as COCO has it"):
+        marker(f"coco:{tmp_path / 'a.json'}", ["a.png"])
+
+
+def test_a_ground_that_cannot_be_filled_in_is_none(tmp_path):
+    pets(tmp_path, 2)
+    specks = np.zeros((48, 64), np.uint8)
+    specks[1::4, 1::4] = 255  # belong to nobody; grown they cover everything
+    specks[square(top=4, left=5)] = 1
+    save(tmp_path / "masks" / "pet0.png", specks)
+    save(tmp_path / "masks" / "pet1.png", label_map(square(top=7, left=10)))
+    rows = {row.name: row for row in make(tmp_path, masks=f"labels:{tmp_path / 'masks'}")}
+    assert "background" in rows["pet0.png"].twins
+    assert "background: no other photograph with a ground" in rows["pet1.png"].row["left_out"]
 
 
 def test_pictures_of_all_kinds_come_upright_and_small(tmp_path):
@@ -321,6 +347,9 @@ def test_damage_and_paths_that_lead_out_are_refused(tmp_path):
     (folder / "truth.jsonl").write_text(truth.replace("images/00000000.jpg", "../00000000.jpg"))
     with pytest.raises(DataError, match=r"line 1 is not a photograph .*leads out"):
         list(read_causal_set(folder))
+    (folder / "truth.jsonl").write_text(truth.replace('"removed-0"', '"removed-7"'))
+    with pytest.raises(DataError, match="line 1 is not a photograph"):
+        list(read_causal_set(folder))
     (folder / "truth.jsonl").write_text("".join(truth.splitlines(keepends=True)[:2]))
     with pytest.raises(DataError, match="2 photographs of digest"):
         list(read_causal_set(folder))
@@ -343,11 +372,8 @@ def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):
         ((), "masks: needed with pictures"),
         (("--masks", tmp_path / "nowhere"), "is not a folder"),
         (("--masks", f"coco:{tmp_path / 'no.json'}"), "cannot be read"),
-        (("--masks", masks, "--scenes", "mref"), "scenes: does not go with pictures"),
         (("--masks", masks, "--cutouts", masks), "cutouts: does not go with pictures"),
         (("--masks", masks, "--labels", tmp_path / "no.csv"), "cannot be read"),
-        (("--masks", masks, "--max-share", "3"), "max_share: must be"),
-        (("--masks", masks, "--fill", "magic"), "magic"),
     ):
         code, output = run(*begin, *options)
         assert (code, said in output, out.exists()) == (2, True, False), output
@@ -360,10 +386,3 @@ def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):
     code, output = run("show", f"causal:{out}", "--out", sheet)
     assert (code, "2 photographs with twins, fill smooth" in output) == (0, True), output
     assert Image.open(sheet).width > 6 * 128
-
-
-def test_masks_of_a_network_need_its_file(tmp_path, monkeypatch):
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
-    with pytest.raises(DataError, match="saccade data get u2netp"):
-        marker("auto", ["a.jpg"])
-    assert issubclass(UnusablePictureError, Exception)

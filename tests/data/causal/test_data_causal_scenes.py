@@ -35,7 +35,7 @@ def test_masks_number_the_pixels_of_each_object(spec):
 
 
 def test_twins_change_one_object_and_nothing_else(batch):
-    at = torch.arange(len(batch))
+    at = torch.arange(len(batch.target))
     assert (batch.target != batch.other).all()
     for name in TWINS[:-1]:
         whose, _, what = name.partition("_")
@@ -47,7 +47,7 @@ def test_twins_change_one_object_and_nothing_else(batch):
             "removed": scene.present != twin.present,
         }[what]
         assert changed[at, obj].all(), name
-        assert changed.sum() == len(batch), name
+        assert changed.sum() == len(at), name
         touched = (batch.images[SCENE] != batch.images[name]).any(1)
         mine = (batch.masks[SCENE] == obj[:, None, None].numpy() + 1) | (
             batch.masks[name if what == "moved" else SCENE] == obj[:, None, None].numpy() + 1

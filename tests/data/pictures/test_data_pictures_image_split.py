@@ -96,7 +96,6 @@ def test_boxes_and_points_go_through_the_canvas_and_boxes_end_with_the_picture(t
     assert bool(marks.point[1].isnan().all())
     assert marks.evidence().flatten(1).any(1).tolist() == [True, False, True]
     assert marks.mask is None
-    assert data.has_evidence
     assert data.boxes_of_objects(torch.arange(3)).isnan().all(1).tolist() == [False, True, True]
 
 

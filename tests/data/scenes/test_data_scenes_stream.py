@@ -53,7 +53,7 @@ def test_an_endless_stream_is_the_same_with_and_without_looking_ahead():
 
 
 def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
-    scenes = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32)
+    scenes = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0)
     layout, images = scenes.scenes(torch.arange(4, 20))
     kept_layout, kept = scenes._chunks[0]
     assert images.data_ptr() == kept[4].data_ptr()

@@ -129,7 +129,8 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_strays(monkeypatch):
     made = counted(monkeypatch)
     monkeypatch.setattr(stream_module, "CACHE_BYTES", 2 * 32 * 30_000)
-    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0, chunk=32)
+    monkeypatch.setitem(stream_module._CHUNK, "cpu", 32)
+    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0)
     for start in range(0, 96, 12):
         stream.scenes(torch.arange(start, start + 12))
     assert made == [32, 32, 32]

@@ -50,6 +50,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -120,6 +121,8 @@ FACTS = "causal.json"
 ROWS = "truth.jsonl"
 CARD = "README.md"
 FORMAT = 1  # Version of the folder's layout
+REST = 255  # Grey of a thing that no twin changes, in sets of photographs
+_AGAIN = "make or copy the set again"
 
 V1 = "causal-v1"
 V1_COUNT = 10_000
@@ -185,32 +188,34 @@ def check_frozen(facts: CausalFacts, where: str) -> None:
 
 
 class CausalPicture:
-    """The picture of a scene or of a twin: ``row`` is what ``truth.jsonl`` says of it."""
+    """A picture of a set, the first of its kind or a twin: ``row`` is what ``truth.jsonl`` says of it."""
 
-    def __init__(self, folder: Path, size: int, objects: int, row: Mapping[str, Any]) -> None:
-        self.folder, self.size, self.objects, self.row = folder, size, objects, row
+    kind: ClassVar[str] = "PNG"
+
+    def __init__(self, folder: Path, size: tuple[int, int], objects: int, row: Mapping[str, Any]) -> None:
+        self.folder, self.size, self.row = folder, size, row  # size: (height, width)
         self.image_path: Path = folder / row["image"]
         self.mask_path: Path = folder / row["mask"]
+        self._count = objects
 
     @property
     def image(self) -> Pixels:
         """(H, W, 3) uint8, read now."""
-        return decoded(self.image_path, "RGB", (self.size, self.size))
+        return decoded(self.image_path, "RGB", self.size, self.kind)
 
     @property
     def label_map(self) -> Pixels:
-        """(H, W) uint8, read now: 0 is background, k + 1 is object k."""
-        labels = decoded(self.mask_path, "L", (self.size, self.size))
-        if int(labels.max()) > self.objects:
-            raise DataError(
-                f"{self.mask_path}: marks object {int(labels.max()) - 1} of {self.objects}; make or copy the set again"
-            )
+        """(H, W) uint8, read now: 0 is ground, k + 1 is object k, 255 (of photographs) a thing that no twin changes."""
+        labels = decoded(self.mask_path, "L", self.size)
+        strange = labels[(labels > self._count) & (labels != REST)]
+        if strange.size:
+            raise DataError(f"{self.mask_path}: marks object {strange[0] - 1} of {self._count}; {_AGAIN}")
         return labels
 
     @property
     def masks(self) -> Masks:
         """(N, H, W) bool: the visible pixels of each object; empty for one that was removed."""
-        masks: Masks = self.label_map == np.arange(1, self.objects + 1, dtype=np.uint8)[:, None, None]
+        masks: Masks = self.label_map == np.arange(1, self._count + 1, dtype=np.uint8)[:, None, None]
         return masks
 
 
@@ -221,7 +226,7 @@ class CausalTwin(CausalPicture):
     first and the second question, None where the object is gone.
     """
 
-    def __init__(self, folder: Path, size: int, objects: int, row: Mapping[str, Any]) -> None:
+    def __init__(self, folder: Path, size: tuple[int, int], objects: int, row: Mapping[str, Any]) -> None:
         super().__init__(folder, size, objects, row)
         self.object: int | None = row["object"]
         self.answer: str | None
@@ -236,14 +241,14 @@ class CausalScene(CausalPicture):
     is about the object ``other``.
     """
 
-    def __init__(self, folder: Path, size: int, row: Mapping[str, Any]) -> None:
-        super().__init__(folder, size, len(row["objects"]), row)
+    def __init__(self, folder: Path, side: int, row: Mapping[str, Any]) -> None:
+        super().__init__(folder, (side, side), len(row["objects"]), row)
         self.id: str = row["id"]
         self.target: int = row["target"]
         self.other: int = row["other"]
         self.question, self.other_question = (str(question["query"]) for question in row["questions"])
         self.answer, self.other_answer = (str(question["answer"]) for question in row["questions"])
-        self.twins = {name: CausalTwin(folder, size, self.objects, twin) for name, twin in row["twins"].items()}
+        self.twins = {name: CausalTwin(folder, self.size, self._count, twin) for name, twin in row["twins"].items()}
 
     def maps(self) -> dict[str, tuple[str, str]]:
         """Every map that a score reads, by its name: its picture (``scene`` or a twin) and its query."""
@@ -251,7 +256,7 @@ class CausalScene(CausalPicture):
         return {map_name(self.id, picture, query): (picture, query) for picture, query in maps}
 
 
-class RowFolder:
+class RowFolder(ABC):
     """A folder with facts, and with ``truth.jsonl``, which has a line for each ``thing``."""
 
     thing: ClassVar[str]
@@ -263,42 +268,51 @@ class RowFolder:
         return int(self.facts.count)
 
     @staticmethod
-    def check(row: Any) -> None:
-        """Refuse a line that lacks something, or that leads out of its folder, by a ValueError or the like."""
-        raise NotImplementedError
+    @abstractmethod
+    def checks(row: Any) -> dict[str, bool]:
+        """Whether each part of a line is as it should be; what is not there raises a KeyError or the like."""
 
     def rows(self) -> Iterator[Row]:
         """The lines in their order; of a long set only one is in memory.
 
         Raises:
-            DataError: a line that is none, or the wrong number of them, or digests of another set.
+            DataError: a line that is none or leads out of the folder, the wrong number of them, or another digest.
         """
         path, digest, count = self.folder / ROWS, hashlib.blake2b(digest_size=32), 0
         with path.open(encoding="utf-8", errors="replace") as lines:
             for count, line in enumerate(lines, start=1):
                 try:
                     row = json.loads(line)
-                    self.check(row)
+                    wrong = [what for what, is_right in self.checks(row).items() if not is_right]
+                    why = wrong[0] if wrong else ""
                 except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
-                    said = f"{type(error).__name__}: {error}"
-                    raise DataError(
-                        f"{path}: line {count} is not a {self.thing} ({said}); make or copy the set again"
-                    ) from error
+                    why = f"{type(error).__name__}: {error}"
+                if why:
+                    raise DataError(f"{path}: line {count} is not a {self.thing} ({why}); {_AGAIN}")
                 digest.update(bytes.fromhex(row["digest"]))
                 yield row
         if (count, digest.hexdigest()) != (self.facts.count, self.facts.digest):
             raise DataError(
                 f"{path}: {count} {self.thing}s of digest {digest.hexdigest()}, but {FACTS} says {self.facts.count} of "
-                f"{self.facts.digest}; make or copy the set again"
+                f"{self.facts.digest}; {_AGAIN}"
             )
 
-    def check_digest(self, row: Row, digest: str) -> None:
-        """Refuse a line whose ``digest`` is not the one that it says."""
-        if digest != row["digest"]:
-            raise DataError(
-                f"{self.folder}: {self.thing} {row['id']} is not as it was written (digest {digest}, its line says "
-                f"{row['digest']}); make or copy the set again"
-            )
+    @abstractmethod
+    def digest_of(self, row: Row) -> str:
+        """The digest of a line, computed from its files."""
+
+    def verify(self) -> None:
+        """Read every file and check every digest.
+
+        Raises:
+            DataError: names the first line that is not as it was written.
+        """
+        for row in self.rows():
+            if (digest := self.digest_of(row)) != row["digest"]:
+                raise DataError(
+                    f"{self.folder}: {self.thing} {row['id']} is not as it was written (digest {digest}, its line says "
+                    f"{row['digest']}); {_AGAIN}"
+                )
 
 
 def leads_out(paths: Iterable[str]) -> bool:
@@ -313,12 +327,12 @@ class CausalSet(RowFolder):
     facts: CausalFacts
 
     @staticmethod
-    def check(row: Any) -> None:
-        """Refuse a line that lacks something, or that leads out of its folder."""
+    def checks(row: Any) -> dict[str, bool]:
+        """What a line must have."""
         objects, questions = row["objects"], row["questions"]
         pair = (row["target"], row["other"])
         shown = [row, *(row["twins"][name] for name in TWINS)]
-        right = {
+        return {
             "id": isinstance(row["id"], str),
             "digest": len(bytes.fromhex(row["digest"])) == 16,
             "target or other": all(type(at) is int and 0 <= at < len(objects) for at in pair),
@@ -328,27 +342,20 @@ class CausalSet(RowFolder):
             "twins": len(row["twins"]) == len(TWINS)
             and all(len(twin["answers"]) == 2 and "object" in twin for twin in shown[1:]),
             "image or mask, which leads out of the folder": not leads_out(
-                each[key] for each in shown for key in ("image", "mask")
+                picture[key] for picture in shown for key in ("image", "mask")
             ),
         }
-        if wrong := [what for what, holds in right.items() if not holds]:
-            raise ValueError(wrong[0])
 
     def __iter__(self) -> Iterator[CausalScene]:
         """The scenes in their order; of a long set only one is in memory."""
         return (CausalScene(self.folder, self.facts.size, row) for row in self.rows())
 
-    def verify(self) -> None:
-        """Read every picture and mask, and check every digest.
-
-        Raises:
-            DataError: names the first scene that is not as it was written.
-        """
-        for scene in self:
-            pictures: dict[str, CausalPicture] = {SCENE: scene, **scene.twins}
-            images = {name: picture.image for name, picture in pictures.items()}
-            digest = scene_digest(scene.row, images, {name: pictures[name].label_map for name in MASKED})
-            self.check_digest(dict(scene.row), digest)
+    def digest_of(self, row: Row) -> str:
+        """See :func:`scene_digest`."""
+        scene = CausalScene(self.folder, self.facts.size, row)
+        pictures: dict[str, CausalPicture] = {SCENE: scene, **scene.twins}
+        images = {name: picture.image for name, picture in pictures.items()}
+        return scene_digest(row, images, {name: pictures[name].label_map for name in MASKED})
 
 
 def read_causal_set(folder: str | Path) -> CausalSet | PhotographSet:
@@ -393,6 +400,6 @@ def decoded(path: Path, mode: str, size: tuple[int, int], kind: str = "PNG") -> 
             if picture.mode != mode or picture.size != (width, height):
                 raise ValueError(f"{picture.mode} {picture.width}×{picture.height}, not {mode} {width}×{height}")
             return np.asarray(picture)
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+    except Exception as error:  # a decoder may raise anything on damaged bytes
         why = getattr(error, "strerror", None) or error
-        raise DataError(f"{path}: cannot be read ({why}); make or copy the set again") from error
+        raise DataError(f"{path}: cannot be read ({why}); {_AGAIN}") from error

@@ -20,8 +20,9 @@ from PIL import Image, ImageOps
 from saccade.data.causal import Masks, Pixels
 from saccade.data.causal.filling import grown
 from saccade.data.causal.marking import MIN_SHARE, Marked, Marker, UnusablePictureError
-from saccade.data.causal.photograph_twins import Twins, drawer, drawn_place, feathered, laid_over, met, twins_of
+from saccade.data.causal.photograph_twins import Twins, below, drawer, drawn_place, feathered, laid_over, met, twins_of
 from saccade.data.causal.photographs import PhotographFacts
+from saccade.data.maps import sound
 from saccade.data.pictures.files import FORMATS, check_size
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import DataError
@@ -122,17 +123,21 @@ class ComposedScenes:
 
     def _read(self, name: str) -> _Cutout:
         """The cut-out ``name``: what is not transparent, or the largest thing that is marked."""
+        path, called = self._folder / name, self._label_of(name)
         try:
-            image, called = _transparent(self._folder / name), self._label_of(name)
-            if self._mark is not None:
-                picture = read_picture(self._folder / name)
+            if self._mark is None:
+                with sound(name), open_regular(path) as file, Image.open(file, formats=FORMATS) as stored:
+                    check_size(stored.size, name, MAX_PIXELS)
+                    image = ImageOps.exif_transpose(stored).convert("RGBA")
+            else:
+                picture = read_picture(path)
                 things = self._mark(name, picture)
                 areas = np.bincount(things.map.ravel(), minlength=256)[1:255]
                 alpha = feathered(things.map == areas.argmax() + 1)
                 image = picture.image.copy()
                 image.putalpha(Image.fromarray((alpha * 255).astype(np.uint8)))
                 called = called or (things.names[int(areas.argmax())] if areas.any() else None)
-        except (OSError, ValueError, SyntaxError, DataError, Image.DecompressionBombError) as error:
+        except DataError as error:
             raise UnusablePictureError("cut-out that cannot be read") from error
         box = image.getchannel("A").getbbox()
         if box is None or image.getchannel("A").getextrema()[0] == 255:
@@ -140,20 +145,8 @@ class ComposedScenes:
         return _Cutout(name, called, _scaled(image.crop(box), self._facts.size))
 
 
-def below(bits: int, bound: int) -> int:
-    """A number in [0, bound) from 32 random bits."""
-    return bits * bound >> 32
-
-
 def _scaled(image: Image.Image, longest: float) -> Image.Image:
     """``image`` with its longest side at most ``longest``."""
     scale = min(1.0, longest / max(image.size))
     width, height = (max(1, round(side * scale)) for side in image.size)
     return image.resize((width, height), Image.Resampling.LANCZOS)
-
-
-def _transparent(path: Path) -> Image.Image:
-    """The picture in a file, upright, as RGBA."""
-    with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
-        check_size(image.size, str(path), MAX_PIXELS)
-        return ImageOps.exif_transpose(image).convert("RGBA")

@@ -1,12 +1,15 @@
 """Where the objects of photographs are: masks beside them, COCO annotations, or a network that marks what stands out.
 
-A folder of masks has a file for each picture, with its name. How its values are meant is read off the first
-:data:`_SAMPLE` of them, or said in front, as in ``labels:DIR``:
+Masks and annotations are those of the picture as a viewer shows it. They belong to the picture with the same path
+without its suffix, else to the one with the same bare name, unless several share that.
+
+A folder of masks has a file for each picture. How its values are meant is read off the first :data:`_SAMPLE` of them,
+or said in front, as in ``labels:DIR``:
 
 ==========  ============================================================================================================
 trimaps     1 is the object, 2 the ground, 3 a border along the edge: its outer half counts as ground
 binary      0 is the ground, anything else the object
-labels      0 is the ground, 255 belongs to nobody, any other value or colour is an object of its own
+labels      0 or black is the ground, 255 belongs to nobody, any other value or colour is an object of its own
 grey        soft-edged, of 33 greys or more: 128 and brighter is the object
 ==========  ============================================================================================================
 
@@ -16,22 +19,24 @@ which ``saccade data get u2netp`` fetches and onnxruntime (extra ``photo``) runs
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
-from PIL import Image
+from PIL import Image, ImageOps
 
-from saccade.data.causal import Pixels
+from saccade.data.causal import REST, Pixels
 from saccade.data.causal.filling import grown, network
-from saccade.data.causal.photographs import MOST_OBJECTS, REST
+from saccade.data.causal.photographs import MOST_OBJECTS
+from saccade.data.maps import sound, stem_of
 from saccade.data.pictures.files import FORMATS, SUFFIXES, check_size, find_files
 from saccade.data.pictures.reading import Picture
-from saccade.data.tables.coco import UNREADABLE, coco_parts, segmentation
-from saccade.data.tables.rows import csv_rows, json_in
+from saccade.data.tables.coco import UNREADABLE, annotated_pictures, segmentation
+from saccade.data.tables.rows import csv_rows
 from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, open_regular
 
@@ -42,8 +47,10 @@ _MOST_THINGS = 250
 _SAMPLE = 50
 _GREYS = 33  # Values from which on a grey picture is soft-edged, not a map of labels
 _U2NETP, _SIDE = "u2netp", 320
+_LABELS = ("image", "label")  # columns
 
 Values = npt.NDArray[np.int64]
+Entry = TypeVar("Entry")
 
 
 class UnusablePictureError(Exception):
@@ -55,6 +62,7 @@ class Things(NamedTuple):
 
     map: Pixels  # (H,W): 0 is ground, k + 1 is thing k, 255 belongs to nobody
     names: Sequence[str | None]
+    others: frozenset[str | None] = frozenset()  # names of what belongs to nobody
 
 
 Marker = Callable[[str, Picture], Things]  # (name, picture) → its things, or an UnusablePictureError
@@ -75,18 +83,22 @@ class Marked(NamedTuple):
 
 
 def marked(name: str, picture: Picture, things: Things, label: str | None, size: int, max_share: float) -> Marked:
-    """The photograph at its size with up to four objects, the largest first."""
+    """The photograph at its size with up to four objects, the largest first.
+
+    The target is the largest object with the name ``label``, else the largest of all. Without a label it is the largest
+    that can be removed, whose name becomes the label.
+    """
     scale = min(1.0, size / max(picture.size))
     height, width = (max(1, round(side * scale)) for side in picture.size)
     pixels = np.array(picture.image.resize((width, height), Image.Resampling.LANCZOS, reducing_gap=3.0))
-    found = np.array(Image.fromarray(things.map).resize((width, height), Image.Resampling.NEAREST))
-    shares = np.bincount(found.ravel(), minlength=256)[1 : len(things.names) + 1] / found.size
-    order = [int(thing) for thing in np.argsort(-shares, kind="stable") if shares[thing] > 0]
-    if not order:
+    scaled = np.array(Image.fromarray(things.map).resize((width, height), Image.Resampling.NEAREST))
+    shares = np.bincount(scaled.ravel(), minlength=256)[1 : len(things.names) + 1] / scaled.size
+    if not shares.any():
         raise UnusablePictureError("no object")
+    order = [int(thing) for thing in np.argsort(-shares, kind="stable")]
     bearing = [thing for thing in order if label is not None and things.names[thing] == label]
     target = (bearing or order)[0]
-    if label is None and things.names[target] is not None:  # any object will do: the largest that can be removed
+    if label is None and things.names[target] is not None:
         target = next((thing for thing in order if shares[thing] <= max_share), target)
         label = things.names[target]
     large, small = f"object over {max_share:.0%} of the picture", f"object under {MIN_SHARE:.1%} of the picture"
@@ -94,22 +106,21 @@ def marked(name: str, picture: Picture, things: Things, label: str | None, size:
         raise UnusablePictureError(large if shares[target] > max_share else small)
     usable = [thing for thing in order if MIN_SHARE <= shares[thing] <= max_share]
     objects = sorted({target, *[thing for thing in usable if thing != target][: MOST_OBJECTS - 1]}, key=order.index)
-    lut = np.full(256, REST, np.uint8)
-    lut[0] = 0
-    for number, thing in enumerate(objects):
-        lut[thing + 1] = number + 1
+    rest = [thing for thing in order if thing not in objects]
+    grey_of = np.full(256, REST, np.uint8)
+    grey_of[0] = 0
+    grey_of[np.array(objects) + 1] = np.arange(1, len(objects) + 1)
     beyond = f"object beyond the {MOST_OBJECTS} largest"
-    reasons = (large if shares[each] > max_share else beyond if each in usable else small for each in order)
     return Marked(
         name,
         label,
         pixels,
-        lut[found],
-        tuple(things.names[thing] for thing in objects),
-        frozenset(things.names[thing] for thing in order if thing not in objects),
-        objects.index(target),
-        tuple(reason for thing, reason in zip(order, reasons) if thing not in objects),
-        (name,),
+        labels=grey_of[scaled],
+        names=tuple(things.names[thing] for thing in objects),
+        others=things.others | {things.names[thing] for thing in rest},
+        target=objects.index(target),
+        left_out=tuple(large if shares[thing] > max_share else beyond if thing in usable else small for thing in rest),
+        sources=(name,),
     )
 
 
@@ -133,77 +144,85 @@ def marker(reference: str, names: Sequence[str]) -> tuple[str, Marker]:
             f"masks: {path} is not a folder; expected a folder of masks, coco:FILE, auto, or one of "
             f"{', '.join(f'{each}:FOLDER' for each in READINGS)}"
         )
-    files = {_stem(file.relative_to(folder)): file for file in find_files([folder], SUFFIXES, "mask")}
-    beside = {name: file for name in names if (file := files.get(_stem(Path(name)), files.get(Path(name).stem)))}
-    if not beside:
+    files = find_files([folder], SUFFIXES, "mask")
+    mask_of = _by_picture({file.relative_to(folder).as_posix(): file for file in files}, names)
+    if not mask_of:
         raise DataError(f"masks: no file in {folder} has the name of a picture, as {Path(names[0]).stem}.png would")
-    kind = kind or _reading(list(beside.values())[:_SAMPLE])
+    kind = kind or _reading(list(mask_of.values())[:_SAMPLE])
+    return kind, _looked_up(mask_of, lambda file: _things(_values(file)[0], kind), "no mask")
+
+
+def _looked_up(entry_of: Mapping[str, Entry], read: Callable[[Entry], Things], missing: str) -> Marker:
+    """Reads what is marked in a picture from its entry; without one it is left out as ``missing``."""
 
     def mark(name: str, picture: Picture) -> Things:
-        if name not in beside:
-            raise UnusablePictureError("no mask")
+        if name not in entry_of:
+            raise UnusablePictureError(missing)
         try:
-            values, _ = _values(beside[name])
-        except (OSError, ValueError, SyntaxError, DataError, Image.DecompressionBombError) as error:
+            things = read(entry_of[name])
+        except (DataError, *UNREADABLE) as error:
             raise UnusablePictureError("mask that cannot be read") from error
-        if values.shape != picture.size:
+        if things.map.shape != picture.size:
             raise UnusablePictureError("mask of another size")
-        return _things(values, kind)
+        return things
 
-    return kind, mark
+    return mark
 
 
 def labeller(table: Path | None, names: Sequence[str]) -> Callable[[str], str | None]:
     """What a picture shows: by a CSV with the columns image and label, else the name of the folder it lies in."""
     if table is None:
         return lambda name: Path(name).parent.name or None
-    labels: dict[str, str] = {}
-    for _, cells in csv_rows(table, ("image", "label")):
-        if (image := str(cells["image"] or "").strip()) and (label := str(cells["label"] or "").strip()):
-            labels |= {_stem(Path(image)): label, Path(image).stem: label}
-
-    def label_of(name: str) -> str | None:
-        return labels.get(_stem(Path(name)), labels.get(Path(name).stem))
-
-    if not any(map(label_of, names)):
+    cells = [(str(row["image"] or "").strip(), str(row["label"] or "").strip()) for _, row in csv_rows(table, _LABELS)]
+    labels = _by_picture({image: label for image, label in cells if image and label}, names)
+    if not labels:
         raise DataError(f"{table}: no image of it is one of the pictures, such as {names[0]}")
-    return label_of
+    return labels.get
 
 
-def _stem(path: Path) -> str:
-    return path.with_suffix("").as_posix()
+def _by_picture(entries: Mapping[str, Entry], names: Sequence[str]) -> dict[str, Entry]:
+    """By the name of each picture its entry: that of the same path, else that of the same bare name if it is alone."""
+    times = Counter(Path(path).stem for path in entries) | Counter(Path(name).stem for name in names)  # the larger one
+    by_path = {stem_of(path): entry for path, entry in entries.items()}
+    by_bare_name = {Path(path).stem: entry for path, entry in entries.items()}
+    matched: dict[str, Entry] = {}
+    for name in names:
+        path, bare_name = stem_of(name), Path(name).stem
+        if path in by_path:
+            matched[name] = by_path[path]
+        elif bare_name in by_bare_name and times[bare_name] == 1:
+            matched[name] = by_bare_name[bare_name]
+    return matched
 
 
-def _values(path: Path) -> tuple[Values, str]:
-    """The values of a mask (H,W), of one in colours a number for each colour; and its mode."""
-    with open_regular(path) as file, Image.open(file, formats=FORMATS) as image:
-        check_size(image.size, str(path), MAX_PIXELS)
-        mode = image.mode
-        values = np.asarray(image.convert("RGB") if mode not in ("1", "L", "P", "I;16", "I") else image)
-    if values.ndim == 3:
-        red, green, blue = values.astype(np.int64).transpose(2, 0, 1)
-        return (red, "L") if np.array_equal(red, green) and np.array_equal(red, blue) else (
-            red << 16 | green << 8 | blue, mode
-        )  # fmt: skip
-    return values.astype(np.int64), mode
+def _values(path: Path) -> tuple[Values, bool]:
+    """The values of a mask (H,W), in colours a number beyond 255 for each but black; and whether it is a plain grey."""
+    with sound(str(path)), open_regular(path) as file, Image.open(file, formats=FORMATS) as stored:
+        check_size(stored.size, str(path), MAX_PIXELS)
+        image = ImageOps.exif_transpose(stored)
+        has_values = image.mode in ("1", "L", "P") or image.mode.startswith("I")
+        values = np.asarray(image if has_values else image.convert("RGB")).astype(np.int64)
+    if values.ndim == 2:
+        return values, image.mode == "L"
+    red, green, blue = values.transpose(2, 0, 1)
+    if np.array_equal(red, green) and np.array_equal(red, blue):
+        return red, True
+    return (red << 16 | green << 8 | blue) + (values.any(2) << 24), False
 
 
 def _reading(files: Sequence[Path]) -> str:
     """How masks are meant, by their values."""
-    counts: Counter[int] = Counter()
-    modes = set()
+    numbers, are_grey = set[int](), True
     for file in files:
-        try:
-            values, mode = _values(file)
-        except (OSError, ValueError, SyntaxError, DataError, Image.DecompressionBombError):
-            continue
-        counts.update(np.unique(values).tolist())
-        modes.add(mode)
-    if {2} <= set(counts) <= {1, 2, 3}:
+        with suppress(DataError):
+            values, is_grey = _values(file)
+            numbers.update(np.unique(values).tolist())
+            are_grey = are_grey and is_grey
+    if {2} <= numbers <= {1, 2, 3}:
         return "trimaps"
-    if len(counts) <= 2:
+    if len(numbers) <= 2:
         return "binary"
-    return "grey" if modes == {"L"} and len(counts) >= _GREYS and max(counts) == 255 else "labels"
+    return "grey" if are_grey and len(numbers) >= _GREYS and max(numbers) == 255 else "labels"
 
 
 def _things(values: Values, kind: str) -> Things:
@@ -211,11 +230,11 @@ def _things(values: Values, kind: str) -> Things:
     if kind == "labels":
         numbers, inverse = np.unique(values, return_inverse=True)
         areas = np.bincount(inverse.ravel())
-        are_things = (numbers != 0) & (numbers != REST)
-        largest = sorted(np.flatnonzero(are_things), key=lambda at: -areas[at])[:_MOST_THINGS]
-        lut = np.where(numbers == 0, 0, REST).astype(np.uint8)
-        lut[sorted(largest)] = np.arange(1, len(largest) + 1)
-        return Things(lut[inverse].reshape(values.shape), (None,) * len(largest))
+        areas[(numbers == 0) | (numbers == REST)] = 0
+        largest = np.sort(np.argsort(-areas, kind="stable")[: min(_MOST_THINGS, np.count_nonzero(areas))])
+        grey_of = np.where(numbers == 0, 0, REST).astype(np.uint8)
+        grey_of[largest] = np.arange(1, len(largest) + 1)
+        return Things(grey_of[inverse].reshape(values.shape), (None,) * len(largest))
     if kind == "trimaps":
         ground = values == 2
         edge = grown(ground, 1) & ~ground
@@ -226,39 +245,31 @@ def _things(values: Values, kind: str) -> Things:
     return Things(is_object.astype(np.uint8), (None,))
 
 
-def _annotated(path: Path, pictures: Sequence[str]) -> Marker:
+def _annotated(path: Path, names: Sequence[str]) -> Marker:
     """The objects of COCO annotations, small ones above large ones."""
-    images, names, annotated = coco_parts(path, json_in(path))
-    by_picture: dict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for number, annotation in annotated:
-        by_picture[number].append(annotation)
-    files = {str(image.get("file_name", "")): number for number, image in images.items()}
-    files = {Path(file).name: number for file, number in files.items()} | files
-    if not any(name in files or Path(name).name in files for name in pictures):
-        raise DataError(f"masks: no file_name in {path} is one of the pictures, such as {pictures[0]}")
+    images, annotations_of = annotated_pictures(path)
+    number_of = _by_picture({str(image.get("file_name", "")): number for number, image in images.items()}, names)
+    if not number_of:
+        raise DataError(f"masks: no file_name in {path} is one of the pictures, such as {names[0]}")
 
-    def mark(name: str, picture: Picture) -> Things:
-        number = files.get(name, files.get(Path(name).name))
-        if number is None:
-            raise UnusablePictureError("no annotation")
-        if (images[number].get("height"), images[number].get("width")) != picture.size:
-            raise UnusablePictureError("mask of another size")
-        try:
-            drawn = [(each, segmentation(each["segmentation"], picture.size))
-                     for each in by_picture[number] if each.get("segmentation")]  # fmt: skip
-        except UNREADABLE as error:
-            raise UnusablePictureError("mask that cannot be read") from error
-        drawn.sort(key=lambda pair: (not pair[0].get("iscrowd"), -int(pair[1].sum())))
-        things, called = np.zeros(picture.size, np.uint8), list[str | None]()
-        for annotation, mask in drawn:
-            if annotation.get("iscrowd") or len(called) == _MOST_THINGS:
+    def read(number: int) -> Things:
+        size = int(images[number]["height"]), int(images[number]["width"])
+        drawn = [
+            (category, bool(annotation.get("iscrowd")), segmentation(annotation.get("segmentation") or [], size))
+            for category, annotation in annotations_of[number]
+        ]
+        drawn.sort(key=lambda thing: (not thing[1], -int(thing[2].sum())))  # crowds lie below all others
+        things, categories, others = np.zeros(size, np.uint8), list[str | None](), set[str | None]()
+        for category, is_crowd, mask in drawn:
+            if is_crowd or len(categories) == _MOST_THINGS:
                 things[mask] = REST
+                others.add(category)
             else:
-                called.append(names.get(annotation.get("category_id")))
-                things[mask] = len(called)
-        return Things(things, called)
+                categories.append(category)
+                things[mask] = len(categories)
+        return Things(things, categories, frozenset(others))
 
-    return mark
+    return _looked_up(number_of, read, "no annotation")
 
 
 def _standing_out() -> Marker:

@@ -15,13 +15,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from PIL import Image, ImageFilter, ImageOps
 
 from saccade.data.causal import Masks, Pixels
 from saccade.data.causal.filling import Fill, grown, growth
 from saccade.data.causal.marking import Marked, UnusablePictureError
-from saccade.data.scenes.hashing import hash_u32, uniform_below
+from saccade.data.scenes.hashing import hash_u32
 
 PATCHES = 2  # Patches of ground that are filled in, at most
 SCALES = (1.0, 0.7, 0.5)  # of a patch, along each side: the first at which there is a place
@@ -64,11 +63,6 @@ def hole_of(photograph: Marked, mask: Masks) -> Masks:
     return hole
 
 
-def ground_of(photograph: Marked, fill: Fill) -> Pixels:
-    """The photograph without any of its objects and things."""
-    return fill(photograph.pixels, hole_of(photograph, photograph.labels > 0))
-
-
 def twins_of(photograph: Marked, fill: Fill, ground: Ground, seed: int, patches: int = PATCHES) -> Twins:
     """The twins of a photograph; ``ground`` goes behind its objects in one, ``patches`` are filled in at most."""
     pixels, labels, target = photograph.pixels, photograph.labels, photograph.target
@@ -83,8 +77,8 @@ def twins_of(photograph: Marked, fill: Fill, ground: Ground, seed: int, patches:
     if place := _new_place(mask, without.labels > 0, draw(_MOVED)):
         there, alpha = shifted(mask, *place), shifted(feathered(mask), *place)
         moved = laid_over(without.pixels, shifted(pixels, *place), alpha)
-        placed = np.where(there, np.uint8(target + 1), without.labels)
-        twins["moved"] = Twin("moved", moved, placed, without.changed | there, target, box_of(there))
+        new_labels = np.where(there, np.uint8(target + 1), without.labels)
+        twins["moved"] = Twin("moved", moved, new_labels, without.changed | there, target, box_of(there))
     else:
         left_out.append("moved: no free place for the target")
     if ground is not None:
@@ -96,14 +90,15 @@ def twins_of(photograph: Marked, fill: Fill, ground: Ground, seed: int, patches:
         left_out.append("background: no other photograph with a ground")
     near = grown(labels > 0, growth(labels.shape))
     for number in range(patches):
-        patch = next(filter(None, (_patch(mask, near, scale, draw(_PATCH + number)) for scale in SCALES)), None)
-        if patch is None:
+        placed = _patch(mask, near, draw(_PATCH + number))
+        if placed is None:
             left_out.append("empty: no free place for a patch of the target's shape")
             break
-        hole = hole_of(photograph, patch.mask)
+        patch, scale = placed
+        hole = hole_of(photograph, patch)
         filled = fill(pixels, hole)
-        twins[f"empty-{number}"] = Twin("empty", filled, labels, hole, box=box_of(patch.mask), scale=patch.scale)
-        near |= patch.mask
+        twins[f"empty-{number}"] = Twin("empty", filled, labels, hole, box=box_of(patch), scale=scale)
+        near |= patch
     return Twins(twins, tuple(left_out))
 
 
@@ -129,8 +124,13 @@ def met(shape: Masks, taken: Masks) -> Alpha:
 def drawn_place(free: Masks, bits: int) -> tuple[int, int] | None:
     """Row and column of one of the places that are ``free``; None where none is."""
     rows, columns = free.nonzero()
-    at = int(uniform_below(torch.tensor(bits), len(rows))) if len(rows) else 0
+    at = below(bits, len(rows))
     return (int(rows[at]), int(columns[at])) if len(rows) else None
+
+
+def below(bits: int, bound: int) -> int:
+    """A number in [0, bound) from 32 random bits."""
+    return bits * bound >> 32
 
 
 def _new_place(mask: Masks, others: Masks, bits: int) -> tuple[int, int] | None:
@@ -151,21 +151,17 @@ def _new_place(mask: Masks, others: Masks, bits: int) -> tuple[int, int] | None:
     return None
 
 
-class _Patch(NamedTuple):
-    mask: Masks  # (H,W)
-    scale: float
-
-
-def _patch(mask: Masks, taken: Masks, scale: float, bits: int) -> _Patch | None:
-    """The shape of ``mask`` (H,W), its sides scaled, at a place where nothing is ``taken``."""
+def _patch(mask: Masks, taken: Masks, bits: int) -> tuple[Masks, float] | None:
+    """The shape of ``mask`` (H,W) at a place where nothing is ``taken``, and the scale at which there is one."""
     x0, y0, x1, y1 = box_of(mask)
-    size = max(1, round((x1 - x0) * scale)), max(1, round((y1 - y0) * scale))
-    shape = np.array(Image.fromarray(mask[y0:y1, x0:x1]).resize(size, Image.Resampling.NEAREST))
-    if not (shape.any() and (place := drawn_place(met(shape, taken) == 0, bits))):
-        return None
-    patch = np.zeros_like(mask)
-    patch[place[0] : place[0] + size[1], place[1] : place[1] + size[0]] = shape
-    return _Patch(patch, scale)
+    for scale in SCALES:
+        size = max(1, round((x1 - x0) * scale)), max(1, round((y1 - y0) * scale))
+        shape = np.array(Image.fromarray(mask[y0:y1, x0:x1]).resize(size, Image.Resampling.NEAREST))
+        if shape.any() and (place := drawn_place(met(shape, taken) == 0, bits)):
+            patch = np.zeros_like(mask)
+            patch[place[0] : place[0] + size[1], place[1] : place[1] + size[0]] = shape
+            return patch, scale
+    return None
 
 
 def shifted(values: Grid, rows: int, columns: int) -> Grid:

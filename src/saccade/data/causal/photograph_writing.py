@@ -12,7 +12,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Protocol
 
@@ -21,19 +20,16 @@ from PIL import Image
 
 from saccade.config import from_dict
 from saccade.data.causal import CARD, FACTS, ROWS, Pixels, Row, picture_name
-from saccade.data.causal.filling import Fill
-from saccade.data.causal.marking import Marked, Marker, UnusablePictureError, marked
-from saccade.data.causal.photograph_twins import Twins, box_of, ground_of, twins_of
+from saccade.data.causal.marking import Marked, UnusablePictureError
+from saccade.data.causal.photograph_twins import Twin, Twins, box_of
 from saccade.data.causal.photographs import CHANGES, PhotographFacts, photograph_digest
-from saccade.data.pictures.labelled import check_request
-from saccade.data.pictures.reading import read_picture
+from saccade.data.pictures.labelled import check_new
 from saccade.data.tables.doubts import first_few
 from saccade.errors import DataError, OutputError
 from saccade.files import locked, make_folder, read_json, write_json, write_text, writing
 
 _MAKING = "making.json"
 _RESULTS = ("count", "twins", "left_out", "labels", "digest")  # Facts that are known in the end
-_GROUNDS = 8  # Photographs of which one gives its ground
 _NAMED = 4
 
 
@@ -44,57 +40,6 @@ class PhotographSource(Protocol):
 
     def make(self, name: str) -> tuple[Marked, Twins]:
         """A photograph with its twins, the same for a name whatever was made before; or UnusablePictureError."""
-
-
-class MarkedPictures:
-    """Photographs of a folder in the order of a hash of their names and the seed, so the first ones are a sample."""
-
-    def __init__(
-        self,
-        folder: Path,
-        names: Sequence[str],
-        mark: Marker,
-        label_of: Callable[[str], str | None],
-        fill: Fill,
-        facts: PhotographFacts,
-    ) -> None:
-        def order(name: str) -> bytes:
-            return hashlib.sha256(f"{facts.seed}/{name}".encode(errors="surrogateescape")).digest()
-
-        self.names: Sequence[str] = sorted(names, key=order)
-        self._places = {name: at for at, name in enumerate(self.names)}
-        self._folder, self._mark, self._label_of, self._facts, self._fill = folder, mark, label_of, facts, fill
-        self._read = lru_cache(maxsize=2 * _GROUNDS)(self._marked)
-        self._ground = lru_cache(maxsize=2)(lambda name: ground_of(self._usable(name), self._fill))
-
-    def make(self, name: str) -> tuple[Marked, Twins]:
-        """The photograph ``name``; its new ground is that of the one before it of which least has to be filled in."""
-        photograph = self._usable(name)
-        place, shares = self._places[name], dict[str, float]()
-        for step in range(1, min(_GROUNDS + 1, len(self.names))):
-            other = self._read(self.names[place - step])
-            if isinstance(other, Marked) and (share := float((other.labels > 0).mean())) <= self._facts.max_share:
-                shares[other.name] = share
-        best = min(shares, key=lambda other: shares[other], default=None)
-        ground = None if best is None else (best, self._ground(best))
-        return photograph, twins_of(photograph, self._fill, ground, self._facts.seed)
-
-    def _usable(self, name: str) -> Marked:
-        photograph = self._read(name)
-        if isinstance(photograph, str):
-            raise UnusablePictureError(photograph)
-        return photograph
-
-    def _marked(self, name: str) -> Marked | str:
-        """A photograph, or why it cannot be used."""
-        facts = self._facts
-        try:
-            picture = read_picture(self._folder / name)
-            return marked(name, picture, self._mark(name, picture), self._label_of(name), facts.size, facts.max_share)
-        except DataError:
-            return "picture that cannot be read"
-        except UnusablePictureError as error:
-            return str(error)
 
 
 def write_photographs(
@@ -124,12 +69,14 @@ def write_photographs(
             raise OutputError(f"{out}: finished, with {whole.count:,} photographs; name another folder for another set")
         return whole
     if not resume or not (out / _MAKING).is_file():
-        check_request(1, 0, out)
+        check_new(out)
     elif differing := [key for key, value in read_json(out / _MAKING).items() if settings.get(key) != value]:
         raise OutputError(f"{out}: begun with other settings ({', '.join(differing)}); name another folder")
     total = min(count or len(source.names), len(source.names))
+    left_out = Counter[str]()
     with locked(make_folder(out) / "saccade.lock", f"writes into {out}"), writing(out):
-        done, left_out = {row["name"] for row in _rows_of(out / ROWS)}, Counter[str]()
+        write_json(out / _MAKING, settings)
+        done = {row["name"] for row in _rows_of(out / ROWS)}
         for name in source.names:
             if len(done) >= total:
                 break
@@ -140,8 +87,6 @@ def write_photographs(
             except UnusablePictureError as error:
                 left_out[f"picture: {error}"] += 1
                 continue
-            if not done:
-                write_json(out / _MAKING, settings)
             row = _written(out, f"{len(done):08d}", photograph, twins)
             with (out / ROWS).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(row) + "\n")
@@ -151,12 +96,14 @@ def write_photographs(
             whole = _whole(facts, _rows_of(out / ROWS), left_out)
             write_text(out / CARD, card(whole))
             write_json(out / FACTS, asdict(whole))
-            (out / _MAKING).unlink()
-            return whole
-    (out / ROWS).unlink()
-    out.rmdir()
-    reasons = first_few([f"{reason} ({number:,})" for reason, number in left_out.most_common()], _NAMED)
-    raise DataError(f"none of {total:,} photographs could be used: {reasons}")
+        else:
+            (out / ROWS).unlink()
+        (out / _MAKING).unlink()
+    if not done:
+        out.rmdir()
+        reasons = first_few([f"{reason} ({number:,})" for reason, number in left_out.most_common()], _NAMED)
+        raise DataError(f"none of {total:,} photographs could be used: {reasons}")
+    return whole
 
 
 def _rows_of(path: Path) -> Iterator[Row]:
@@ -178,13 +125,13 @@ def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
         "id": name,
         "name": photograph.name,
         "sources": photograph.sources,
-        "image": _jpeg(out, name, photograph.pixels),
-        "mask": _png(out, "masks", name, labels),
+        "image": _saved(out, f"images/{name}.jpg", photograph.pixels),
+        "mask": _saved(out, f"masks/{name}.png", labels),
         "size": list(labels.shape),
         "label": photograph.label,
         "objects": [
-            {"name": called, "box": box_of(mask), "share": round(float(mask.mean()), 6)}
-            for called, mask in ((photograph.names[at], labels == at + 1) for at in range(count))
+            {"name": called, "box": box_of(labels == at + 1), "share": round(float((labels == at + 1).mean()), 6)}
+            for at, called in enumerate(photograph.names)
         ],
         "target": photograph.target,
         "rest": round(float((labels > count).mean()), 6),
@@ -193,16 +140,14 @@ def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
     }
     for key, twin in twins.by_name.items():
         file = picture_name(name, key)
-        is_new = twin.change in ("removed", "moved")
-        others = {*photograph.names[: twin.object], *photograph.names[(twin.object or 0) + 1 :], *photograph.others}
-        is_gone = twin.change == "removed" and twin.object == photograph.target and photograph.label not in others
+        has_mask = twin.change in ("removed", "moved")
         row["twins"][key] = {
-            "image": _jpeg(out, file, twin.pixels),
-            "mask": _png(out, "masks", file, twin.labels) if is_new else row["mask"],
-            "changed": _png(out, "changed", file, twin.changed.astype(np.uint8) * np.uint8(255)),
+            "image": _saved(out, f"images/{file}.jpg", twin.pixels),
+            "mask": _saved(out, f"masks/{file}.png", twin.labels) if has_mask else row["mask"],
+            "changed": _saved(out, f"changed/{file}.png", twin.changed.astype(np.uint8) * np.uint8(255)),
             "change": twin.change,
             "object": twin.object,
-            "label": None if is_gone else photograph.label,
+            "label": _label_of(photograph, twin),
             "box": twin.box,
             **({"ground": twin.ground} if twin.ground else {}),
             **({"scale": twin.scale} if twin.scale else {}),
@@ -211,16 +156,19 @@ def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
     return {**row, "digest": photograph_digest(out, row)}
 
 
-def _jpeg(out: Path, name: str, pixels: Pixels) -> str:
-    make_folder(out / "images")
-    Image.fromarray(pixels).save(out / "images" / f"{name}.jpg", quality=95, subsampling=0)
-    return f"images/{name}.jpg"
+def _label_of(photograph: Marked, twin: Twin) -> str | None:
+    """The label of a twin: None where the target is gone, and nothing else has its name."""
+    target = photograph.target
+    others = {*photograph.names[:target], *photograph.names[target + 1 :], *photograph.others}
+    is_gone = twin.change == "removed" and twin.object == target and photograph.label not in others
+    return None if is_gone else photograph.label
 
 
-def _png(out: Path, folder: str, name: str, values: Pixels) -> str:
-    make_folder(out / folder)
-    Image.fromarray(values).save(out / folder / f"{name}.png")
-    return f"{folder}/{name}.png"
+def _saved(out: Path, file: str, values: Pixels) -> str:
+    path = out / file
+    make_folder(path.parent)
+    Image.fromarray(values).save(path, quality=95, subsampling=0)  # of a JPEG; PNG has neither
+    return file
 
 
 def _whole(facts: PhotographFacts, rows: Iterable[Row], left_out: Counter[str]) -> PhotographFacts:

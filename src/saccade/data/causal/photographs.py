@@ -34,7 +34,7 @@ One line of ``truth.jsonl``:
 
 ==========  ============================================================================================================
 id           eight digits, the number of the photograph in the set; also the name of its picture
-name         path of the picture it was made from, from the folder of the pictures; a number where it was composed
+name         path of the picture it was made from, from the folder of the pictures; ``scene 7`` where it was composed
 sources      files it was made from: the picture; or the background, then the cut-out of each object
 image, mask  paths from the folder of the set
 size         height and width in pixels
@@ -68,9 +68,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from saccade.data.causal import Masks, Pixels, RowFolder, decoded, leads_out
+from saccade.data.causal import CausalPicture, Masks, Row, RowFolder, decoded, leads_out
 from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, read_regular
 
@@ -78,7 +76,6 @@ KIND = "photographs"
 FORMAT = 1  # Version of the folder's layout
 CHANGES = ("removed", "moved", "background", "empty")
 MOST_OBJECTS = 4
-REST = 255  # Grey of a thing that no twin changes
 
 
 @dataclass(frozen=True)
@@ -108,31 +105,14 @@ class PhotographObject(NamedTuple):
     share: float
 
 
-class PhotographPicture:
-    """A photograph or a twin of it: ``row`` is what ``truth.jsonl`` says of it."""
+class PhotographPicture(CausalPicture):
+    """A photograph or a twin of it."""
+
+    kind = "JPEG"
 
     def __init__(self, folder: Path, size: tuple[int, int], objects: int, row: Mapping[str, Any]) -> None:
-        self.folder, self.size, self.row = folder, size, row  # size: (height, width)
+        super().__init__(folder, size, objects, row)
         self.label: str | None = row["label"]
-        self.image_path: Path = folder / row["image"]
-        self.mask_path: Path = folder / row["mask"]
-        self._count = objects
-
-    @property
-    def image(self) -> Pixels:
-        """(H, W, 3) uint8, read now."""
-        return decoded(self.image_path, "RGB", self.size, "JPEG")
-
-    @property
-    def label_map(self) -> Pixels:
-        """(H, W) uint8, read now: 0 is ground, k + 1 is object k, 255 is a thing that no twin changes."""
-        return decoded(self.mask_path, "L", self.size)
-
-    @property
-    def masks(self) -> Masks:
-        """(N, H, W) bool: the pixels of each object; empty for one that was removed."""
-        masks: Masks = self.label_map == np.arange(1, self._count + 1, dtype=np.uint8)[:, None, None]
-        return masks
 
 
 class PhotographTwin(PhotographPicture):
@@ -172,35 +152,32 @@ class PhotographSet(RowFolder):
     facts: PhotographFacts
 
     @staticmethod
-    def check(row: Any) -> None:
-        """Refuse a line that lacks something, or that leads out of its folder."""
-        objects, sides, twins = len(row["objects"]), row["size"], row["twins"].values()
-        right = {
+    def checks(row: Any) -> dict[str, bool]:
+        """What a line must have."""
+        objects, sides, twins = row["objects"], row["size"], row["twins"]
+        count, shown = len(objects), [row, *twins.values()]
+        return {
             "id or name": isinstance(row["id"], str) and isinstance(row["name"], str),
             "digest": len(bytes.fromhex(row["digest"])) == 16,
-            "size": len(sides) == 2 and all(type(side) is int and 0 < side <= MAX_PIXELS for side in sides),
-            "objects": 1 <= objects <= MOST_OBJECTS and all(len(each["box"]) == 4 for each in row["objects"]),
-            "target": type(row["target"]) is int and 0 <= row["target"] < objects,
-            "label": all(each["label"] is None or isinstance(each["label"], str) for each in (row, *twins)),
-            "twins": all(twin["change"] in CHANGES and twin["object"] in (None, *range(objects)) for twin in twins),
-            "twin without its target": f"removed-{row['target']}" in row["twins"],
+            "size": len(sides) == 2
+            and all(type(side) is int and side > 0 for side in sides)
+            and sides[0] * sides[1] <= MAX_PIXELS,
+            "objects": 1 <= count <= MOST_OBJECTS
+            and all(len(each["box"]) == 4 and isinstance(each["share"], float) for each in objects),
+            "target": type(row["target"]) is int and 0 <= row["target"] < count,
+            "label": all(picture["label"] is None or isinstance(picture["label"], str) for picture in shown),
+            "twins": all(twin["change"] in CHANGES and twin["object"] in (None, *range(count)) for twin in shown[1:])
+            and all(twins[f"removed-{number}"]["object"] == number for number in range(count)),
             "path, which leads out of the folder": not leads_out(_paths(row)),
         }
-        if wrong := [what for what, holds in right.items() if not holds]:
-            raise ValueError(wrong[0])
 
     def __iter__(self) -> Iterator[Photograph]:
         """The photographs in their order; of a long set only one is in memory."""
         return (Photograph(self.folder, row) for row in self.rows())
 
-    def verify(self) -> None:
-        """Read every file and check every digest.
-
-        Raises:
-            DataError: names the first photograph that is not as it was written.
-        """
-        for row in self.rows():
-            self.check_digest(row, photograph_digest(self.folder, row))
+    def digest_of(self, row: Row) -> str:
+        """See :func:`photograph_digest`."""
+        return photograph_digest(self.folder, row)
 
 
 def photograph_digest(folder: Path, row: Mapping[str, Any]) -> str:

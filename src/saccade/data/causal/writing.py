@@ -71,9 +71,6 @@ class CausalBatch:
     images: dict[str, Pixels]  # (B, 3, H, W) by SCENE and TWINS
     masks: dict[str, Pixels]  # (B, H, W) by MASKED: 0 is background, k + 1 is the object in slot k
 
-    def __len__(self) -> int:
-        return len(self.target)
-
 
 def causal_batches(spec: SceneSpec, glyphs: GlyphSet, seed: int, start: int, count: int) -> Iterator[CausalBatch]:
     """The first ``count`` usable scenes from number ``start`` on, some at a time."""

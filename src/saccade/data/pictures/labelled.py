@@ -134,17 +134,13 @@ def _box(mask: Tensor) -> list[int] | None:
 
 
 _BATCH = 256
-LINES = "scenes.jsonl"
 
 Progress = Callable[[int, int], None]  # Called with (pictures written, pictures in all)
 Written = tuple[Tensor, list[dict[str, object]]]  # Pictures (B,3,H,W) uint8, and what the line of each says
 
 
-def check_request(count: int, start: int, out_dir: Path) -> None:
-    """Refuse a count, a start or a folder that cannot be, before any picture is made."""
-    if count < 1 or start < 0:
-        raise DataError(f"count must be at least 1 and start at least 0, found {count} and {start}")
-    out_dir = Path(out_dir)
+def check_new(out_dir: Path) -> None:
+    """Refuse a folder that holds something, before any picture is made."""
     if out_dir.exists() and (not out_dir.is_dir() or any(out_dir.iterdir())):
         raise OutputError(f"{out_dir}: exists and is not an empty folder; name another, or empty it")
 
@@ -168,11 +164,14 @@ def write_pictures(
         progress: called after every batch.
         length: how many pictures there are; None: without end.
     """
-    check_request(len(numbers), numbers.start, out_dir)
+    check_new(out_dir)
     if length is not None and numbers.stop > length:
         wanted = f"asked for {numbers.start}..{numbers.stop - 1}"
         raise DataError(f"{what} has {length} scenes, {wanted}; a training split of fresh scenes has no end")
-    with folder_in_place(out_dir, durable=False) as place, (place / LINES).open("w", encoding="utf-8") as lines:
+    with (
+        folder_in_place(out_dir, durable=False) as place,
+        (place / "scenes.jsonl").open("w", encoding="utf-8") as lines,
+    ):
         for first in range(numbers.start, numbers.stop, _BATCH):
             batch = range(first, min(first + _BATCH, numbers.stop))
             files = [f"{number:08d}.png" for number in batch]

@@ -56,11 +56,6 @@ class GlyphSet:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
-    def device(self) -> torch.device:
-        """Where the pictures live."""
-        return self.images.device
-
     @cached_property
     def _by_class(self) -> tuple[Tensor, Tensor, Tensor]:
         """Glyph ids sorted by class, and where each class starts and how many it has."""
@@ -121,11 +116,6 @@ def pack_if_missing(settings: Mapping[str, object], split: str) -> tuple[dict[st
     return {**settings, "glyphs": "pack"}, "made of shipped digits, as MNIST is not here"
 
 
-def mnist_folder() -> Path:
-    """Where ``saccade data get mnist`` puts the four files."""
-    return cache_home() / "mnist"
-
-
 def has_mnist() -> bool:
     """Whether all four idx files are there."""
     return len(_idx_files("train") + _idx_files("test")) == 4
@@ -136,8 +126,8 @@ def load_mnist(part: Literal["train", "test"]) -> GlyphSet:
     paths = _idx_files(part)
     if len(paths) < 2:
         raise DataError(
-            f"MNIST's {part} files are not in {mnist_folder()}: run `saccade data get mnist`, or put the four idx "
-            "files there (gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
+            f"MNIST's {part} files are not in {cache_home() / 'mnist'}: run `saccade data get mnist`, or put the four "
+            "idx files there (gzipped or not); without a download, glyphs='pack' uses the digits that ship with saccade"
         )
     images, labels = (_read_idx(path.resolve(), path.stat().st_mtime_ns) for path in paths)
     return GlyphSet(torch.from_numpy(images), torch.from_numpy(labels).long(), f"mnist-{part}-{len(labels)}")
@@ -163,7 +153,7 @@ def _read_idx(path: Path, changed: int) -> np.ndarray:
 
 def _idx_files(part: str) -> list[Path]:
     """The images and labels of a part that are there, in either spelling (-idx3 or .idx3), plain or gzipped."""
-    stem, base, files = "train" if part == "train" else "t10k", mnist_folder(), []
+    stem, base, files = "train" if part == "train" else "t10k", cache_home() / "mnist", []
     for kind, axes in (("images", 3), ("labels", 1)):
         names = [f"{stem}-{kind}{dash}idx{axes}-ubyte{ending}" for dash in "-." for ending in ("", ".gz")]
         files += [base / name for name in names if (base / name).is_file()][:1]

@@ -76,14 +76,11 @@ class Photographs:
         height, width = (torch.tensor([plane.shape[axis] for plane in planes]) for axis in (1, 2))
         start = (3 * height * width).cumsum(0) - 3 * height * width
         self._copies = {pixels.device: (pixels, torch.stack([start, height, width]))}  # by device; (3, scales · n)
-        self._count = len(planes) // len(_SHORT_SIDES)
+        self.count = len(planes) // len(_SHORT_SIDES)
         digest = hashlib.sha256(pixels.numpy().data).hexdigest()[:8]
         folder, _, split = label.rpartition("-")
-        self.set_name = KNOWN.get(digest, folder)
-        self.name = f"{self.set_name}-{split}-{self._count}-{digest}" if folder else f"{label}-{self._count}-{digest}"
-
-    def __len__(self) -> int:
-        return self._count
+        known = f"{KNOWN.get(digest, folder)}-{split}" if folder else label
+        self.name = f"{known}-{self.count}-{digest}"
 
     def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
         """A cut of some photograph for each scene."""

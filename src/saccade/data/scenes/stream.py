@@ -27,7 +27,10 @@ from saccade.data.scenes.layout import Layout, PictureSpec, SceneLayout, SceneSp
 from saccade.data.scenes.sampler import sample_layout
 
 CACHE_BYTES = 256 << 20  # limit for the pictures kept; at least one chunk always is
-_CHUNK = {"cpu": 512, "cuda": 8192}  # without kernels a GPU needs some 3 GB for a moment to make 8192
+_CHUNK = {
+    "cpu": 512,
+    "cuda": 8192,
+}  # scenes made at once; without kernels a GPU needs some 3 GB for a moment to make 8192
 _SETTLED = 16  # batches before work in the background begins: the first steps compile, and both at once may hang
 _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass through the set
 
@@ -41,7 +44,6 @@ class GlyphStream(ABC, Generic[Layout]):
         seed: which stream.
         device: where scenes are made and kept.
         length: number of scenes, None for no end.
-        chunk: scenes made at once; a good value for the device if not given.
     """
 
     def __init__(
@@ -52,14 +54,12 @@ class GlyphStream(ABC, Generic[Layout]):
         device: torch.device | str = "cpu",
         *,
         length: int | None = None,
-        chunk: int | None = None,
     ) -> None:
         self.spec, self.seed, self.length = spec, seed, length
         self.device = torch.device(device)
         self.glyphs = glyphs.to(self.device)
-        self.chunk = chunk or _CHUNK.get(self.device.type, 512)
-        if length is not None:
-            self.chunk = max(1, min(self.chunk, length))
+        chunk = _CHUNK.get(self.device.type, 512)
+        self.chunk = chunk if length is None else min(chunk, length)
         self._kept_at_most = max(1, CACHE_BYTES // (self.chunk * 3 * spec.size**2))
         self._chunks: OrderedDict[int, tuple[Layout, Tensor]] = OrderedDict()
         # A CPU has no hands free while it trains, and a finite set is soon made.

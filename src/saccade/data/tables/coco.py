@@ -34,24 +34,22 @@ _BITS = 60  # of a run length
 
 def coco_annotations(path: Path) -> CellRows:
     """The pictures of one category in a file of COCO annotations."""
-    images, labels, annotated = coco_parts(path, json_in(path))
-    marked: dict[int, list[Any]] = defaultdict(list)
-    for number, annotation in annotated:
-        marked[number].append(annotation)
-    folders = _folders(path)
+    images, annotations_of = annotated_pictures(path)
+    here, above, called = path.parent, path.parent.parent, path.stem.rpartition("_")[2]
+    folders = [here, here / "images", above / "images", here / called, above / called, above / "images" / called]
     split = next((name for name in ("train", "val", "test") if re.search(rf"(^|[_-]){name}", path.stem)), None)
     masks = cache_home() / "coco-masks" / file_digest(path)[:16]
     rows: list[tuple[str, Cells]] = []
     skipped: list[str] = []
     for number, image in images.items():
         name = str(image.get("file_name", ""))
-        annotations = marked[number]
-        kinds = {str(labels.get(annotation.get("category_id"))) for annotation in annotations}
-        if len(kinds) != 1 or kinds == {"None"}:
-            why = "several categories" if len(kinds) > 1 else "unknown category" if kinds else "no annotation"
+        labels = {label for label, _ in annotations_of[number]}
+        annotations = [annotation for _, annotation in annotations_of[number]]
+        if len(labels) != 1 or labels == {None}:
+            why = "several categories" if len(labels) > 1 else "unknown category" if labels else "no annotation"
             skipped.append(f"{why}: {name or number}")
             continue
-        cells: dict[str, object] = {"image": _place(name, folders), "label": kinds.pop(), "box": _box(annotations)}
+        cells: dict[str, object] = {"image": _place(name, folders), "label": labels.pop(), "box": _box(annotations)}
         try:
             mask = _mask(annotations, image)
         except UNREADABLE as error:
@@ -66,31 +64,30 @@ def coco_annotations(path: Path) -> CellRows:
     return CellRows(rows, path.parent, skipped)
 
 
-def is_coco(path: Path) -> bool:
-    """Whether a JSON file begins as annotations of COCO do."""
-    with path.open(encoding="utf-8", errors="replace") as file:
-        return bool(re.search(r'"(images|annotations|categories)"\s*:\s*\[', file.read(100_000)))
+def annotated_pictures(path: Path) -> tuple[dict[int, Any], dict[int, list[tuple[str | None, Any]]]]:
+    """The pictures of a file by id, and the annotations of each with the name of the category."""
+    images, annotations = coco_parts(path, json_in(path))
+    of_picture: dict[int, list[tuple[str | None, Any]]] = defaultdict(list)
+    for number, name, annotation in annotations:
+        of_picture[number].append((name, annotation))
+    return images, of_picture
 
 
-def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], dict[Any, str], list[tuple[int, Any]]]:
-    """Pictures by id, names of categories by id, and annotations with the id of their picture."""
+def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], list[tuple[int, str | None, Any]]]:
+    """Pictures by id, and annotations with the id of the picture and the name of the category, None if not known."""
     try:
         images = {int(image["id"]): image for image in content["images"]}
         names = {category["id"]: str(category["name"]).strip() for category in content.get("categories", [])}
-        annotations = [(int(annotation["image_id"]), annotation) for annotation in content["annotations"]]
+        annotations = [
+            (int(annotation["image_id"]), names.get(annotation.get("category_id")), annotation)
+            for annotation in content["annotations"]
+        ]
     except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise DataError(
             f"{path}: not as COCO has it ({type(error).__name__}: {error}); needed are lists of images (id, file_name, "
             "width, height), categories (id, name) and annotations (image_id, category_id, bbox or segmentation)"
         ) from error
-    return images, names, annotations
-
-
-def _folders(path: Path) -> list[Path]:
-    """Where pictures may lie."""
-    here, above = path.parent, path.parent.parent
-    called = path.stem.rpartition("_")[2]
-    return [here, here / "images", above / "images", here / called, above / called, above / "images" / called]
+    return images, annotations
 
 
 def _place(name: str, folders: Sequence[Path]) -> str:

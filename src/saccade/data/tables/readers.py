@@ -39,7 +39,7 @@ from typing import Any
 from saccade.config import from_dict
 from saccade.data.examples import SPLITS, hashed_share, split_of
 from saccade.data.pictures.files import SUFFIXES, torn_copies, write_if_changed
-from saccade.data.tables.coco import coco_annotations, is_coco
+from saccade.data.tables.coco import coco_annotations
 from saccade.data.tables.doubts import first_few, pluralise, summarised
 from saccade.data.tables.rows import Cells, csv_rows, jsonl_rows
 from saccade.data.tables.table import CellRows, Columns, Table, TableOptions, read_rows
@@ -143,7 +143,8 @@ def read_reference(reference: str, readers: Mapping[str, Reader], options: Mappi
     return table
 
 
-_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+_SUFFIXES = {".csv": "csv", ".tsv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet",
+             ".json": "coco"}  # fmt: skip
 _DATA_IS = (
     "data is a name of 'saccade data list', READER:PATH, or a path: a folder of class folders, a folder with "
     "metadata.csv, or a .csv, .jsonl, .parquet or COCO .json file"
@@ -166,8 +167,11 @@ def with_reader(reference: str, names: Collection[str]) -> str:
     if not path.exists():
         meant = "".join(f"; did you mean '{name}'?" for name in get_close_matches(reference, names, n=1))
         raise DataError(f"'{reference}': there is no data of that name, and no such file or folder{meant}; {_DATA_IS}")
-    suffix = path.suffix.lower()
-    reader = "coco" if suffix == ".json" and is_coco(path) else _SUFFIXES.get(suffix)
+    reader = _SUFFIXES.get(path.suffix.lower())
+    if reader == "coco":  # any other JSON is none
+        with path.open(encoding="utf-8", errors="replace") as file:
+            begins_so = re.search(r'"(images|annotations|categories)"\s*:\s*\[', file.read(100_000))
+        reader = reader if begins_so else None
     if reader is None:
         raise DataError(f"'{path}': not a kind of file that is recognised by its name; {_DATA_IS}")
     return f"{reader}:{path}"
@@ -306,7 +310,13 @@ def parquet_cells(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
 
 
 def _cells(path: Path) -> Iterator[dict[str, Any]]:
-    file = _opened(path)
+    try:
+        parquet = importlib.import_module("pyarrow.parquet")
+        file = parquet.ParquetFile(path)
+    except ImportError as error:
+        raise MissingExtraError("a Parquet table", "tables") from error
+    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
+        raise DataError(f"parquet:{path}: cannot be read ({error}); check the path, or write it again") from error
     names = _class_names(file.schema_arrow.metadata or {})
     split = next((SPLIT_FOLDERS[word] for word in re.split(r"[^a-z]+", path.stem.lower()) if word in SPLIT_FOLDERS), "")
     columns = {_named(column) for column in file.schema_arrow.names}
@@ -319,17 +329,6 @@ def _cells(path: Path) -> Iterator[dict[str, Any]]:
                 if isinstance(number := cells.get(column), int) and 0 <= number < len(words):
                     cells[column] = words[number]
             yield {**cells, "split": split} if split and "split" not in columns else cells
-
-
-def _opened(path: Path) -> Any:
-    try:
-        parquet = importlib.import_module("pyarrow.parquet")
-    except ImportError as error:
-        raise MissingExtraError("a Parquet table", "tables") from error
-    try:
-        return parquet.ParquetFile(path)
-    except (OSError, ValueError) as error:  # pyarrow's own errors are ValueErrors
-        raise DataError(f"parquet:{path}: cannot be read ({error}); check the path, or write it again") from error
 
 
 def _named(column: str) -> str:

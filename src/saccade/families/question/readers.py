@@ -40,7 +40,7 @@ from saccade.data.causal import CausalFacts, CausalPicture, CausalSet, read_caus
 from saccade.data.causal.photographs import PhotographPicture, PhotographSet
 from saccade.data.causal.writing import causal_batches, write_set
 from saccade.data.examples import SPLITS, Split, hashed_share
-from saccade.data.pictures.labelled import check_request
+from saccade.data.pictures.labelled import check_new
 from saccade.data.scenes import LICENCE
 from saccade.data.scenes.drawing import COLOURS, Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
@@ -263,7 +263,7 @@ def write_causal(
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Writes the first ``count`` usable scenes from number ``start`` with their twins; returns the folder."""
-    check_request(count, start, out)
+    check_new(out)
     spec = SceneDataConfig(config.scenes, config.glyphs, config.backgrounds, config.drawing).spec(split)
     glyphs = glyphs_for(split, config.glyphs)
     facts = CausalFacts(

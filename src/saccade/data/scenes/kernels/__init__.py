@@ -54,6 +54,7 @@ def try_kernel(work: Callable[[], Made], device: torch.device, size: int) -> Mad
     """What ``work`` makes by a kernel, or None where torch's own operations must do it."""
     if why_no_kernels(device, size):
         return None
+    global _failure
     try:
         with torch.cuda.device(device) if device.type == "cuda" else nullcontext():  # Triton asks which is current
             return work()
@@ -62,12 +63,7 @@ def try_kernel(work: Callable[[], Made], device: torch.device, size: int) -> Mad
     except Exception as error:  # building a kernel fails in many ways: no C compiler, an old GPU, a read-only cache
         if "CUDA error" in str(error):  # the device is in no state to go on
             raise
-        disable_kernels(f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}")
+        reason = f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+        _failure = f"the kernels cannot be used ({reason})"
+        warnings.warn(f"scenes are the same but made more slowly: {_failure}", RuntimeWarning, stacklevel=2)
         return None
-
-
-def disable_kernels(reason: str) -> None:
-    """Make scenes without the kernels from now on, because of ``reason``."""
-    global _failure
-    _failure = f"the kernels cannot be used ({reason})"
-    warnings.warn(f"scenes are the same but made more slowly: {_failure}", RuntimeWarning, stacklevel=3)

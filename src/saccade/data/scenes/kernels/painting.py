@@ -32,7 +32,6 @@ def paint(
     as_authors: Tensor | None = None,
     *,
     largest: int,
-    warps: int = _WARPS,
 ) -> None:
     """Paint digits that share no pixel onto ``pictures`` (B, 3, H, W) uint8, in place.
 
@@ -47,7 +46,6 @@ def paint(
         rgb: (B, N, 3) int64 colours 0..255.
         as_authors: (B,) bool, the scenes that are drawn as the authors draw them, see ``drawing.py``; None: none.
         largest: the largest side there can be.
-        warps: of each program.
     """
     if present.numel():
         _paint[(present.numel(),)](
@@ -62,7 +60,7 @@ def paint(
             slots=present.shape[1],
             largest=largest,
             tile=_TILE,
-            num_warps=warps,
+            num_warps=_WARPS,
         )
 
 
@@ -78,7 +76,6 @@ def strew(
     *,
     crop: int,
     largest: int,
-    warps: int = 1,
 ) -> None:
     """Add coloured crops of glyphs to ``pictures`` (B, 3, H, W) uint8, in place.
 
@@ -93,7 +90,6 @@ def strew(
         as_authors: (B,) bool, the scenes whose sums wrap around; None: none. All others stop at 255.
         crop: side of the crops in the glyphs.
         largest: the largest side there can be.
-        warps: of each program.
     """
     if side.numel():
         _strew[(len(side),)](
@@ -107,7 +103,7 @@ def strew(
             padded=max(16, triton.next_power_of_2(crop)),
             largest=largest,
             pad=max(16, triton.next_power_of_2(largest)),
-            num_warps=warps,
+            num_warps=1,
         )
 
 

@@ -33,8 +33,6 @@ def place(
     stream: int,
     max_tries: int,
     attempts: int,
-    tries: int = _TRIES,
-    warps: int = _WARPS,
 ) -> tuple[Tensor, Tensor]:
     """Scales and positions of the digits of B scenes, each by as many attempts as it takes.
 
@@ -48,8 +46,6 @@ def place(
         stream: number of the stream of draws.
         max_tries: tries for each digit before the scene is begun anew.
         attempts: how often a scene is begun.
-        tries: tried at once.
-        warps: of each program.
 
     Returns:
         extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
@@ -76,8 +72,8 @@ def place(
             slots=slots,
             largest=largest,
             counter=stream,
-            tries=tries,
-            num_warps=warps,
+            tries=_TRIES,
+            num_warps=_WARPS,
         )
     return places, complete
 
