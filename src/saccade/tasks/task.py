@@ -89,11 +89,7 @@ def evenly_spaced(size: int, count: int) -> Tensor:
 
 
 def build_loss(settings: Mapping[str, object] | str, losses: Mapping[str, type]) -> object:
-    """The dataclass of the loss that ``settings`` name, ``{name: NAME, NUMBER: value, …}`` or NAME.
-
-    Raises:
-        ConfigError: no such loss among ``losses``, no such number, or a number out of bounds.
-    """
+    """The dataclass of the loss that ``settings`` name, ``{name: NAME, NUMBER: value, …}`` or NAME."""
     numbers = {"name": settings} if isinstance(settings, str) else dict(settings)
     name = str(numbers.pop("name", ""))
     if name not in losses:
@@ -288,9 +284,7 @@ class Task(ABC):
         """A fresh model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
         if not issubclass(spec.load(), self.model_kind):
-            raise ConfigError(
-                f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_description}"
-            )
+            raise ConfigError(f"model '{self.architecture}': '{self.name}' needs one that {self.model_description}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cast(AttentionModel, spec.build(self.model_config, where="model.config"))
@@ -466,15 +460,7 @@ class Task(ABC):
     ) -> Evaluation:
         """Every score of ``model``, in eval mode, on a split; see :func:`saccade.commands.evaluate.evaluate`.
 
-        Args:
-            model: in eval mode.
-            data: settings of the data.
-            split: train, val or test.
-            facts: of the model, whose words the examples use.
-            limit: score at most so many examples.
-            allow_pack: see :class:`Opening`.
-            progress: called with examples done and examples in all.
-            **options: of the family.
+        ``facts`` and ``allow_pack`` are those of :class:`Opening`, ``options`` those of the family.
         """
         device = next(model.parameters()).device
         how, config = Opening(facts=facts, allow_pack=allow_pack), cls.configure(data)
@@ -497,14 +483,9 @@ class Task(ABC):
         facts: ModelFacts | None = None,
         progress: Progress | None = None,
     ) -> tuple[list[Example], str]:
-        """The first examples of a split for a person to look at, and :meth:`summary_of` the data.
+        """The first ``count`` examples of a split for a person to look at, and :meth:`summary_of` the data.
 
-        Args:
-            settings: of the data, as in a recipe; ``name`` is a generator or READER:PATH.
-            split: train, val or test.
-            count: number of examples at most.
-            facts: of a model whose words the examples use; its scenes do not need MNIST.
-            progress: called while files are read.
+        ``facts``: of a model whose words the examples use; its scenes do not need MNIST.
         """
         remark = ""
         kind = cls.settings_of(str(settings.get("name", "")))

@@ -23,12 +23,10 @@ from saccade.families.story.scores import (
     StoryScoring,
     sample_questions,
     story_numbers,
-    taught_note,
 )
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import as_tensors, batch_for, is_right, respond, sentence_weights
 from saccade.models.dmn import DMNModel
-from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.models.story import StoryLSTMModel
 from saccade.tasks.evaluate import evaluate
@@ -186,20 +184,6 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
                 assert torch.allclose(found.acts[name].weights, act.weights, atol=1e-5), name
                 assert torch.allclose(found.acts[name].scores, act.scores, atol=1e-5), name
     assert seen[0] < seen[5] == 6, "no batch has the nine slots of the memory"
-
-
-def facts(loss):
-    return ModelFacts(
-        architecture="dmn", model={}, family="story", queries=(), answers=("", "a"),
-        recipe={"phases": [{"loss": {"name": "answer"}}, {"loss": {"name": loss}}]},
-    )  # fmt: skip
-
-
-def test_a_model_whose_stories_left_out_what_the_supporting_facts_did_not_name_says_so():
-    told = replace(facts("answer"), data={"name": "babi", "leave_out": 0.3})
-    whole = replace(facts("answer"), data={"name": "babi", "leave_out": 0.0})
-    gated = facts("gated")
-    assert [bool(taught_note(each)) for each in (told, whole, facts("answer"), gated)] == [True, False, False, True]
 
 
 def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():

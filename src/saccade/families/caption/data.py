@@ -211,11 +211,7 @@ class CaptionScenes(SplitStream[SceneLayout]):
 
 
 def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:
-    """The words of the training captions; of all captions, if the table has no training rows.
-
-    Raises:
-        DataError: no word is frequent enough.
-    """
+    """The words of the training captions; of all captions, if the table has no training rows."""
     splits = ("train",) if table.count("train") else SPLITS
     captions = (caption for split in splits for row in table.rows if row.split == split for caption in row.labels)
     try:

@@ -52,14 +52,9 @@ _TWINS_ELSEWHERE = 250  # a GPU starves on few
 
 
 class QuestionScoring(Scoring):
-    """Measurements for questions of any kind.
+    """Measurements for the questions ``numbers`` (N,) of a split with pictures of that ``size``.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split, in the words of the model.
-        numbers: (N,) of the questions.
-        swept: (n,) of those for deletion and insertion, which cost dozens of forward passes each.
-        size: (H, W) of the pictures.
+    Deletion and insertion, dozens of forward passes each, are of the questions ``swept`` (n,).
     """
 
     swept_at_once = 10
@@ -146,14 +141,10 @@ class SceneMeasurements(Measurements):
 
 
 class SceneScoring(QuestionScoring):
-    """Measures a model on a finite split of scenes.
+    """Measures a model on the first ``limit`` triples of a finite split of scenes.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split; a model that can reject absent digits is also asked for them.
-        limit: most triples, from the first on.
-        sweeps: triples for deletion and insertion.
-        twins: triples whose scenes are rendered again for scores of maps under intervention.
+    ``sweeps`` of them are for deletion and insertion, ``twins`` are rendered again for scores of maps under
+    intervention. A model that can reject absent digits is also asked for them.
     """
 
     data: SceneData

@@ -79,9 +79,7 @@ _ASKS_ELSEWHERE = 10_000
 class SceneTwins:
     """The scenes of a batch of questions with all their twins, and which belongs to which question.
 
-    Args:
-        batch: the questions; those about one scene are consecutive.
-        least: least move in pixels.
+    Questions about one scene are consecutive; moves have ``least`` pixels at least.
     """
 
     def __init__(self, batch: SceneBatch, least: int) -> None:
@@ -152,12 +150,9 @@ def drawn(layout: SceneLayout) -> Tensor:
 
 
 def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> TwinScores:
-    """All scores of the model's maps under intervention for a batch of questions.
+    """All scores of the model's maps under intervention for a batch of questions, as :class:`SceneTwins` takes them.
 
-    Args:
-        model: in eval mode.
-        batch: the questions; those about one scene are consecutive.
-        edits: whether attention is edited too, if possible; some 40 forward passes a question.
+    ``edits``: whether attention is edited too, if possible; some 40 forward passes a question.
     """
     size = (batch.images.shape[-2], batch.images.shape[-1])
     first, scene = distinct(batch.picture)  # (S,), (B,)
@@ -231,11 +226,7 @@ def edit_scores(
 ) -> EditScores:
     """Answers on edited attention; empty for a model whose total cannot be given.
 
-    Args:
-        twins: the questions, their scenes and twins.
-        trace: of the unedited pass.
-        encoded: the scenes.
-        removed: the same with one digit removed.
+    ``trace`` is that of the unedited pass, ``encoded`` are the scenes, ``removed`` the same with one digit removed.
     """
     scores, batch = EditScores(), twins.batch
     looks, names = trace.looks_of_total, encoded.model.look_names
