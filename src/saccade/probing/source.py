@@ -17,8 +17,7 @@ from saccade.data.tables.table import Columns, Row, Table
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.families import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
 
-IN_MEMORY = "pictures"
-"""What stands for the name of data that has none."""
+IN_MEMORY = "pictures"  # What stands for the name of data that has none
 
 
 def labelled_pictures(
