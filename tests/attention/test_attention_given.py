@@ -12,7 +12,6 @@ from saccade import geometry
 from saccade.attention import (
     CrossAttention,
     GaussianMixtureAttention,
-    PointingTransformer,
     ProgressiveAttention,
     SoftAttention,
     SpatialTransformer,
@@ -94,12 +93,3 @@ def test_a_spatial_transformer_cuts_out_the_given_frame(assert_near: Near) -> No
     crop, look = transformer(PICTURE, torch.randn(1, 5).double(), QUERY, frame=LAST_TWO_BY_TWO)
     assert_near(crop, [[[[6.0, 7.0], [10.0, 11.0]]]])
     assert_near(look.frame, LAST_TWO_BY_TWO)
-
-
-def test_a_pointing_transformer_points_where_the_given_weights_do(assert_near: Near) -> None:
-    """All weight upper right, extents from 0.2 to 0.6 begin at 0.4: t = 0.6 · (1, −1)."""
-    transformer = PointingTransformer(2, 3, crop=(2, 2), hidden=4, smallest=0.2, largest=0.6).double()
-    weights = torch.tensor([[[0.0, 1.0], [0.0, 0.0]]], dtype=torch.float64)
-    pointed = transformer.attend(PICTURE, FEATURES, QUERY, weights=weights)
-    assert_near(pointed.theta, [[[0.4, 0.0, 0.6], [0.0, 0.4, -0.6]]])
-    assert_near(pointed.attended.context, [[20.0, 0.0]])

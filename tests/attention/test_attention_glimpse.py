@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor
 
-from saccade.attention import GaussianMixtureAttention, InhibitionOfReturn, SaliencyMap, register_saliency
-from saccade.attention.glimpse import SALIENCY, min_max, priority_map
-from saccade.errors import ConfigError
+from saccade.attention import GaussianMixtureAttention, InhibitionOfReturn, SaliencyMap
+from saccade.attention.glimpse import min_max, priority_map
 
 Near = Callable[..., None]
 VOLUME = torch.tensor([[[[1.0, -2.0], [0.0, 3.0]], [[3.0, 0.0], [0.0, -4.0]]]])  # (1,2,2,2)
@@ -27,21 +26,6 @@ VOLUME = torch.tensor([[[[1.0, -2.0], [0.0, 3.0]], [[3.0, 0.0], [0.0, -4.0]]]]) 
 )
 def test_saliency_by_hand(model: str, expected: list[list[float]], assert_near: Near) -> None:
     assert_near(SaliencyMap(model)(VOLUME), [expected])
-
-
-@pytest.fixture
-def registry() -> Iterator[None]:
-    before = dict(SALIENCY)
-    yield
-    SALIENCY.clear()
-    SALIENCY.update(before)
-
-
-def test_one_of_your_own(registry: None, assert_near: Near) -> None:
-    register_saliency("first-channel", lambda volume: volume[:, 0])
-    assert_near(SaliencyMap("first-channel")(VOLUME), VOLUME[:, 0])
-    with pytest.raises(ConfigError, match="already is a saliency model 'energy'"):
-        register_saliency("energy", lambda volume: volume[:, 0])
 
 
 def test_min_max_by_hand(assert_near: Near) -> None:

@@ -17,7 +17,6 @@ from saccade.attention.zoom import (
     box_theta,
     boxcar,
     clamped_box,
-    corners,
     legal_box,
     nested,
     responding_region,
@@ -25,10 +24,14 @@ from saccade.attention.zoom import (
 )
 
 
-def test_corners_and_theta_by_hand() -> None:
-    """Eq. (3): centre (0.5, 0.25), half side 0.25 → from (0.25, 0) to (0.75, 0.5); θ has side ½, shift (0, −½)."""
+def corners(box: torch.Tensor) -> torch.Tensor:
+    """x_0, y_0, x_1, y_1 (…,4) of a box (…,3)."""
+    return torch.cat([box[..., :2] - box[..., 2:], box[..., :2] + box[..., 2:]], dim=-1)
+
+
+def test_theta_by_hand() -> None:
+    """Eq. (3): centre (0.5, 0.25), half side 0.25: θ has side ½, shift (0, −½)."""
     box = torch.tensor([[0.5, 0.25, 0.25]])
-    assert corners(box).tolist() == [[0.25, 0.0, 0.75, 0.5]]
     assert box_theta(box).tolist() == [[[0.5, 0.0, 0.0], [0.0, 0.5, -0.5]]]
     assert theta_box(box_theta(box)).tolist() == box.tolist()
 

@@ -36,7 +36,7 @@ from saccade.errors import ConfigError, DataError
 # A backbone joins by a line here: name → how it is built for a test, and a picture large enough to have an inside.
 BACKBONES: dict[str, tuple[Callable[[], Stages], geometry.Size]] = {
     "small_stack": (lambda: small_stack(channels=2), (155, 149)),
-    "small_stack, grey, three deep": (lambda: small_stack(channels=2, depth=3, in_channels=1), (97, 110)),
+    "small_stack, three deep": (lambda: small_stack(channels=2, depth=3), (97, 110)),
     "strided and padded": (
         lambda: Stages(
             OrderedDict(
@@ -70,7 +70,7 @@ def test_frames_are_where_the_gradient_is(build: Callable[[], Stages], size: geo
     """The centre of mass of ∂cell/∂image is the centre that the stage's frame tells, for an inner cell."""
     backbone = build()
     linear = made_linear(backbone)
-    images = torch.zeros(1, backbone.in_channels, *size, dtype=torch.float64, requires_grad=True)
+    images = torch.zeros(1, 3, *size, dtype=torch.float64, requires_grad=True)
     features, before = images, None
     for name in backbone.names:
         features, before = linear.between(features, after=before, to=name), name
@@ -84,7 +84,7 @@ def test_frames_are_where_the_gradient_is(build: Callable[[], Stages], size: geo
 def test_the_grid_is_told_without_running(build: Callable[[], Stages], size: geometry.Size) -> None:
     backbone = build().eval()
     told = backbone.grid(size)
-    features = torch.rand(1, backbone.in_channels, *size)
+    features = torch.rand(1, 3, *size)
     for name in backbone.names:
         at_stage = backbone.between(features, to=name)
         assert tuple(at_stage.shape) == (1, backbone.channels[name], *told[name])
@@ -99,7 +99,7 @@ def test_fused_norms_change_the_last_bits_alone(build: Callable[[], Stages], siz
             tensor.uniform_(0.5, 1.5)
         for tensor in (norm.bias.data, norm.running_mean):
             tensor.normal_(0, 0.1)
-    images = torch.rand(2, network.in_channels, *size)
+    images = torch.rand(2, 3, *size)
     with torch.no_grad():
         before = network(images)
         fuse_norms(network)

@@ -66,30 +66,12 @@ def test_crops_and_chosen_cells_are_outlined(grey_picture):
     assert mark.points == [(15 + 16 * 2.5, 15 + 16 * 1.5)]
 
 
-def test_a_smaller_copy_of_the_picture_is_fine(soft_trace):
-    assert drawing(np.zeros((50, 50, 3), np.uint8), soft_trace).trace.image_size.tolist() == [[100, 100]]
-    unplaced = dataclasses.replace(soft_trace, image_size=None)
-    assert drawing(np.zeros((90, 80, 3), np.uint8), unplaced).trace.image_size.tolist() == [[90, 80]]
-
-
 def test_the_panel_shows_the_look_on_its_pixels(soft_trace, grey_picture):
     strip = np.asarray(filmstrip(grey_picture, soft_trace, panel=100).convert("L")).astype(int)
     x, y = MARGIN + 120 + GUTTER, MARGIN
     panel = strip[y : y + 100, x : x + 100]
     rows, cols = np.where(panel == panel.max())
     assert (rows.mean(), cols.mean()) == (54.5, 38.5)
-
-
-def test_shared_scale_makes_steps_comparable(grey_picture):
-    weights = torch.zeros(1, 2, 2, 2)
-    weights[0, 0] = 0.25
-    weights[0, 1, 0, 0] = 1.0
-    look = Look("word", "soft", "multiplier", weights, "softmax", geometry.scale_shift((50, 50), (0, 0)))
-    trace = AttentionTrace((look,), image_size=torch.tensor([[100, 100]])).validate()
-    first = (MARGIN + 120 + GUTTER + 10, MARGIN + 10)
-    own = filmstrip(grey_picture, trace, scale="own", panel=100).getpixel(first)
-    shared = filmstrip(grey_picture, trace, scale="shared", panel=100).getpixel(first)
-    assert sum(own) > sum(shared)
 
 
 def test_crops_are_drawn_with_their_content(grey_picture):

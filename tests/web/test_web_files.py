@@ -9,13 +9,10 @@ import re
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from PIL import Image
 from web_models import LIVE
 
 import saccade
-from saccade.data.scenes.glyphs import load_pack
 from saccade.errors import ConfigError
 from saccade.web.page import STATIC, bundle, offline_page
 
@@ -93,10 +90,3 @@ def test_a_page_without_models_is_a_viewer_that_carries_views() -> None:
     assert (data["views"], data["weights"], data["worker"]) == ([hostile], [], None)
     assert page.count("</script>") == 2
     assert len(page.encode()) < 150_000
-
-
-def test_the_sheet_holds_the_first_digits_of_the_pack() -> None:
-    sheet, pack = np.array(Image.open(STATIC / "glyphs.png")), load_pack()
-    for digit in range(10):
-        row = sheet[28 * digit : 28 * digit + 28].reshape(28, 8, 28).swapaxes(0, 1)
-        assert (row == pack.images[pack.labels == digit][:8].numpy()).all()

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from page_browser import floats
 from PIL import Image
 
-import saccade
 from saccade import geometry
 from saccade.answer import Answer
 from saccade.config import to_dict
@@ -138,23 +137,6 @@ def restored(stored: dict[str, Any]) -> torch.Tensor:
     return torch.from_numpy(numbers.copy()).reshape(stored["rows"], stored["columns"])
 
 
-def test_facts_travel_with_the_weights_and_the_model_stays_as_it_was() -> None:
-    shipped = saccade.load("hattnet-ctx-mref", "cpu")
-    shipped.model.double()
-    before = {name: tensor.clone() for name, tensor in shipped.model.state_dict().items()}
-    page: Any = shipped.family.page_model(shipped)
-    assert all(torch.equal(before[name], tensor) for name, tensor in shipped.model.state_dict().items())
-    assert (page["schema"], page["kind"], page["total"]) == ("saccade.page-weights/1", "hattnet", "product")
-    assert page["answers"] == ["green", "yellow", "white", "red", "blue"]
-    assert [(look["name"], look["kind"], look["grid"]) for look in page["looks"]] == [
-        ("stage1", "gate", [49, 49]),
-        ("stage2", "gate", [23, 23]),
-        ("stage3", "gate", [10, 10]),
-        ("stage4", "soft", [4, 4]),
-    ]
-    assert page["looks"][3]["frame"] == [[16.0, 0.0, 15.0], [0.0, 16.0, 15.0]]  # cell centres at 23, 39, 55, 71
-
-
 def test_half_precision_is_kept_bit_by_bit() -> None:
     numbers = torch.tensor([[1.0, -0.333251953125], [2.0**-24, 65504.0]])  # a third and the smallest that it has
     stored = matrix(numbers)
@@ -176,8 +158,6 @@ def test_no_number_is_off_by_more_than_half_a_step_of_its_row(rows: list[list[fl
     [
         ("hard", {}, r"'tiny' \(hard\) does not run inside a page; soft and hattnet do.*saccade serve"),
         ("soft", {"backbone": "mobilenetv2", "through": "block7"}, "'tiny' has the backbone mobilenetv2"),
-        ("soft", {"multi_label": True}, "'tiny' answers with several labels at once"),
-        ("hattnet", {"prior": True}, "'tiny' has a prior"),
         ("hattnet", {"hidden": 6}, "'tiny' has 8 channels and 6 hidden units, no multiples of 4"),
     ],
 )

@@ -9,7 +9,6 @@ import torch
 
 from saccade.config import to_dict
 from saccade.families import Family, ModelSpec, families, family_of_data, family_of_model, model_spec
-from saccade.families.answering import InputReader
 from saccade.families.question.task import QuestionTask
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import save_model
@@ -65,13 +64,6 @@ def save_trained(folder: Path, data: str, name: str, queries: tuple[str, ...] = 
     return folder
 
 
-class Stories(InputReader):
-    """Reads stories, of which nobody can send any."""
-
-    thing = "story"
-    read = prepare = None  # type: ignore[assignment]  # nothing is ever read
-
-
 class Lines(Family):
     """Somebody's family: pictures and questions, with a panel of its own."""
 
@@ -79,20 +71,13 @@ class Lines(Family):
         return QuestionTask
 
 
-class Tales(Lines):
-    """Reads stories, and tells the page nothing."""
-
-    def reads(self) -> Any:
-        return Stories()
-
-
-def save_foreign(folder: Path, kind: type[Family], monkeypatch: Any, **facts: Any) -> Path:
+def save_foreign(folder: Path, monkeypatch: Any) -> Path:
     """A model of the family "lines", whose panel lies in ``folder``."""
     (folder / "panel.js").write_text("// Nothing to be seen.\nexport function panel(place) {}\n", encoding="utf-8")
-    family = kind(
+    family = Lines(
         name="lines", title="a picture in, a line out", folder=folder, data={}, headline=("accuracy",),
         models={"line-soft": ModelSpec(lambda: model_spec("soft").load(), "draws lines", "nobody")},
-        panel="panel.js" if kind is Lines else None,
+        panel="panel.js",
     )  # fmt: skip
     monkeypatch.setitem(families(), "lines", family)
-    return save_tiny(folder / "m", name="liner", family="lines", architecture="line-soft", **facts)
+    return save_tiny(folder / "m", name="liner", family="lines", architecture="line-soft")

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from saccade.attention.glimpse import InhibitionOfReturn as InhibitionOfReturn
     from saccade.attention.glimpse import SaliencyMap as SaliencyMap
     from saccade.attention.glimpse import priority_map as priority_map
-    from saccade.attention.glimpse import register_saliency as register_saliency
     from saccade.attention.hard import HardAttention as HardAttention
     from saccade.attention.hard import best_cell as best_cell
     from saccade.attention.hard import log_marginal as log_marginal

@@ -52,12 +52,7 @@ class SelfAttention(nn.Module):
         """What the class token alone gets (B,D), and the act of each head on the patches.
 
         The weights (B,h,w) of an act lack to 1 what the token gives to itself; its context (B,d) is the sum of Eq. (2)
-        over the patches.
-
-        Args:
-            tokens: (B,N,D).
-            grid: (h, w) of the patches.
-            given: for each head weights (B,h,w) in place of its own on the patches, or None.
+        over the patches. ``given`` has for each head weights (B,h,w) in place of its own on the patches, or None.
         """
         query, key, value = self._split(tokens)
         scores = torch.einsum("bhd,bhnd->bhn", query[:, :, 0], key) * query.shape[-1] ** -0.5  # (B,H,N)
@@ -79,20 +74,17 @@ class SelfAttention(nn.Module):
 
 
 def _on_grid(cells: Tensor, grid: Size) -> Tensor:
-    """(…,h·w) as (…,h,w)."""
     return cells.reshape(*cells.shape[:-1], *grid)
 
 
 def attention_rollout(layers: Sequence[Tensor]) -> Tensor:
-    """Attention rollout (B,N,N): each layer as ½ A + ½ I, multiplied from the first on; Abnar and Zuidema 2020.
+    """Attention rollout (B,N,N) of the means over the heads of each layer (B,N,N), whose rows sum to 1.
 
-    Derived: no such weights are in the model (arXiv:2005.00928).
+    Each layer counts as ½ A + ½ I, multiplied from the first on; Abnar and Zuidema 2020 (arXiv:2005.00928). Derived: no
+    such weights are in the model.
 
     >>> attention_rollout([torch.tensor([[[0.0, 1.0], [1.0, 0.0]]])]).tolist()
     [[[0.5, 0.5], [0.5, 0.5]]]
-
-    Args:
-        layers: (B,N,N) each, the mean over the heads of a layer; rows sum to 1.
     """
     product = torch.eye(layers[0].shape[-1], dtype=layers[0].dtype, device=layers[0].device).expand_as(layers[0])
     for layer in layers:

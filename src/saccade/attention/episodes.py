@@ -28,25 +28,17 @@ GateNorm = Literal["sigmoid", "softmax"]
 
 
 class PreparedFacts(NamedTuple):
-    """What gates need of facts and question, the same in every pass.
+    """What gates need of facts and question, the same in every pass."""
 
-    c (B,S,n), cᵀW (B,S,n), and the part of W₁ z + b₁ without the memory (B,S,h).
-    """
-
-    facts: Tensor
-    likeness: Tensor
-    inner: Tensor
+    facts: Tensor  # c (B,S,n)
+    likeness: Tensor  # cᵀW (B,S,n)
+    inner: Tensor  # the part of W₁ z + b₁ without the memory (B,S,h)
 
 
 class EpisodeGate(nn.Module):
-    """Scores how much a fact matters to a question, given what is remembered.
+    """Scores how much a fact matters to a question, given what is remembered; n = ``size``, h = ``hidden``.
 
-    W₁ z is a sum over the parts of z. Parts without the memory are multiplied once, not in every pass; z as a whole
-    never lies in the store.
-
-    Args:
-        size: n of facts, memory and question.
-        hidden: h, size of the layer between.
+    W₁ z is a sum over the parts of z. Parts without the memory are multiplied once, not in every pass.
     """
 
     def __init__(self, size: int, hidden: int) -> None:
@@ -89,12 +81,9 @@ def gates(scores: Tensor, present: Tensor, norm: GateNorm, given: Tensor | None 
 
 
 class AttentionGRU(nn.Module):
-    """A GRU over facts whose every step is switched by a gate.
+    """A GRU over facts whose every step is switched by a gate; facts and state have ``size`` n.
 
     The GRU is that of the paper: h̃ = tanh(Wx + r∘(Uh) + b), h = z∘h + (1 − z)∘h̃, which is also PyTorch's.
-
-    Args:
-        size: n of facts and state.
     """
 
     def __init__(self, size: int) -> None:

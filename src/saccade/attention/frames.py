@@ -37,7 +37,7 @@ def frame_like(features: Tensor | Size, image: object, *, box: Box | None = None
     [32.0, 0.0, 0.0]
     """
     cells = _last_two(features, "features", "(B,C,h,w)") if isinstance(features, Tensor) else features
-    height, width = _size_of(image)
+    height, width = geometry.checked_size(_size_of(image))
     rows, columns = geometry.checked_size(cells)
     return _in_box(geometry.scale_shift((width / columns, height / rows), (0.0, 0.0)), (height, width), box)
 
@@ -190,16 +190,15 @@ def _size_of(image: Any) -> Size:
     """(H, W) of a picture in any of its forms."""
     if isinstance(image, Tensor):
         return _last_two(image, "image", "(…,H,W)")
-    if isinstance(image, tuple | list) and len(image) == 2:
-        return geometry.checked_size((image[0], image[1]))
     if hasattr(image, "getbands"):  # a PIL image tells (width, height)
-        return geometry.checked_size((image.height, image.width))
-    shape: tuple[int, ...] = getattr(image, "shape", ())
+        return image.height, image.width
+    is_size = isinstance(image, tuple | list) and len(image) == 2
+    shape: Sequence[int] = image if is_size else getattr(image, "shape", ())
     if len(shape) not in (2, 3):
         raise DataError(
             f"image: expected a tensor, an array, a PIL image or (height, width), found {type(image).__name__}"
         )
-    return geometry.checked_size((shape[0], shape[1]))
+    return shape[0], shape[1]
 
 
 def _last_two(tensor: Tensor, name: str, expected: str) -> Size:

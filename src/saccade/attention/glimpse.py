@@ -9,11 +9,9 @@ Section 3, "Interface"          P = M ⊙ S                                     
 Section 3, "Update Mechanism"   S' = 0 at glimpsed cells, elsewhere max(S − M, 0)     :class:`InhibitionOfReturn`
 ==============================  ====================================================  ===========================
 
-A saliency model is a function from an activation volume (B,C,H,W) to a map (B,H,W), and has a name in
-:data:`SALIENCY`; one of your own joins by :func:`register_saliency`.
+A saliency model is a function from an activation volume (B,C,H,W) to a map (B,H,W), with a name in :data:`SALIENCY`.
 
-Deviations from the paper: S is normalised once, at the start: after updates this would amplify small remainders. A map
-that is the same everywhere becomes 0 everywhere.
+Deviation from the paper: S is normalised once, at the start: after updates this would amplify small remainders.
 
 **Gaussian mixture attention**, spotlights on a grid placed by a state vector: Section 3, "Gaussian Attention Mechanism"
 and "Interface", after the one-dimensional window of Graves 2013.
@@ -25,8 +23,8 @@ Section 3      g_0 = Σ_ij M_ij V_ij, not divided by Σ M               :meth:`G
 Appendix A     K = 5, each β in [1.5, 2.0]                            ``components``, ``sharpness``
 =============  =====================================================================================
 
-M lies between 0 and 1, and its peak is α_k where the spotlights are apart. Cells count from 1, as in the paper, while κ
-begins at 0: the first row is in the middle of a spotlight at κ1 = 1.
+M lies between 0 and 1. Cells count from 1, as in the paper, while κ begins at 0: the first row is in the middle of a
+spotlight at κ1 = 1.
 
 Deviations from the paper: its β = exp(·) "constrained to [1.5, 2.0]" does not say how; here β = 1.5 + 0.5·σ(·), which
 has a gradient everywhere.
@@ -43,7 +41,7 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.scores import Mechanism, given_or_own
-from saccade.errors import ConfigError, ShapeError, nearest
+from saccade.errors import ConfigError, nearest
 from saccade.trace import Act, LookSpec
 
 COVERT = LookSpec("soft", "multiplier", "sigmoid")
@@ -75,13 +73,6 @@ NOTHING = 1e-12  # ranges below this count as none
 ROUNDING = 1e-5  # rounding of sums of a few hundred numbers, as a share of the largest value
 
 
-def register_saliency(name: str, reduction: Reduction) -> None:
-    """Make ``reduction``, a function from (B,C,H,W) to (B,H,W), known to configurations as ``name``."""
-    if name in SALIENCY:
-        raise ConfigError(f"there already is a saliency model '{name}'; choose another name")
-    SALIENCY[name] = reduction
-
-
 class SaliencyMap(nn.Module):
     """Activations (B,C,H,W) → the saliency map (B,H,W), unnormalised.
 
@@ -93,16 +84,12 @@ class SaliencyMap(nn.Module):
     def __init__(self, model: str = "energy") -> None:
         super().__init__()
         if model not in SALIENCY:
-            raise ConfigError(f"no saliency model '{model}': {nearest(model, SALIENCY)}; add one by register_saliency")
+            raise ConfigError(f"no saliency model '{model}': {nearest(model, SALIENCY)}")
         self.reduce = SALIENCY[model]
 
     def forward(self, volume: Tensor) -> Tensor:
         """S as the saliency model has it."""
-        saliency = self.reduce(volume)  # (B,H,W)
-        if saliency.shape != (volume.shape[0], *volume.shape[2:]):
-            expected = f"({volume.shape[0]},{volume.shape[2]},{volume.shape[3]}), one number for each cell"
-            raise ShapeError("what the saliency model returned", expected, saliency.shape)
-        return saliency
+        return self.reduce(volume)
 
 
 class InhibitionOfReturn(nn.Module):
@@ -121,10 +108,7 @@ class InhibitionOfReturn(nn.Module):
 
 
 def min_max(maps: Tensor) -> Tensor:
-    """Each map of (B,H,W) shifted and scaled to the range 0 to 1; one without a range becomes 0.
-
-    A range that is no more than the rounding of sums is none: scaled up, it would be noise.
-    """
+    """Each map of (B,H,W) shifted and scaled to the range 0 to 1; one whose range is rounding alone becomes 0."""
     flat = maps.flatten(1)  # (B,N)
     low, high = flat.amin(1, keepdim=True), flat.amax(1, keepdim=True)  # (B,1); aminmax: no gradient before torch 2.13
     is_even = high - low <= ROUNDING * torch.maximum(high.abs(), low.abs())  # (B,1)

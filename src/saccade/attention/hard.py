@@ -32,7 +32,7 @@ from saccade.attention.scores import AdditiveScorer, given_or_own, spatial_softm
 from saccade.trace import MIXTURE, Act, Look
 
 
-def gumbel_noise(shape: Sequence[int], *, like: Tensor, generator: torch.Generator | None = None) -> Tensor:
+def gumbel_noise(shape: Sequence[int], *, like: Tensor) -> Tensor:
     """Independent standard Gumbel noise of ``shape``, on the device of ``like``.
 
     Always float32 or wider: bfloat16 is too coarse to draw in.
@@ -41,7 +41,7 @@ def gumbel_noise(shape: Sequence[int], *, like: Tensor, generator: torch.Generat
     torch.float32
     """
     dtype = torch.promote_types(like.dtype, torch.float32)
-    uniform = torch.rand(tuple(shape), generator=generator, dtype=dtype, device=like.device)
+    uniform = torch.rand(tuple(shape), dtype=dtype, device=like.device)
     return -torch.log(-torch.log(uniform))
 
 
@@ -60,9 +60,9 @@ class HardAttention(nn.Module):
     ([1.0, 1.0], 'mixture')
     """
 
-    def __init__(self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1) -> None:
+    def __init__(self, channels: int, query_size: int, *, hidden: int = 32) -> None:
         super().__init__()
-        self.scorer = AdditiveScorer(channels, query_size, hidden=hidden, context=context)
+        self.scorer = AdditiveScorer(channels, query_size, hidden=hidden)
 
     def prior(self, features: Tensor, query: Tensor, *, weights: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Eq. (2) and (3): α, where it would look before it has answered, and its scores; both (B,H,W).
@@ -100,12 +100,12 @@ def posterior(weights: Tensor, answers: Tensor, answer: Tensor) -> Tensor:
     return spatial_softmax(log_weights(weights) + likelihood)  # (B,H,W)
 
 
-def sample_cells(weights: Tensor, count: int, *, generator: torch.Generator | None = None) -> Tensor:
+def sample_cells(weights: Tensor, count: int) -> Tensor:
     """``count`` independent draws from Categorical(α): weights (B,H,W) → cells (B,S), numbered row by row."""
     fine = weights.detach().float()  # bfloat16 is too coarse to draw in
     log_prior = log_weights(fine).flatten(1).unsqueeze(1)  # (B,1,N)
     shape = (log_prior.shape[0], count, log_prior.shape[2])
-    return gumbel_max(log_prior, gumbel_noise(shape, like=log_prior, generator=generator))  # (B,S)
+    return gumbel_max(log_prior, gumbel_noise(shape, like=log_prior))  # (B,S)
 
 
 def best_cell(weights: Tensor) -> Tensor:

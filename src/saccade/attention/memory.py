@@ -67,12 +67,7 @@ class SentenceCode:
         return (weights @ one_hot).flatten(-2)
 
     def matrix(self, embedding: Tensor, *below: Tensor) -> Tensor:
-        """What bags are multiplied by: an embedding (V,d) of words, and under it the same times s: (V,d) or (2V,d).
-
-        Args:
-            embedding: of words.
-            below: further rows (T,d), which are not times s.
-        """
+        """What bags are multiplied by: an embedding (V,d), under it the same times s, and the rows ``below``."""
         if self.code == "bag":
             return torch.cat([embedding, *below])
         d = embedding.shape[-1]
@@ -100,7 +95,7 @@ def memory_hop(
         query: u (B,d).
         keys: m (B,S,d).
         values: c (B,S,d).
-        present: (B,S) bool: slots that hold a sentence, the others get no weight; None: all slots take part.
+        present: (B,S) bool, slots that hold a sentence; the others get no weight. None: all slots take part.
         linear: leave the softmax out, as at the start of training: p = uᵀ m_i.
         weights: (B,S) in place of its own.
     """

@@ -91,10 +91,7 @@ def _doubled(features: Tensor, axis: int) -> Tensor:
 class MaskBranch(nn.Module):
     """The soft mask branch: features (B,C,H,W) → scores x (B,C,H,W).
 
-    Args:
-        channels: C.
-        pools: how often it goes down by half; the number that takes the map to the smallest of the network.
-        unit: makes the units.
+    It goes down by half ``pools`` times, to the smallest map of the network; ``unit`` makes its units.
     """
 
     def __init__(self, channels: int, pools: int, unit: Unit) -> None:
@@ -129,12 +126,7 @@ class MaskBranch(nn.Module):
 class ResidualAttention(Mechanism):
     """A mask on a trunk's output, from the trunk's input: (B,C,H,W) each → an act.
 
-    Args:
-        channels: C.
-        pools: see :class:`MaskBranch`.
-        unit: makes the units of the mask branch.
-        mask_type: mixed, channel or spatial.
-        residual: (1 + M)·F, else M·F.
+    With ``residual`` (1 + M)·F, else M·F; ``channels``, ``pools`` and ``unit`` are those of the :class:`MaskBranch`.
 
     >>> gate = ResidualAttention(8, 2, lambda channels: nn.Conv2d(channels, channels, 3, 1, 1))
     >>> context, look = gate(torch.randn(2, 8, 6, 10), torch.randn(2, 8, 6, 10))
@@ -152,10 +144,10 @@ class ResidualAttention(Mechanism):
         self.mask_type, self.residual = mask_type, residual
 
     def attend(self, before: Tensor, trunk: Tensor, /, *, weights: Tensor | None = None) -> Act:
-        """The act: the context (B,C,H,W), the whole mask M (B,C,H,W), and as its weights the mask in short.
+        """The act: context and whole mask M (B,C,H,W); its weights are the mask in short.
 
-        In short it is (B,H,W), its mean over channels; of a channel mask (B,C), its mean over cells. Given ``weights``
-        replace the mask: (B,C,H,W), or in short, for every channel (of a channel mask: every cell).
+        In short it is (B,H,W), the mean over channels; of a channel mask (B,C), the mean over cells. Given ``weights``
+        replace the mask, whole or in short.
         """
         mask = MASKS[self.mask_type](self.branch(before))  # (B,C,H,W)
         full, short = self._given(weights, mask)

@@ -48,7 +48,7 @@ def given_or_own(given: Tensor | None, computed: Tensor) -> Tensor:
 
 
 def grid_of(features: Tensor) -> tuple[int, ...]:
-    """The shape (B,H,W) of weights over the cells of features (B,C,H,W)."""
+    """The shape (B,H,W) of weights on features (B,C,H,W)."""
     return (features.shape[0], *features.shape[2:])
 
 

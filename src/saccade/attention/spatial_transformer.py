@@ -36,9 +36,6 @@ Finn           p = Σ_ij α_ij u_ij, the soft argmax      :func:`expected_point`
 Jaderberg (2)  θ = [[e, 0, t_x], [0, e, t_y]]           :func:`square_window`
 =============  ==============================================================
 
-A linear layer on a flattened map must learn each cell's look of a 7 separately; a scorer that all cells share learns it
-once. The weights also show what decided the crop.
-
 The window stays inside the picture: cells lie at u from −1 to 1, edge to edge, and t = (1 − e)·p. Its extent e is
 smallest + (largest − smallest)·σ(·) of one number that the attended feature and the query decide. ``largest`` is well
 below 1: in a window that shows everything no place is better than another, and training would start by widening it.
@@ -190,7 +187,7 @@ class PointingTransformer(CropMechanism):
         crop: (h, w) of what is cut out.
         hidden: units in which feature and query meet.
         smallest: extent of the smallest window, as a share of the picture.
-        largest: extent of the largest.
+        largest: of the largest.
         steered: whether the crop also teaches the point; if not, it teaches the extent alone.
 
     >>> transformer = PointingTransformer(16, 4, crop=(5, 6))
@@ -217,21 +214,9 @@ class PointingTransformer(CropMechanism):
         nn.init.zeros_(self.to_extent.weight)
         nn.init.zeros_(self.to_extent.bias)
 
-    def attend(
-        self,
-        picture: Tensor,
-        features: Tensor,
-        query: Tensor,
-        /,
-        *,
-        frame: Tensor | None = None,
-        weights: Tensor | None = None,
-    ) -> CropOutput:
-        """The act on features (B,F,I,J); coordinates are in float32 whatever the precision around them.
-
-        ``weights`` (B,I,J) that are given take the place of the attention that points.
-        """
-        attended = self.attention.attend(features, query, weights=weights)  # (B,F), (B,I,J)
+    def attend(self, picture: Tensor, features: Tensor, query: Tensor, /, *, frame: Tensor | None = None) -> CropOutput:
+        """The act on features (B,F,I,J); coordinates are in float32 whatever the precision around them."""
+        attended = self.attention.attend(features, query)  # (B,F), (B,I,J)
         if frame is not None:
             theta = given_window(frame, self.crop, picture)  # (B,2,3)
             return CropOutput(geometry.sample_theta(picture, theta, self.crop), theta, attended)

@@ -4,7 +4,7 @@ Paper: Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional 
 
 ========  =====================================================================  ==============================
 Eq. (2)   [t_x, t_y, t_l] = g(features): centre and half side of the region      :class:`AttentionProposal`
-Eq. (3)   corners t_x ± t_l, t_y ± t_l                                           :func:`corners`, :func:`box_theta`
+Eq. (3)   corners t_x ± t_l, t_y ± t_l                                           :func:`box_theta`
 Eq. (4)   X_att = X ⊙ M(t_x, t_y, t_l)                                           :func:`apn_crop`
 Eq. (5)   M = [h(x−x_0) − h(x−x_1)] · [h(y−y_0) − h(y−y_1)]                      :func:`mask_in_crop`
 Eq. (6)   h(z) = 1 / (1 + e^(−kz))                                               :func:`boxcar`
@@ -22,7 +22,7 @@ compose (:func:`nested`), and every crop is read from the picture itself, withou
 Deviations from the paper: legal boxes by smooth functions of three numbers (:func:`legal_box`) instead of sigmoids that
 may leave the picture; k counts in sides of the parent, not in pixels, where k = 10 is an almost hard edge. The mask is
 taken at the points that are read, so in the crop it depends on t_l alone, and the centre is taught by the pixels under
-the grid. The paper's gradient moves the mask over a fixed grid; public ports use signs of the outer thirds.
+the grid; the paper's gradient moves the mask over a fixed grid.
 """
 
 from __future__ import annotations
@@ -57,12 +57,6 @@ def clamped_box(box: Tensor, smallest: float = SMALLEST) -> Tensor:
     return torch.cat([torch.maximum(torch.minimum(box[..., :2], 1 - half), half), half], dim=-1)
 
 
-def corners(box: Tensor) -> Tensor:
-    """Eq. (3): box (…,3) → x_0, y_0, x_1, y_1 (…,4), in shares of the parent."""
-    centre, half = box[..., :2], box[..., 2:]
-    return torch.cat([centre - half, centre + half], dim=-1)
-
-
 def box_theta(box: Tensor) -> Tensor:
     """Eq. (3) as a map: box (…,3) → θ (…,2,3), normalised crop → normalised parent; side 2 t_l, centre 2 t − 1."""
     x, y, half = box.unbind(-1)
@@ -85,7 +79,7 @@ def nested(outer: Tensor, inner: Tensor) -> Tensor:
 
 
 def boxcar(at: Tensor, low: Tensor, high: Tensor, sharpness: float = SHARPNESS) -> Tensor:
-    """Eqs. (5, 6) along one axis: h(x − low) − h(x − high), nearly 1 between ``low`` and ``high``, ½ on the edges."""
+    """Eqs. (5, 6) along one axis: h(x − low) − h(x − high), nearly 1 between the two and ½ on the edges."""
     return torch.sigmoid(sharpness * (at - low)) - torch.sigmoid(sharpness * (at - high))
 
 
@@ -101,18 +95,10 @@ def mask_in_crop(half: Tensor, grid: Size, sharpness: float = SHARPNESS) -> Tens
 def apn_crop(
     picture: Tensor, theta: Tensor, half: Tensor, grid: Size, sharpness: float = SHARPNESS
 ) -> tuple[Tensor, Tensor]:
-    """Eqs. (4, 7): read the window ``theta`` (B,2,3) of the picture (B,C,H,W) at ``grid``, and mask it.
+    """Eqs. (4, 7): the window ``theta`` (B,2,3) of the picture (B,C,H,W), read at ``grid``: (B,C,h,w), and its mask.
 
-    Args:
-        picture: what all crops are read from, whatever they are nested in.
-        theta: the window in the whole picture.
-        half: (B,) t_l in the region's own parent, which decides how wide the soft edge is in the crop.
-        grid: (h, w) of the crop.
-        sharpness: k of Eq. (6).
-
-    Returns:
-        The crop (B,C,h,w) as it was read, and the mask (B,h,w) that belongs on it. The points that are read keep the
-        precision of the picture: rounded to bfloat16 they were off by up to 0.3 of 224 pixels.
+    ``half`` (B,) is t_l in the region's own parent: it decides how wide the soft edge is in the crop. The points that
+    are read keep the precision of the picture: rounded to bfloat16 they were off by up to 0.3 of 224 pixels.
     """
     with torch.autocast(picture.device.type, enabled=False):
         crop = geometry.sample_theta(picture, theta, grid)  # (B,C,h,w)
@@ -123,12 +109,6 @@ class AttentionProposal(nn.Module):
     """Eq. (2): features (B,C,h,w) → a legal box (B,3), by two layers: flatten → linear → tanh → linear.
 
     It starts as the centred region of half the parent's side, whatever the features: the last layer has weights 0.
-
-    Args:
-        channels: C of the features.
-        grid: (h, w) of the features.
-        hidden: units of the first layer.
-        smallest: side of the smallest region, as a share of its parent's.
 
     >>> AttentionProposal(8, (3, 4), hidden=5)(torch.rand(1, 8, 3, 4)).tolist()
     [[0.5, 0.5, 0.25]]
@@ -169,13 +149,13 @@ def strongest(response: Tensor) -> Tensor:
 
 
 def responding_region(response: Tensor) -> Tensor:
-    """The square (B,3) in which a map (B,h,w) responds, in shares of the map, whose cells tile what was seen.
+    """The square (B,3) in which a map (B,h,w) responds, in shares of the map.
 
     Cells are weighted by how far they respond above the mean of the map. The centre is the centroid. The side is that
     of an even square which spreads as widely, on the axis that spreads more: √12 σ. A map of one value is the whole.
 
-    Cells tile what was seen, although their receptive fields are centred elsewhere: a deep network responds to an
-    object in the cell that covers it.
+    Cells tile what was seen: a deep network responds to an object in the cell that covers it, wherever the receptive
+    field of that cell is centred.
 
     >>> responding_region(torch.tensor([[[0.0, 0.0, 1.0, 1.0], [0.0, 0.0, 1.0, 1.0]]])).tolist()
     [[0.75, 0.5, 0.5]]

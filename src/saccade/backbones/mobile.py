@@ -30,7 +30,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.backbones.stages import Normalise, Stages, add_in_place, start_weights
+from saccade.backbones.stages import Normalise, Stages, add_in_place, started
 
 
 class Row(NamedTuple):
@@ -86,20 +86,16 @@ def inverted_residual_stages(
     ``width`` multiplies the channels of the table, which stay multiples of eight.
     """
     first = OrderedDict([("normalise", normalise), *_rectified(convolve(3, stem, 3, 2)).named_children()])
-    stages: OrderedDict[str, nn.Module] = OrderedDict(block0=nn.Sequential(first))
-    channels = {"block0": stem}
+    stages: list[tuple[str, nn.Module, int]] = [("block0", nn.Sequential(first), stem)]
     incoming = stem
     for row in table:
         outgoing = multiple_of_eight(row.channels * width)
         for position in range(row.blocks):
-            name = f"block{len(stages)}"
             stride = row.stride if position == 0 else 1
-            stages[name] = InvertedResidual(incoming, outgoing, stride, row.widening, row.kernel, convolve)
-            channels[name] = incoming = outgoing
-    stages["head"] = _rectified(convolve(incoming, head, 1))
-    network = Stages(stages, {**channels, "head": head})
-    start_weights(network)
-    return network
+            block = InvertedResidual(incoming, outgoing, stride, row.widening, row.kernel, convolve)
+            stages.append((f"block{len(stages)}", block, outgoing))
+            incoming = outgoing
+    return started([*stages, ("head", _rectified(convolve(incoming, head, 1)), head)])
 
 
 def multiple_of_eight(channels: float) -> int:
@@ -127,9 +123,7 @@ TABLE = (
 
 
 def mobilenet_v2(*, width: float = 1.0) -> Stages:
-    """Stages "block0" (a plain convolution), "block1" … "block17" (inverted residuals) and "head" (1×1 convolution).
-
-    ``width`` multiplies all channels, which stay multiples of eight; the head is never narrowed.
+    """Stages "block0" … "block17" and "head"; ``width`` multiplies all channels, but the head is never narrowed.
 
     >>> grid = mobilenet_v2().grid((224, 224))
     >>> [grid[name] for name in ("block0", "block3", "block6", "block13", "block17", "head")]
@@ -205,10 +199,9 @@ class SameAsTrained:
 
 
 def efficientnet_lite(version: int, *, width: float = 1.0) -> Stages:
-    """Stages "block0" (a plain convolution), "block1" … (inverted residuals) and "head" (1×1 convolution).
+    """Stages "block0" … "block16" and "head"; of Lite1 and Lite2 the last block is "block21".
 
-    The blocks of Lite0 end with "block16", those of Lite1 and Lite2 with "block21". ``width`` multiplies their channels
-    once more, which stay multiples of eight; block0 and head have their own.
+    ``width`` multiplies the channels of the blocks once more; block0 and head have their own.
 
     >>> grid = efficientnet_lite(0).grid((224, 224))
     >>> [grid[name] for name in ("block0", "block3", "block5", "block11", "block16", "head")]
@@ -218,8 +211,9 @@ def efficientnet_lite(version: int, *, width: float = 1.0) -> Stages:
     [(130, 130), (65, 65), (33, 33), (17, 17), (9, 9), (9, 9)]
     """
     scale = SCALES[version]
+    first, *inner, last = LITE_TABLE  # which are never repeated
     network = inverted_residual_stages(
-        _deepened(LITE_TABLE, scale.depth),
+        [first, *(row._replace(blocks=math.ceil(scale.depth * row.blocks)) for row in inner), last],
         stem=STEM,
         head=HEAD,
         width=scale.width * width,
@@ -230,12 +224,6 @@ def efficientnet_lite(version: int, *, width: float = 1.0) -> Stages:
         if isinstance(module, nn.BatchNorm2d):
             module.eps = NORM_EPSILON
     return network
-
-
-def _deepened(table: Sequence[Row], depth: float) -> list[Row]:
-    """More blocks, rounded up, in all rows but the first and the last."""
-    first, *inner, last = table
-    return [first, *(row._replace(blocks=math.ceil(depth * row.blocks)) for row in inner), last]
 
 
 _LAYERS = {

@@ -102,14 +102,12 @@ def from_published_names(raw: Mapping[str, Tensor], spec: BackboneSpec, where: s
 def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: str) -> Tensors:
     """VGG-19's convolutions from the file of the style-transfer networks (Huang and Belongie, 2017, arXiv:1703.06868).
 
-    Their layers are scaled to a mean activation of one. A 1×1 convolution in front makes BGR bytes, less a mean, of RGB
-    0..1. It is folded into the first real convolution, together with our own normalisation; at the border, where zeros
-    are padded after it, this is off by the difference of two published means (less than 0.002 of the range).
+    A 1×1 convolution in front makes BGR bytes, less a mean, of RGB 0..1. It is folded into the first real convolution,
+    together with our own normalisation. At the border, where zeros are padded after it, this is off by the difference
+    of two published means (less than 0.002 of the range).
     """
     expected = expected_state(spec)
     layers = sorted({int(name.partition(".")[0]) for name in raw})
-    if len(layers) != 1 + len(expected) // 2:
-        raise DataError(f"{where}: {len(layers)} layers, expected {1 + len(expected) // 2}; it is another network")
     first, *others = layers
     state: Tensors = {}
     ours = [name.removesuffix(".weight") for name in expected if name.endswith(".weight")]  # in order

@@ -3,7 +3,7 @@
 **ResNet-18, -34 and -50.** He et al., "Deep Residual Learning for Image Recognition", 2016 (arXiv:1512.03385), Table 1:
 y = ReLU(F(x) + S(x)), where the shortcut S is the identity, or a 1×1 convolution where size or channels change.
 Deviation: in ResNet-50 the 3×3 convolution has the stride, not the 1×1 before it, as in the common published weights
-("v1.5"). Layers have the names of those weights, so they load without a name table.
+("v1.5"), whose names the layers have.
 
 **Compact**, small enough to ship and to train from scratch in a minute: one such block in each stage and fewer
 channels. A picture of 100×100 pixels ends in 7×7 cells. Deviations: widths and depth; no pooling in the stem; the input
@@ -18,20 +18,22 @@ of the first BN-ReLU, and the 3×3 convolution has the stride.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections import OrderedDict
+from itertools import pairwise
 from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from saccade.backbones.stages import Normalise, Stages, add_in_place, start_weights
+from saccade.backbones.stages import Normalise, Stages, add_in_place, started
 
 
-class ResidualBlock(nn.Module, ABC):
+class ResidualBlock(nn.Module):
     """What both kinds of block share: the shortcut, and that the sum lies where the residual branch puts it."""
 
     expansion = 1
     """Channels that come out, for each channel inside."""
+    path: ClassVar[tuple[str, ...]] = ("conv1", "bn1", "relu", "conv2", "bn2")
+    """The layers of F, in order."""
     norm_of: ClassVar[dict[str, str]] = {"conv1": "bn1", "conv2": "bn2"}
     """Which norm follows which convolution."""
 
@@ -44,9 +46,9 @@ class ResidualBlock(nn.Module, ABC):
             self.downsample = nn.Sequential(nn.Conv2d(channels, out, 1, stride, bias=False), nn.BatchNorm2d(out))
 
     @property
-    @abstractmethod
     def grid_path(self) -> list[nn.Module]:
-        """The layers of F, in order; the shortcut's 1×1 convolution has the same centres."""
+        """The layers of F; the shortcut's 1×1 convolution has the same centres."""
+        return [getattr(self, name) for name in self.path]
 
     def forward(self, features: Tensor) -> Tensor:
         """(B,C,h,w) → (B,C',h/stride,w/stride)."""
@@ -67,16 +69,12 @@ class BasicBlock(ResidualBlock):
         self.conv2 = nn.Conv2d(inside, inside, kernel, 1, kernel // 2, bias=False)
         self.bn2 = nn.BatchNorm2d(inside)
 
-    @property
-    def grid_path(self) -> list[nn.Module]:
-        """The layers of F, in order."""
-        return [self.conv1, self.bn1, self.relu, self.conv2, self.bn2]
-
 
 class Bottleneck(ResidualBlock):
     """1×1 down, 3×3, 1×1 up: ResNet-50."""
 
     expansion = 4
+    path = (*ResidualBlock.path, "relu", "conv3", "bn3")
     norm_of: ClassVar[dict[str, str]] = {"conv1": "bn1", "conv2": "bn2", "conv3": "bn3"}
 
     def __init__(self, channels: int, inside: int, stride: int) -> None:
@@ -87,11 +85,6 @@ class Bottleneck(ResidualBlock):
         self.bn2 = nn.BatchNorm2d(inside)
         self.conv3 = nn.Conv2d(inside, inside * self.expansion, 1, bias=False)
         self.bn3 = nn.BatchNorm2d(inside * self.expansion)
-
-    @property
-    def grid_path(self) -> list[nn.Module]:
-        """The layers of F, in order."""
-        return [self.conv1, self.bn1, self.relu, self.conv2, self.bn2, self.relu, self.conv3, self.bn3]
 
 
 BLOCKS: dict[int, tuple[type[ResidualBlock], tuple[int, ...]]] = {
@@ -116,8 +109,7 @@ def resnet(layers: int, *, width: int = 64) -> Stages:
         relu=nn.ReLU(inplace=True),
         maxpool=nn.MaxPool2d(3, 2, 1),
     )
-    stages: OrderedDict[str, nn.Module] = OrderedDict(stem=nn.Sequential(stem))
-    channels = {"stem": width}
+    stages: list[tuple[str, nn.Module, int]] = [("stem", nn.Sequential(stem), width)]
     incoming = width
     for number, count in enumerate(counts):
         inside = width * 2**number
@@ -126,11 +118,8 @@ def resnet(layers: int, *, width: int = 64) -> Stages:
             stride = 2 if number > 0 and position == 0 else 1
             blocks.append(block(incoming, inside, stride))
             incoming = inside * block.expansion
-        stages[f"layer{number + 1}"] = nn.Sequential(*blocks)
-        channels[f"layer{number + 1}"] = incoming
-    network = Stages(stages, channels)
-    start_weights(network)
-    return network
+        stages.append((f"layer{number + 1}", nn.Sequential(*blocks), incoming))
+    return started(stages)
 
 
 def resnet_key(key: str) -> str:
@@ -144,10 +133,8 @@ WIDTHS = (24, 48, 96, 128)  # channels of the four stages
 def compact(*, last_stride: int = 2, last_kernel: int = 3, further: tuple[int, ...] = ()) -> Stages:
     """Stages "stem", "layer1" … "layer4", with "layer2b" behind "layer2" if it has a further block.
 
-    Args:
-        last_stride: of the last stage; 1 keeps the grid of the third, twice as fine, and all the layers.
-        last_kernel: of its convolutions; with 1 a cell sees 47×47 pixels of the picture, with 3 it sees 95×95.
-        further: numbers of the stages that have a second block.
+    ``last_stride`` 1 keeps the grid of the third stage. With ``last_kernel`` 1 a cell sees 47×47 pixels of the picture,
+    with 3 it sees 95×95. ``further`` are the numbers of the stages that have a second block.
 
     >>> compact().grid((100, 100))
     {'stem': (50, 50), 'layer1': (50, 50), 'layer2': (25, 25), 'layer3': (13, 13), 'layer4': (7, 7)}
@@ -158,18 +145,15 @@ def compact(*, last_stride: int = 2, last_kernel: int = 3, further: tuple[int, .
         bn1=nn.BatchNorm2d(WIDTHS[0]),
         relu=nn.ReLU(inplace=True),
     )
-    stages: OrderedDict[str, nn.Module] = OrderedDict(stem=nn.Sequential(stem))
-    channels = {"stem": WIDTHS[0]}
+    stages: list[tuple[str, nn.Module, int]] = [("stem", nn.Sequential(stem), WIDTHS[0])]
     incoming = WIDTHS[0]
     shapes = zip(WIDTHS, (1, 2, 2, last_stride), (3, 3, 3, last_kernel))
     for number, (width, stride, kernel) in enumerate(shapes, start=1):
-        stages[f"layer{number}"] = BasicBlock(incoming, width, stride, kernel=kernel)
-        channels[f"layer{number}"] = incoming = width
+        stages.append((f"layer{number}", BasicBlock(incoming, width, stride, kernel=kernel), width))
+        incoming = width
         if number in further:
-            stages[f"layer{number}b"] = BasicBlock(width, width, 1)
-            channels[f"layer{number}b"] = width
-    network = Stages(stages, channels)
-    start_weights(network)
+            stages.append((f"layer{number}b", BasicBlock(width, width, 1), width))
+    network = started(stages)
     for number in further:
         nn.init.zeros_(network.get_submodule(f"stages.layer{number}b.bn2").weight)  # type: ignore[arg-type]  # of a norm
     return network
@@ -220,11 +204,10 @@ def stem(kind: Stem, channels: int) -> nn.Sequential:
     return nn.Sequential(layers)
 
 
-def strides(widths: tuple[int, int, int, int]) -> tuple[int, int, int, int]:
+def strides(widths: tuple[int, ...]) -> tuple[int, ...]:
     """Of the first unit of each stage: 1 in the first stage, and then 2 wherever there are more channels than before.
 
     >>> strides((64, 128, 256, 256)), strides((256, 512, 1024, 2048))
     ((1, 2, 2, 1), (1, 2, 2, 2))
     """
-    one, two, three, four = widths
-    return 1, 2 if two > one else 1, 2 if three > two else 1, 2 if four > three else 1
+    return (1, *(2 if width > before else 1 for before, width in pairwise(widths)))

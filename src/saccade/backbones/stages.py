@@ -101,7 +101,7 @@ class Stages(nn.Module):
 
     def grid(self, size: geometry.Size) -> dict[str, geometry.Size]:
         """(h, w) of every stage's output for a picture of ``size``; a DataError when the picture is too small."""
-        sizes, cells, channels = {}, size, self.in_channels
+        sizes, cells, channels = {}, size, 3
         for name, stage in self.stages.items():
             cells = geometry.grid_through(stage, cells) or _by_running(stage, channels, cells)
             if min(cells) < 1:
@@ -112,11 +112,6 @@ class Stages(nn.Module):
             sizes[name] = cells
             channels = self.channels[name]
         return sizes
-
-    @property
-    def in_channels(self) -> int:
-        """Channels of the picture that the first convolution takes."""
-        return next((module.in_channels for module in self.modules() if isinstance(module, nn.Conv2d)), 3)
 
 
 def token_row(features: Tensor, token: Tensor) -> Tensor:
@@ -129,8 +124,8 @@ def token_row(features: Tensor, token: Tensor) -> Tensor:
 def add_in_place(branch: Tensor, features: Tensor) -> Tensor:
     """``branch`` + ``features``, in the memory of ``branch``: on a CPU a new map costs more than the sum.
 
-    A branch ends in a convolution or a norm, whose gradients do not need its output. Where autocast has made the types
-    differ, the sum is a new map of the wider type.
+    A branch ends in a convolution or a norm, whose gradients do not need its output. Autocast may have made the types
+    differ.
     """
     return branch.add_(features) if branch.dtype == features.dtype else branch + features
 
@@ -153,7 +148,7 @@ def fuse_norms(network: nn.Module) -> None:
 def _by_running(stage: nn.Module, channels: int, size: geometry.Size) -> geometry.Size:
     """The grid that comes out of ``stage``, by running it on shapes alone; (0, 0) where it refuses.
 
-    For layers that :func:`geometry.grid_through` does not know: torch takes a second or two to get ready for it.
+    For layers that :func:`geometry.grid_through` does not know: torch takes seconds to get ready for it.
     """
     weight = next(stage.parameters(), torch.empty(0))
     features = torch.empty(1, channels, *size, dtype=weight.dtype, device="meta")
@@ -170,6 +165,7 @@ class Normalise(nn.Module):
     The statistics are constants of the network, so they are neither trained nor saved.
     """
 
+    grid_path: tuple[nn.Module, ...] = ()  # nothing moves the grid
     mean: Tensor
     std: Tensor
 
@@ -177,11 +173,6 @@ class Normalise(nn.Module):
         super().__init__()
         self.register_buffer("mean", torch.tensor(mean).view(-1, 1, 1), persistent=False)  # (C,1,1)
         self.register_buffer("std", torch.tensor(std).view(-1, 1, 1), persistent=False)  # (C,1,1)
-
-    @property
-    def grid_path(self) -> tuple[nn.Module, ...]:
-        """Nothing that moves the grid: every pixel stays where it is."""
-        return ()
 
     def forward(self, images: Tensor) -> Tensor:
         """(B,C,H,W) → (B,C,H,W)."""
@@ -195,6 +186,13 @@ def start_weights(network: nn.Module) -> None:
             nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
             if module.bias is not None:
                 nn.init.zeros_(module.bias)
+
+
+def started(parts: Sequence[tuple[str, nn.Module, int]]) -> Stages:
+    """Stages with names and channels, their weights as :func:`start_weights` draws them."""
+    stages = Stages(OrderedDict((name, part) for name, part, _ in parts), {name: many for name, _, many in parts})
+    start_weights(stages)
+    return stages
 
 
 class HalvingPool(nn.MaxPool2d):
@@ -219,7 +217,7 @@ class HalvingPool(nn.MaxPool2d):
         return torch.maximum(rows[..., ::2], rows[..., 1::2])
 
 
-def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> Stages:
+def small_stack(*, channels: int = 32, depth: int = 4) -> Stages:
     """``depth`` stages "stage1" … of {valid 3×3 convolution, ReLU, 2×2 max pooling}.
 
     >>> small_stack().grid((100, 100))
@@ -227,7 +225,7 @@ def small_stack(*, channels: int = 32, depth: int = 4, in_channels: int = 3) -> 
     """
     stages: OrderedDict[str, nn.Module] = OrderedDict()
     for number in range(1, depth + 1):
-        convolution = nn.Conv2d(in_channels if number == 1 else channels, channels, 3)
+        convolution = nn.Conv2d(3 if number == 1 else channels, channels, 3)
         nn.init.xavier_uniform_(convolution.weight)
         nn.init.zeros_(convolution.bias)  # type: ignore[arg-type]  # it was made with a bias
         # Rectifying and taking the maximum commute; pooling first leaves a quarter of the cells to rectify.

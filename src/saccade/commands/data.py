@@ -96,7 +96,6 @@ def make(
 
 
 def _make_photographs(name: str, out: Path, **arguments: Any) -> dict[str, Any]:
-    """A causal set of photographs, see :mod:`saccade.data.causal.photographs`."""
     from saccade.data.causal.photograph_sources import make_photographs
 
     if name != "causal":
@@ -176,8 +175,8 @@ def _twins_shown(name: str, out: Path, count: int) -> dict[str, Any] | None:
     from saccade.data.causal import read_causal_set
     from saccade.data.causal.photographs import PhotographSet
     from saccade.files import write_bytes
+    from saccade.show.filmstrip import twin_sheet
     from saccade.show.overlay import png_bytes
-    from saccade.show.twins import twin_sheet
 
     reader, _, path = name.partition(":")
     causal = read_causal_set(path) if reader == "causal" and path else None

@@ -62,7 +62,7 @@ def hard_attention_loss(
     With ``reward_weight`` 1, no entropy and not ``per_word``, its gradient is unbiased for that of −L.
 
     Args:
-        output: of a captioner with hard attention in training.
+        output: in training.
         words: (B,T).
         baseline: b, the expected reward of a word; a scalar that does not depend on the draws.
         reward_weight: λ_r.

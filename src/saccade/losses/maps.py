@@ -31,8 +31,7 @@ constant in Eq. (9): with a gradient there, the second pair would move the crop 
 
 Deviation: proposals may learn another region (``target: responses``), the square in which a network responds more than
 on average (:func:`saccade.attention.zoom.responding_region`), after Wei et al. 2017 (SCDA) with centroid and spread in
-place of the largest connected part. The strongest of 4 × 4 cells is too coarse to say where a bird is, and a region of
-fixed side cuts large birds.
+place of the largest connected part. The strongest of 4 × 4 cells is too coarse to say where a bird is.
 
 Axes: B examples, S pictures or scales, k questions about each, h and w cells or pixels, K classes.
 """

@@ -23,9 +23,8 @@ the logits (B,T,Y) is "stop". Losses are summed over the steps of an example and
 with more labels than there are steps the first T count, and it is never told to stop. Boxes (B,M,4) that are not known
 are NaN. Other axes: T meta steps, k glimpses, h and w cells.
 
-Which part of :func:`hsal_loss` reaches which parameter is decided in the model: there the layers that choose glimpses
-and that tell V see a detached state. So the recurrent networks and the mask learn from what was said, never from where
-the model looked.
+In the model, the layers that choose glimpses and that tell V see a detached state. So the recurrent networks and the
+mask learn from what was said, never from where the model looked.
 
 Deviations: π* gives a label that is free twice twice the probability, as the authors' code does; the second paper ends
 by a classifier of its own, here "stop" is a class as in the first. The objective of HSAL-RL is the total reward while
@@ -198,7 +197,7 @@ class LookedRewards(NamedTuple):
 def looked_rewards(
     predicted: Tensor, location: Tensor, labels: Tensor, inside: Tensor, *, classes: int, elsewhere: float
 ) -> LookedRewards:
-    """The rewards of a rollout, see the module.
+    """The rewards of a rollout.
 
     >>> predicted, location, labels = torch.tensor([[7]]), torch.tensor([[[0]]]), torch.tensor([[3, 7]])
     >>> inside = torch.tensor([[[[True, False]], [[False, True]]]])  # the 3 on the left cell, the 7 on the right one
@@ -268,8 +267,8 @@ def hsal_loss(
     Args:
         output: of a rollout in training.
         labels: (B,M), padded with -1.
-        rewards: of every class (B,T,Y), given the predicted classes, the labels and Y.
-        entropy_weight: weight of the entropy bonus.
+        rewards: of every class (B,T,Y), by the predicted classes, the labels and Y.
+        entropy_weight: of the bonus.
         to_go: whether an action is judged by all rewards from it on, not by its own alone.
         looked: replaces ``rewards``, and scales those of glimpses; None: as published.
     """
@@ -306,10 +305,10 @@ def hsal_expected_loss(
     REINFORCE estimates from one draw, so no baseline is needed.
 
     Args:
-        output: as there, like all that follow.
-        labels: (B,M), padded with -1.
-        rewards: of every class.
-        entropy_weight: weight of the entropy bonus.
+        output: as there, like the next three.
+        labels: as there.
+        rewards: as there.
+        entropy_weight: as there.
         looked: a cell's reward depends on the class predicted after the glimpse. Other cells are judged as if the same
             class had been predicted, so the gradient of glimpses is biased.
         log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not

@@ -93,9 +93,7 @@ def leave_one_out(reward: Tensor) -> Tensor:
 def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
     """A scalar to be minimised, of which only the gradient has a meaning: mean over captions.
 
-    Args:
-        log_prob: log p of each draw (B,K,T), of words, or of words and cells; 0 where nothing was drawn.
-        reward: r(w) of each of the K captions of a picture (B,K), without a gradient.
+    ``log_prob`` (B,K,T) is that of each draw, 0 where nothing was drawn; ``reward`` (B,K) is r(w), without a gradient.
     """
     advantage = (reward - leave_one_out(reward)).detach()  # (B,K)
     return -(advantage * log_prob.sum(-1)).mean()

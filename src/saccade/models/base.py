@@ -11,14 +11,13 @@
 
 ``forward_raw`` maps plain tensors to a :class:`~saccade.trace.ModelOutput` of plain tensors, so it can be compiled and
 exported. ``forward`` wraps its result into an :class:`~saccade.trace.Output`. Each look has an act with what was
-attended (``values``) and the result (``context``), so a trace can be checked. ``look_specs`` holds the constants of
-each look.
+attended (``values``) and the result (``context``), so a trace can be checked.
 
 ``attention`` replaces a model's own weights, by the name of the look. Given weights have the shape of that look and are
-used as they are, never normalised: a look that mixes predictions or chooses a cell wants weights that sum to 1. In eval
-mode the cell with the largest weight is chosen. Scores stay the model's own. Of an act that repeats (words, glimpses),
-the first t ≤ T steps (B,t,…) are enough. A crop takes a frame (B,2,3), cells of the crop → pixels of the network input.
-``model(images, attention=trace.as_given())`` repeats the looks of a trace.
+used as they are, never normalised; scores stay the model's own. In eval mode the cell with the largest weight is
+chosen. Of an act that repeats (words, glimpses), the first t ≤ T steps (B,t,…) are enough. A crop takes a frame
+(B,2,3), cells of the crop → pixels of the network input. ``model(images, attention=trace.as_given())`` repeats the
+looks of a trace.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from saccade.attention.scores import check_given
 from saccade.backbones import Stages, pretrained
 from saccade.backbones.catalog import check_pretrained
 from saccade.config import Within
-from saccade.errors import ConfigError, DataError, ShapeError, nearest
+from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size
 from saccade.trace import AttentionTrace, LabelOutput, Look, LookSpec, ModelOutput, Output, Total
 
@@ -61,6 +60,10 @@ class AttentionModel(nn.Module, ABC):
     config: Any
     look_specs: Mapping[str, LookSpec] = MappingProxyType({})
     """What is constant about each look whose weights can be given, in order."""
+
+    def __init__(self, config: Any = None) -> None:
+        super().__init__()
+        self.config = config
 
     @abstractmethod
     def encode(self, *inputs: Any, **named: Any) -> Encoding:
@@ -179,6 +182,8 @@ class ImageModel(AttentionModel):
 
     backbone: Stages
     """What sees the picture, of a model with one network for it."""
+    keeps_features: ClassVar[bool] = False
+    """Whether an ``encode`` of its own, too, depends on the picture and the backbone alone."""
     sized_by: ClassVar[str | None] = None
     """The setting with the one size of the pictures that it is built for; None: it takes any that is large enough."""
     network_size: Size | None = None
@@ -186,12 +191,14 @@ class ImageModel(AttentionModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """What does not depend on the query: of pictures (B,3,H,W) the backbone's features (B,C,h,w)."""
+        if self.sized_by is not None:
+            self.check_input((images.shape[-2], images.shape[-1]))
         features: Tensor = self.backbone(images)
         return features
 
     def load_pretrained(self) -> None:
         """Give a freshly built model the ImageNet weights of its backbone."""
-        name: str | None = getattr(getattr(self, "config", None), "backbone", None)
+        name: str | None = getattr(self.config, "backbone", None)
         if name is None:
             return super().load_pretrained()
         return pretrained.load_imagenet(self.backbone, name)
@@ -203,8 +210,8 @@ class ImageModel(AttentionModel):
 
     @property
     def encoder(self) -> Stages | None:
-        """The backbone, if its features are the encoding, which can be cached while it is frozen; otherwise None."""
-        return self.backbone if type(self).encode is ImageModel.encode else None
+        """The backbone, if it alone makes the encoding, which can be cached while it is frozen; otherwise None."""
+        return self.backbone if self.keeps_features or type(self).encode is ImageModel.encode else None
 
     @property
     def encoding_name(self) -> str:
@@ -224,12 +231,6 @@ class ImageModel(AttentionModel):
                 f"this model reads pictures of {height}×{width} pixels only, found {size[0]}×{size[1]}; set "
                 f"{self.sized_by} to {[*size]}"
             )
-
-    def check_pictures(self, images: Tensor) -> None:
-        """Refuse pictures (B,3,H,W) of another size than the one that it was built for."""
-        height, width = getattr(self.config, self.sized_by or "")
-        if images.shape[1:] != (3, height, width):
-            raise ShapeError("images", f"(B,3,{height},{width}), the one size this model was built for", images.shape)
 
 
 class ImageOnlyModel(ImageModel):

@@ -18,8 +18,8 @@ W_a a of Eq. (4) is computed once for a picture; W E y and Eq. (7) of a given ca
 
 Deviations from the paper, as in the released code: tanh before L_o; the gate β also on hard attention; dropout on h,
 before L_o and in f_init; E y_0 is 0. Unlike that code, W_a a has no second nonlinearity, and σ replaces the tanh of the
-score: tanh(x) = 2σ(2x) − 1, so the functions are the same, and on a CPU σ is six times as fast. The two f_init share no
-layer, as in the paper. The recurrent matrix starts orthogonal, words from a narrow Gaussian, biases at zero.
+score: tanh(x) = 2σ(2x) − 1, so the functions are the same, and on a CPU σ is six times as fast. The recurrent matrix
+starts orthogonal, words from a narrow Gaussian, biases at zero.
 
 Axes: B pictures, K captions of each side by side, T words, L = h·w cells, D channels, n units, m of an embedded word,
 V words of the vocabulary.
@@ -219,14 +219,8 @@ class CaptionDecoder(nn.Module):
     ) -> LookStep:
         """Eq. (5), (6), (8), (9) and (13), then the gate of Section 4.2.1, from the state of the word before.
 
-        Args:
-            scene: of :meth:`init_state`.
-            memory: h_t-1.
-            scores: e_t (B,K,h,w), of :meth:`cell_scores`.
-            pick: which cells count.
-            noise: (B,K,L) of the draw, where one cell is drawn.
-            expected: (B,) bool, the pictures of which all cells count even so.
-            weights: (B,K,h,w) given in place of α_t; a cell is then picked by them too.
+        ``noise`` (B,K,L) draws a cell, but not of the pictures ``expected`` (B,), of which all cells count even so.
+        ``weights`` (B,K,h,w) are given in place of α_t; a cell is then picked by them too.
         """
         hidden = memory.hidden
         attended = attend_with_scores(scores, scene.features, weights)  # Eq. (5), (13)
@@ -260,13 +254,7 @@ class CaptionDecoder(nn.Module):
     ) -> WordStep:
         """Teacher forcing: given words (B,T), each predicted from those before it.
 
-        Args:
-            scene: of :meth:`init_state`.
-            memory: of the same.
-            words: ids, then 0 for the end, then -1.
-            noise: (B,T,L) of the draws, where one cell is drawn for each word.
-            weights: (B,t,h,w) given in place of α for the first t words.
-            how: options of :meth:`look`.
+        ``noise`` (B,T,L) and ``weights`` (B,t,h,w), for the first t words, go to :meth:`look` word by word.
         """
         before = F.pad(words[:, :-1], (1, 0), value=-1)  # y_t-1, and nothing before the first: (B,T)
         embedded = self.embed_words(before)  # (B,T,m)

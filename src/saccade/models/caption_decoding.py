@@ -190,16 +190,7 @@ def sample_captions(
     cell_noise: Tensor | None = None,
     **how: Any,
 ) -> SampledCaptions:
-    """Draw a caption of each picture.
-
-    Args:
-        decoder: in the mode in which it is.
-        scene: of its ``init_state``.
-        memory: of the same.
-        noise: Gumbel noise (B,T,V) of the words, of at most T words.
-        cell_noise: (B,T,L) of the cells, where one is drawn for each word.
-        how: options of its ``look``.
-    """
+    """Draw a caption of at most T words of each picture, by Gumbel noise (B,T,V) of words and (B,T,L) of cells."""
     before = torch.full_like(noise[:, :1, 0], NOTHING, dtype=torch.long)  # (B,1)
     ended = torch.zeros_like(before, dtype=torch.bool)
     by_step = [None] * noise.shape[1] if cell_noise is None else torch.split(cell_noise, 1, dim=1)  # (B,1,L) each

@@ -65,7 +65,6 @@ class CrossModel(PictureQueryModel):
     """One dot-product attention on the last map."""
 
     Config = CrossConfig
-    config: CrossConfig
 
     def __init__(self, config: CrossConfig) -> None:
         super().__init__(config)

@@ -16,9 +16,8 @@ Deviations from the paper:
 - ``facts: sentences`` reads each sentence by itself, then all sentences in both directions, like the input fusion layer
   of DMN+ (Xiong et al. 2016, arXiv:1603.01417, Section 3.1). With 1,000 stories, a GRU over all words does not learn
   which of several similar sentences is the last.
-- ``gate: softmax`` with ``episode: sum`` makes an episode the weighted sum of the facts, as in the shipped
-  ``dmn-babi``, which also has ``facts: sentences``.
-- Story and question share the GRU and the embeddings, which begin at random: no vectors from elsewhere.
+- ``gate: softmax`` with ``episode: sum`` makes an episode the weighted sum of the facts.
+- Story and question share the GRU and the embeddings, which begin at random.
 - The first word is said from a₁ = GRU([0, q], m), so that every word is said by the same step.
 - The end-of-passes fact is one learned vector after the last sentence. A model that is taught gates stops there; one
   that is not always makes all passes.
@@ -81,8 +80,7 @@ class DMNModel(StoryModel):
     reading_inputs = ("length", "rows")
 
     def __init__(self, config: DMNConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         # Gates switch a recurrent net, or end the passes; they need not be weights of a sum. A pass after the end is
         # not active, nor is a last pass that does not choose the end. What the pass that ends weighs, nothing reads.
         gated = LookSpec("slots", "input", config.gate)
@@ -111,10 +109,8 @@ class DMNModel(StoryModel):
     def encode(self, story: Tensor, length: int | None = None, rows: Tensor | None = None) -> Encoding:
         """The facts: ``facts`` (B,S+1,n), the end-of-passes fact after the last; ``present`` (B,S+1); ``count`` (B,).
 
-        Args:
-            story: word ids (B,S,J).
-            length: words of the longest story; None: counted.
-            rows: (B,S) numbers of the sentences, equal where sentences are; each is then read once.
+        Of stories (B,S,J); ``length`` is that of the longest in words, else counted. ``rows`` (B,S) are numbers of the
+        sentences, equal where sentences are; each is then read once.
         """
         batch, slots, _ = story.shape
         count = (story != 0).any(-1).sum(1)  # (B,)

@@ -230,6 +230,45 @@ PUBLISHED_ELSEWHERE = (
 )
 
 
+CARD_TEXT = """\
+# {title}
+
+{lead}
+
+- asks: {asks}
+- answers: {answers}
+{facts}
+
+## Use
+
+```python
+import saccade
+
+seen = {call}
+seen.answer, seen.confidence
+seen.save("out")
+```
+
+## Scores
+
+{scores}
+
+## Training
+
+{training}
+
+The whole recipe, as it was resolved, stands in `config.json`.
+
+## Deviations from the paper
+
+{deviations}
+
+## Licence
+
+{licence}
+"""
+
+
 def model_card(facts: ModelFacts) -> str:
     """The card of a model, as Markdown, from its facts alone; ``saccade report`` has the long tables."""
     owner = families().get(facts.family)
@@ -238,54 +277,29 @@ def model_card(facts: ModelFacts) -> str:
     ask = "" if question is None else f", ask={json.dumps(question, ensure_ascii=False)}"
     source = "path/to/input" if facts.preprocessing is None else "scene.png"
     answers = f"sentences, of {len(facts.answers):,} words" if facts.sentences else _listed(facts.answers)
-    return "\n".join([
-        f"# {facts.name or facts.architecture}",
-        "",
-        _lead(facts),
-        "",
-        f"- asks: {'any question, in the words below' if takes_text else _listed(facts.queries)}",
-        f"- answers: {answers}",
-        *_facts(facts),
-        "",
-        "## Use",
-        "",
-        "```python",
-        "import saccade",
-        "",
-        f'seen = saccade.load("{facts.name or "path/to/this/folder"}").look("{source}"{ask})',
-        "seen.answer, seen.confidence",
-        'seen.save("out")',
-        "```",
-        "",
-        "## Scores",
-        "",
-        *(_scores(facts) or ["Not scored yet: `saccade evaluate` does it."]),
-        "",
-        "## Training",
-        "",
-        *_pairs({"recipe": facts.recipe.get("name"), "protocol": facts.protocol, "seed": facts.seed}),
-        *_pairs({f"data.{key}": value for key, value in facts.data.items()}),
-        *_pairs({**facts.training, "revision": facts.revision}),
-        "",
-        "The whole recipe, as it was resolved, stands in `config.json`.",
-        "",
-        "## Deviations from the paper",
-        "",
-        *([f"- {deviation}" for deviation in facts.deviations] or ["See the head of the model's source file."]),
-        "",
-        "## Licence",
-        "",
-        facts.licence,
-        "",
-    ])  # fmt: skip
-
-
-def _lead(facts: ModelFacts) -> str:
+    asks = "any question, in the words below" if takes_text else _listed(facts.queries)
     about = ""
     with suppress(SaccadeError):  # a card can be written for a model of another catalog
         spec = model_spec(facts.architecture)
         about = f" ({spec.summary}; {spec.paper})"
-    return f"Architecture `{facts.architecture}`{about}, family `{facts.family}`."
+    scores = _scores(facts) or ["Not scored yet: `saccade evaluate` does it."]
+    training = {
+        **{"recipe": facts.recipe.get("name"), "protocol": facts.protocol, "seed": facts.seed},
+        **{f"data.{key}": value for key, value in facts.data.items()},
+        **facts.training,
+        "revision": facts.revision,
+    }
+    deviations = [f"- {deviation}" for deviation in facts.deviations] or ["See the head of the model's source file."]
+    parts = {"facts": _facts(facts), "scores": scores, "training": _pairs(training), "deviations": deviations}
+    return CARD_TEXT.format(
+        title=facts.name or facts.architecture,
+        lead=f"Architecture `{facts.architecture}`{about}, family `{facts.family}`.",
+        asks=asks,
+        answers=answers,
+        call=f'saccade.load("{facts.name or "path/to/this/folder"}").look("{source}"{ask})',
+        licence=facts.licence,
+        **{name: "\n".join(lines) for name, lines in parts.items()},
+    )
 
 
 def _facts(facts: ModelFacts) -> Iterator[str]:

@@ -14,8 +14,7 @@ Section 5                      in training drawn, otherwise the likeliest until 
 
 Every rollout has T = ``most`` + 1 meta steps of k + 1 controller steps, so that it can be captured; ``active`` says
 which count. The result is a :class:`~saccade.trace.MultisetOutput` with Y classes, stop included. Behind the end
-``said`` is stop, except in training, where a rollout goes on. Glimpses are k steps a label. The losses are in
-:mod:`saccade.losses.multiset`.
+``said`` is stop, except in training, where a rollout goes on. Glimpses are k steps a label.
 
 **Given attention** (:mod:`saccade.models.base`) has T maps for each of ``saliency`` (S_t), ``covert`` (M_t),
 ``priority`` (P_t) and ``inhibited`` (S_t+1), and T·k maps for ``glimpse``: the cell with the largest weight of each is
@@ -26,8 +25,8 @@ Deviations from the paper: those of :mod:`saccade.attention.glimpse` and :mod:`s
 paper does not say whether the controller's state outlives a meta step; here it does (``carry_state``), so it can name
 later what it saw before. The reward of glimpses does not reach the state that decides where to look;
 ``follow_priority`` lets it add the priority map itself. a_i is one-hot, 0 before the first glimpse, as is ŷ_0. Saliency
-does not teach the backbone. Section 5.2 names the resolution as the limit: the backbones compact-fine and, on 224×224,
-resnet34 through layer3 have finer cells, and ``fine_stage`` gives a cell finer activations.
+does not teach the backbone. Section 5.2 names the resolution as the limit: ``fine_stage`` gives a cell finer
+activations.
 """
 
 from __future__ import annotations
@@ -76,7 +75,6 @@ class HsalModel(MultisetModel):
         """The activation volume V, behind it the finer activations under each cell: (B,3,H,W) → (B,C[+F],h,w)."""
         if self.fine is None:
             return super().encode(images)
-        self.check_pictures(images)
         lower = self.backbone.between(images, to=self.config.fine_stage)  # (B,F,H,W)
         volume = self.backbone.between(lower, after=self.config.fine_stage)  # (B,C,h,w)
         return torch.cat([volume, self.fine(lower)], dim=1)
@@ -107,17 +105,13 @@ class HsalModel(MultisetModel):
         """
         with torch.autocast(encoding.device.type, enabled=False):
             encoding = encoding.to(torch.promote_types(encoding.dtype, torch.float32))
-            return self._read(encoding, location_noise, class_noise, self._given_maps(encoding, attention))
-
-    def _given_maps(self, encoding: Tensor, attention: Given | None) -> dict[str, Tensor]:
-        """The given maps by the name of their look, (B,t,h,w), as the encoding is typed."""
-        maps = {}
-        for name in self.look_names if attention is not None else ():
-            steps = self.steps * (self.config.glimpses if name == "glimpse" else 1)
-            given = self.given_steps(attention, name, (encoding.shape[0], steps, *self.grid))
-            if given is not None:
-                maps[name] = given.to(encoding)
-        return maps
+            maps = {}
+            for name in self.look_names if attention is not None else ():
+                steps = self.steps * (self.config.glimpses if name == "glimpse" else 1)
+                given = self.given_steps(attention, name, (encoding.shape[0], steps, *self.grid))  # (B,t,h,w)
+                if given is not None:
+                    maps[name] = given.to(encoding)
+            return self._read(encoding, location_noise, class_noise, maps)
 
     def _read(
         self, encoding: Tensor, location_noise: Tensor | None, class_noise: Tensor | None, given: dict[str, Tensor]

@@ -140,15 +140,8 @@ class Controller(nn.Module):
     ) -> Glimpsed:
         """One meta step: k glimpses and a class, drawn with the noise (B,k,N) and (B,Y), or the likeliest without.
 
-        Args:
-            projected: of :meth:`project`.
-            priority: P_t (B,h,w).
-            mask: M_t (B,h,w), which makes the first glimpse g_0.
-            label: ŷ_t-1 one-hot (B,Y).
-            state: h_0 (B,D).
-            location_noise: of the k glimpses.
-            class_noise: of the class.
-            cells: (B,j) given glimpses, in place of its own choices: the first j ≤ k.
+        From P_t and M_t (B,h,w), which makes the first glimpse g_0, ŷ_t-1 one-hot (B,Y) and h_0 (B,D). ``cells`` (B,j)
+        are given in place of the first j ≤ k glimpses of its own.
         """
         inputs = torch.cat([priority.flatten(1), label], dim=1)  # (B,N+Y)
         inputs = F.linear(inputs, projected.inputs, self.encode.bias)  # (B,D)
@@ -170,10 +163,9 @@ class Controller(nn.Module):
         return Glimpsed(torch.stack(glimpsed, dim=1), label, (*states, state))
 
     def judge(self, steps: Sequence[Glimpsed], priorities: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The scores and values of the states of a rollout, T meta steps in their order, with P_1 … P_T (B,T,h,w).
+        """Scores (B,T,k,N) and values (B,T,k) of the glimpses of T meta steps, those of the classes (B,T,Y) and (B,T).
 
-        The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value. Of the
-        glimpses the scores (B,T,k,N) and the values V(s) (B,T,k), of the classes (B,T,Y) and (B,T).
+        The reward of a glimpse teaches where to look, and only that, as the error of a value teaches the value.
         """
         priority = priorities.detach().flatten(2).repeat_interleave(self.glimpses, dim=1)  # (B,T·k,N)
         looking = torch.stack([state.detach() for step in steps for state in step.states[:-1]], dim=1)  # (B,T·k,D)

@@ -11,8 +11,7 @@ with C the covariance of z and λ the shrinkage. Further held-out inputs give n 
     p = (1 + #{scores ≥ s}) / (n + 1)
 
 (Vovk et al. 2005, "Algorithmic Learning in a Random World"). An input of the same kind has p ≤ α with probability α at
-most, whatever the features: the rate of false alarms. How many foreign inputs are noticed depends on the features;
-``docs/results.md`` has measured ones.
+most, whatever the features: the rate of false alarms. How many foreign inputs are noticed depends on the features.
 
 ==============  ==================================================================================================
 ``encoding``    the output of ``encode``, where that is a feature map

@@ -60,8 +60,7 @@ class MemN2NModel(StoryModel):
     switches = ("linear",)
 
     def __init__(self, config: MemN2NConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.look_specs = {f"hop{number}": HOP for number in range(1, config.hops + 1)}
         self.code = SentenceCode(config.encoding, config.longest)
         # Adjacent: embeddings 0..K, of which hop k reads keys from k−1 and values from k. Layer-wise: keys and values.
@@ -75,10 +74,7 @@ class MemN2NModel(StoryModel):
     def encode(self, story: Tensor, times: Tensor | None = None, bags: Tensor | None = None) -> Encoding:
         """The memory: ``vectors0``, … (B,S,d) under each embedding; ``present`` (B,S), which slots hold a sentence.
 
-        Args:
-            story: word ids (B,S,J).
-            times: (B,S) how far back each sentence is, the last one 1; None: in order.
-            bags: of the sentences (B,S,W), see :meth:`bags`.
+        Of stories (B,S,J); ``times`` (B,S) say how far back each sentence is, the last one 1, else they are in order.
         """
         config = self.config
         present = (story != 0).any(-1)  # (B,S)
@@ -104,15 +100,7 @@ class MemN2NModel(StoryModel):
         linear: bool = False,
         attention: Given | None = None,
     ) -> ModelOutput:
-        """Read the memory in hops.
-
-        Args:
-            encoding: of the stories.
-            query: word ids of the questions (B,Q).
-            query_bags: of the questions (B,W).
-            linear: leave the softmaxes out, as at the start of training.
-            attention: weights (B,S) in place of its own, by hop.
-        """
+        """Read the memory in hops for questions (B,Q); ``linear`` leaves the softmaxes out, as at first in training."""
         present = encoding["present"]  # (B,S)
         memories = [encoding[f"vectors{number}"] for number in range(len(self.embed))]  # E × (B,S,d)
         bags = self.bags(query) if query_bags is None else query_bags

@@ -9,9 +9,9 @@ Deviations from the paper: the compact backbone starts from nothing; ``backbone:
 ``input_size: [224, 224]`` are the paper's.
 
 **Control** (:class:`MultisetCountsModel`): one hidden layer on each cell, a mean over cells, and one linear layer for
-the probability of 0, 1, … ``most`` objects of every class (``count_logits`` (B,C,most+1)). Labels are named one by one
-as HSAL does: at each step the class that is likeliest to have one more object, until none is likelier than not.
-``logits`` (B,T,C+1) are these log-odds, and 0 for "nothing more".
+the probability of 0, 1, … ``most`` objects of every class (``count_logits`` (B,C,most+1)). At each step it names the
+class that is likeliest to have one more object, until none is likelier than not. ``logits`` (B,T,C+1) are these
+log-odds, and 0 for "nothing more".
 """
 
 from __future__ import annotations
@@ -70,32 +70,17 @@ class MultisetModel(LabelReader):
     from_cells: Tensor  # cells of the look → pixels of the network's input
 
     def __init__(self, config: MultisetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, through=config.through)
         self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
+        self.stop = config.classes  # the class that says "nothing more"
+        self.steps = config.most + 1  # classes that are named, with the last "nothing more"
         self.single = nn.Linear(self.channels, config.classes)
         from_cells = self.backbone.frames[self.look_stage]  # (2,3)
         self.register_buffer("to_cells", geometry.invert(from_cells).float(), persistent=False)
         self.register_buffer("from_cells", from_cells.float(), persistent=False)
-
-    @property
-    def stop(self) -> int:
-        """The class that says "nothing more"."""
-        return int(self.config.classes)
-
-    @property
-    def steps(self) -> int:
-        """How many classes are named, with the last "nothing more"."""
-        return int(self.config.most) + 1
-
-    def encode(self, images: Tensor) -> Tensor:
-        """The activation volume: (B,3,H,W) → V (B,C,h,w)."""
-        self.check_pictures(images)
-        volume: Tensor = self.backbone(images)
-        return volume
 
     def forward_raw(
         self,
@@ -105,13 +90,9 @@ class MultisetModel(LabelReader):
         boxes: Tensor | None = None,
         attention: Given | None = None,
     ) -> ModelOutput:
-        """Pictures (B,3,H,W) → plain tensors.
+        """Pictures (B,3,H,W) → plain tensors; with ``single`` of the classifier of single objects alone.
 
-        Args:
-            images: the pictures.
-            single: the classifier of single objects alone, without a reading.
-            boxes: (B,M,4) xyxy in pixels, for ``object_logits`` (B,M,C) of that classifier.
-            attention: given weights for the reading.
+        ``boxes`` (B,M,4), xyxy in pixels, give its ``object_logits`` (B,M,C).
         """
         encoding = self.encode(images)  # (B,C…,h,w)
         if not single:

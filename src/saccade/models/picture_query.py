@@ -109,8 +109,7 @@ class PictureQueryModel(QueryModel):
     head: AnswerHead
 
     def __init__(self, config: PictureQueryConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.multi_label = config.multi_label
         self.backbone = self.new_backbone()
         self.look_name = self.backbone.names[-1]

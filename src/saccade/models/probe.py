@@ -13,7 +13,7 @@ from torch import Tensor
 
 from saccade.attention.scores import grid_of
 from saccade.backbones import build_backbone
-from saccade.backbones.stages import Stages, folded, folded_channels, levels_of, unfolded
+from saccade.backbones.stages import folded, folded_channels, levels_of, unfolded
 from saccade.models.base import BackboneConfig, Given, Glimpses, ImageModel, ImageOnlyModel, QueryModel, Units, Words
 from saccade.models.probe_heads import PYRAMID, HeadName, new_head
 from saccade.trace import ModelOutput
@@ -59,9 +59,10 @@ class HeadOnBackbone(ImageModel):
     centre: Tensor
     spread: Tensor
 
-    def __init__(self, config: ProbeConfig, questions: int) -> None:
-        super().__init__()
-        self.config = config
+    keeps_features = True
+
+    def __init__(self, config: ProbeConfig) -> None:
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, through=config.through)
         self.stage = self.backbone.names[-1]
         self.levels = levels_of(self.backbone, config.pyramid)
@@ -73,7 +74,7 @@ class HeadOnBackbone(ImageModel):
             hidden=config.hidden,
             queries=config.query_count,
             levels=self.levels,
-            questions=questions,
+            questions=config.queries if isinstance(config, AskedProbeConfig) else 1,
         )
         frames = self.backbone.frames
         names = self.head.look_names
@@ -81,17 +82,9 @@ class HeadOnBackbone(ImageModel):
         self.register_buffer("centre", torch.zeros(self.channels))
         self.register_buffer("spread", torch.ones(self.channels))
 
-    @property
-    def encoder(self) -> Stages:
-        """The backbone."""
-        return self.backbone
-
     def encode(self, images: Tensor) -> Tensor:
         """(B,3,H,W) → features (B,C,h,w); those of a pyramid folded."""
-        if not self.config.pyramid:
-            features: Tensor = self.backbone(images)
-            return features
-        return folded(self.backbone, images, self.levels)
+        return folded(self.backbone, images, self.levels) if self.config.pyramid else super().encode(images)
 
     def read(self, encoding: Tensor, query: Tensor | None, attention: Given | None) -> ModelOutput:
         """Standardise the features, attend, classify; ``query`` (B,) where questions are asked."""
@@ -108,10 +101,6 @@ class ProbeModel(HeadOnBackbone, ImageOnlyModel):
     """Pictures (B,3,H,W) → logits (B,K); one look on the last map, or one for each query or stage."""
 
     Config = ProbeConfig
-    config: ProbeConfig
-
-    def __init__(self, config: ProbeConfig) -> None:
-        super().__init__(config, questions=1)
 
     def answer(self, encoding: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features."""
@@ -123,9 +112,6 @@ class AskedProbeModel(HeadOnBackbone, QueryModel):
 
     Config = AskedProbeConfig
     config: AskedProbeConfig
-
-    def __init__(self, config: AskedProbeConfig) -> None:
-        super().__init__(config, questions=config.queries)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> ModelOutput:
         """What the head says of the features, asked ``query`` (B,)."""

@@ -25,8 +25,8 @@ The heads with one classifier add a term of the question alone to the logits (``
 has a bias for each question.
 
 Deviations from the papers: the values are the features themselves, so ``queries`` has no value matrix and each query
-pools all channels. ``pyramid`` is no HAttNet: no later stage sees its maps. It reads them as one map
-(:mod:`saccade.backbones.stages`), finer ones folded onto the cells of the last.
+pools all channels. ``pyramid`` is no HAttNet: no later stage sees its maps. It reads them folded into one
+(:mod:`saccade.backbones.stages`).
 
 :meth:`ProbeHead.stacked` computes many heads of one kind: their weights have a leading axis M, and the features are
 read once for all of them.
@@ -136,7 +136,7 @@ TITLES: dict[str, str] = {
 class ProbeHead(nn.Module, ABC):
     """Standardised features (B,C,H,W) and questions (B,) → logits (B,K) and the acts of attention.
 
-    Knows ``questions`` = A of them; ``prior`` lets each add a term to the logits (with one question, that is the bias).
+    Of the A ``questions`` that it knows, each adds a term to the logits if ``prior`` (with one, that is the bias).
     """
 
     look_names: tuple[str, ...] = ("cells",)
@@ -350,14 +350,14 @@ class QueriesHead(ProbeHead):
 class PyramidHead(ProbeHead):
     """One dot-product query on each level for each question; the classifier reads all that they pooled, side by side.
 
-    ``levels`` are the maps in the folded one of all ``channels``, the finest first; without them it is one map.
+    ``levels`` are the maps in the folded one of all ``channels``, the finest first.
     """
 
     def __init__(
-        self, channels: int, answers: int, *, levels: Sequence[Level] = (), questions: int = 1, **sizes: Any
+        self, channels: int, answers: int, *, levels: Sequence[Level], questions: int = 1, **sizes: Any
     ) -> None:
         super().__init__(answers, questions)
-        self.levels = tuple(levels) or (Level("cells", channels, 1),)
+        self.levels = tuple(levels)
         self.look_names = tuple(level.name for level in self.levels)
         self.ask = nn.ModuleList(nn.Conv2d(level.channels, questions, 1, bias=False) for level in self.levels)
         self.classify = nn.Linear(sum(level.channels for level in self.levels), answers)

@@ -31,7 +31,6 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention, attend_with_scores
-from saccade.backbones import Stages
 from saccade.geometry import Size
 from saccade.models.base import Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, resolution_ends
@@ -57,8 +56,8 @@ class QuestionHeadModel(PictureQueryModel):
     """One soft attention on the last map, and a classifier with a term for each question."""
 
     Config = QuestionHeadConfig
-    config: QuestionHeadConfig
     attention: SoftAttention
+    keeps_features = True  # both of the maps
 
     def __init__(self, config: QuestionHeadConfig) -> None:
         super().__init__(config)
@@ -75,11 +74,6 @@ class QuestionHeadModel(PictureQueryModel):
         self.head = self.new_head()
         shape = (config.queries, config.answers, self.channels)
         self.terms = nn.Parameter(torch.zeros(shape)) if math.prod(shape) <= MOST else None  # U
-
-    @property
-    def encoder(self) -> Stages:
-        """The backbone: both of its maps depend on the picture alone."""
-        return self.backbone
 
     @property
     def encoding_name(self) -> str:

@@ -17,8 +17,8 @@ picture itself, also a crop of a crop.
 
 The result is a :class:`~saccade.trace.LabelOutput`: ``logits`` are those of all scales together.
 
-**Controls for the zoom** (``crops``). The gain may come from three networks instead of one, from the middle of the
-picture, or from more pixels; each control changes one thing:
+**Controls for the zoom** (``crops``), as the gain may come from three networks, from the middle of the picture, or from
+more pixels:
 
 =============  ===============================================================================================
 ``proposed``   the model: regions come from the attention proposals
@@ -32,12 +32,11 @@ A single network that sees all pixels is ``crops: whole`` with ``coarse: [224, 2
 
 Deviations from the paper:
 
-- Any backbone can see the scales.
+- Any backbone can see the scales; scale 1 and the crops have the same size.
 - Proposals may read an earlier stage of it (``read``). At 112 pixels the last one of MobileNetV2 has 4 × 4 cells.
-- Scale 1 and the crops have the same size.
 - ``fused`` learns together with the scales, from descriptors that it does not change.
 - Proposals may learn from ``responses``: the network of the next scale sees the whole region of this one, at
-  ``input_size``. With its ImageNet weights it says better where an object is than a network at the start of training.
+  ``input_size``.
 - Those of :mod:`saccade.attention.zoom` and :mod:`saccade.losses.maps` apply too.
 """
 
@@ -111,8 +110,7 @@ class RacnnModel(ImageOnlyModel):
     to_crop: Tensor
 
     def __init__(self, config: RacnnConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.network_size = config.coarse
         self.look_specs = dict.fromkeys(CROPS, crop_spec(config.crop, config.input_size))
         self.shrink = zoom.Downsample(config.input_size, config.coarse)
@@ -147,7 +145,7 @@ class RacnnModel(ImageOnlyModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """The picture itself (B,3,H,W): every scale reads it anew."""
-        self.check_pictures(images)
+        self.check_input((images.shape[-2], images.shape[-1]))
         return images
 
     def forward_raw(self, images: Tensor, **options: Any) -> LabelOutput:
@@ -190,7 +188,8 @@ class RacnnModel(ImageOnlyModel):
             if name == SCALES[-1]:
                 break
             closer = SCALES[number + 1]
-            places.append(self._strongest(features, first=not number))
+            cell = zoom.strongest(features.detach().mean(1).to(self.to_coarse.dtype))  # (B,2)
+            places.append(geometry.apply(self.to_crop if number else self.to_coarse, cell))  # (B,2)
             if responses:
                 regions.append(self._responding(closer, encoding, None if name == SCALES[0] else theta))
             box, theta = self._region(closer, encoding, proposing, theta, attention)
@@ -241,11 +240,6 @@ class RacnnModel(ImageOnlyModel):
             return (self.shrink(images) if self.config.coarse == self.config.crop else crop), crop
         return crop * mask.unsqueeze(1), crop
 
-    def _strongest(self, features: Tensor, *, first: bool) -> Tensor:
-        """Where the features (B,C,h,w) of a scale respond most, in shares of what it sees: (B,2)."""
-        cell = zoom.strongest(features.detach().mean(1).to(self.to_coarse.dtype))  # (B,2)
-        return geometry.apply(self.to_coarse if first else self.to_crop, cell)
-
     @torch.no_grad()
     def _responding(self, name: str, images: Tensor, theta: Tensor | None) -> Tensor:
         """The square (B,3) of a window ``theta`` (B,2,3), or of the picture, in which the network ``name`` responds."""
@@ -257,8 +251,7 @@ class RacnnModel(ImageOnlyModel):
 def region_round(boxes: Tensor, picture: Size, side: float, crop: Size) -> dict[str, Tensor]:
     """Frames (B,2,3) of the control ``given``: regions of ``side`` round evidence ``boxes`` (B,4) xyxy in pixels.
 
-    As a proposal would lie: a share of the parent's side, moved inside the parent where it would leave it, and grown
-    where the evidence is larger. The second region lies in the first, round the same evidence.
+    They lie inside their parents, and grow where the evidence is larger.
     """
     x0, y0, x1, y1 = boxes.float().unbind(-1)
     frames, theta = {}, torch.eye(2, 3, device=boxes.device).expand(len(boxes), 2, 3)

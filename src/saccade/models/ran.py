@@ -106,8 +106,7 @@ class RanModel(LabelModel):
     total = "product"
 
     def __init__(self, config: RanConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         first, *_ = widths = config.widths
         self.stem = stem(config.stem, first // BOTTLENECK)
         self.entry = nn.ModuleList()  # the first unit of each stage
@@ -175,8 +174,7 @@ class ResidualNetModel(LabelModel):
     config: ResidualNetConfig
 
     def __init__(self, config: ResidualNetConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         first, *_ = widths = config.widths
         stages: OrderedDict[str, nn.Module] = OrderedDict(stem=stem(config.stem, first // BOTTLENECK))
         channels, incoming = {"stem": first // BOTTLENECK}, first // BOTTLENECK

@@ -31,7 +31,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
-from saccade.backbones import Stages, build_backbone
+from saccade.backbones import build_backbone
 from saccade.errors import ConfigError
 from saccade.models.base import Given, ImageModel
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, SatConfig, WordStep
@@ -50,38 +50,27 @@ class SatModel(ImageModel):
     sized_by = "input_size"
     total = "mean"
     answers_in_one_pass = False  # captions are searched for
+    keeps_features = True
 
     baseline: Tensor
 
     def __init__(self, config: SatConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.backbone = build_backbone(config.backbone, through=config.through)
         self.look_stage = self.backbone.names[-1]  # the stage whose cells are attended
         self.channels = self.backbone.channels[self.look_stage]
         self.grid = self.backbone.grid(config.input_size)[self.look_stage]
         self.decoder = CaptionDecoder(config, self.channels)
+        self.is_hard = config.attention_kind == "hard"  # cells are drawn in training
         # without a choice the weights multiplied the cells
         kind = LookSpec("hard", "multiplier", "softmax", chosen="policy") if self.is_hard else SOFT
         self.look_specs = {WORD: kind.at(self.backbone.frames[self.look_stage])}
         if self.is_hard:
             self.register_buffer("baseline", torch.tensor(-math.log(config.vocabulary)))
 
-    @property
-    def is_hard(self) -> bool:
-        """Whether cells are drawn in training."""
-        return bool(self.config.attention_kind == "hard")
-
-    @property
-    def encoder(self) -> Stages:
-        """The backbone."""
-        return self.backbone
-
     def encode(self, images: Tensor) -> Tensor:
         """The annotation vectors: (B,3,H,W) → a (B,L,D), row by row on the :attr:`grid`."""
-        self.check_pictures(images)
-        features: Tensor = self.backbone(images)  # (B,D,h,w)
-        return features.flatten(2).transpose(1, 2)
+        return super().encode(images).flatten(2).transpose(1, 2)
 
     def forward_raw(
         self,

@@ -14,10 +14,9 @@ Sec. 5.1    "a single fc layer" behind a stack of its own on the crop   :meth:`S
 
 With ``query_to_classifier`` the classifier sees the query too, which is no longer a test of attention.
 
-Deviations from the paper: it says no more than the above. Chosen here are the hidden layer in which feature and query
-meet, the size of the crop (the picture's), the pooling of the last map (the mean), and the pace and bounds of the
-window (:mod:`saccade.attention.spatial_transformer`); besides, those of :mod:`saccade.models.picture_query`. Flattening
-ties a model to pictures of one size.
+Deviations from the paper: those of :mod:`saccade.models.picture_query`, and what it leaves open: the hidden layer in
+which feature and query meet, the size of the crop (the picture's), the pooling of the last map (the mean), and the pace
+and bounds of the window (:mod:`saccade.attention.spatial_transformer`).
 
 STN ends near the level of a model without the query, here as in the paper: a window that shows everything already holds
 the most frequent colour.
@@ -27,13 +26,13 @@ the most frequent colour.
 * the window is a square around the point that attention over the localisation map names, and at most half of the
   picture (:class:`saccade.attention.PointingTransformer`);
 * in training a head of its own answers from what the localisation attended (``helper_logits``, whose cross-entropy the
-  task adds). The gradient of a crop compares a window with its neighbours a pixel away; that of attention compares all
-  cells. The helper learns the answer and no place; outside training it is not computed;
+  task adds): the gradient of a crop compares a window with its neighbours a pixel away, that of attention all cells;
 * the crop teaches the extent of the window, not its place, so the pointing is taught as SOFT is.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -92,22 +91,20 @@ class CroppingModel(PictureQueryModel):
 
     def encode(self, images: Tensor) -> Tensor:
         """The picture and the localisation map in a row: (B,3,H,W) → (B, 3·H·W + C·h·w)."""
-        self.check_pictures(images)
-        return torch.cat([images.flatten(1), self.backbone(images).flatten(1)], dim=1)
-
-    def unpack_encoding(self, encoding: Tensor) -> tuple[Tensor, Tensor]:
-        """The picture (B,3,H,W) and the localisation map (B,C,h,w) of an encoding."""
-        pixels = 3 * self.config.picture[0] * self.config.picture[1]
-        images, located = encoding.tensor_split([pixels], dim=1)
-        return images.reshape(-1, 3, *self.config.picture), located.reshape(-1, *self.located)
+        return torch.cat([images.flatten(1), super().encode(images).flatten(1)], dim=1)
 
     def ask(self, encoding: Tensor, query: Tensor, *, attention: Given | None = None) -> QuestionOutput:
         """Locate, cut out, read."""
-        images, located = self.unpack_encoding(encoding)  # (B,3,H,W), (B,C,h,w)
+        picture = (3, *self.config.picture)
+        images, located = encoding.tensor_split([math.prod(picture)], dim=1)
+        images, located = images.reshape(-1, *picture), located.reshape(-1, *self.located)  # (B,3,H,W), (B,C,h,w)
         query = self.one_hot_query(encoding, query)  # (B,Q)
         frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         cropped = self.transformer.attend(images, located, query, frame=frame)
-        feature = self.read(cropped.crop)  # (B,C)
+        view = cropped.crop
+        if view.device.type == "cpu":  # faster with the channels together
+            view = view.contiguous(memory_format=torch.channels_last)
+        feature = self.reader(view).mean((2, 3))  # (B,C)
         if self.query_to_classifier:
             feature = torch.cat([feature, query], dim=1)  # (B,C+Q)
         crop = Act(cropped.crop, values=images, theta=cropped.theta)
@@ -115,13 +112,6 @@ class CroppingModel(PictureQueryModel):
         if self.training and self.helper is not None and cropped.attended is not None:
             output.helper_logits = self.helper(cropped.attended.context)  # (B,K)
         return output
-
-    def read(self, crop: Tensor) -> Tensor:
-        """The feature (B,C) of a crop (B,3,h,w)."""
-        if crop.device.type == "cpu":  # faster with the channels together
-            crop = crop.contiguous(memory_format=torch.channels_last)
-        feature: Tensor = self.reader(crop).mean((2, 3))
-        return feature
 
 
 @dataclass(frozen=True)
@@ -140,7 +130,6 @@ class StnModel(CroppingModel):
     """The window is any affine map that a layer on the flattened localisation map chooses."""
 
     Config = StnConfig
-    config: StnConfig
 
     def __init__(self, config: StnConfig) -> None:
         super().__init__(config)
@@ -177,7 +166,6 @@ class StnTunedModel(CroppingModel):
     """The window lies where attention over the localisation map points."""
 
     Config = StnTunedConfig
-    config: StnTunedConfig
 
     def __init__(self, config: StnTunedConfig) -> None:
         super().__init__(config)

@@ -83,8 +83,7 @@ class StoryLSTMModel(StoryModel):
     config: StoryLSTMConfig
 
     def __init__(self, config: StoryLSTMConfig) -> None:
-        super().__init__()
-        self.config = config
+        super().__init__(config)
         self.embed = nn.Embedding(config.words, config.embedding, padding_idx=0)
         self.reader = nn.LSTM(config.embedding, config.size, batch_first=True)
         self.answer = nn.Linear(config.size, config.words)

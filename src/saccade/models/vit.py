@@ -80,7 +80,6 @@ class VitModel(PictureQueryModel):
     """A transformer on the cells of a backbone; the query is its class token."""
 
     Config = VitConfig
-    config: VitConfig
     total = "mean"
 
     def __init__(self, config: VitConfig) -> None:

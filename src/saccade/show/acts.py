@@ -38,8 +38,7 @@ class Act:
     """One act: a look of one example without a step axis."""
 
     look: Look
-    step: int | None
-    """Number of the step from 0, for a look that repeats."""
+    step: int | None  # Number of the step from 0, for a look that repeats.
 
     @property
     def title(self) -> str:
@@ -67,11 +66,7 @@ class Act:
 class Drawing:
     """One example on its picture as it is shown: maps, outlines and paintings of that size.
 
-    Args:
-        picture: the original picture, upright.
-        trace: of one example (``trace[i]``).
-        fit: enlarges or reduces the picture to what is shown.
-        outline: evidence, drawn on every painting, in pixels of ``picture``.
+    ``fit`` enlarges or reduces the picture to what is shown; ``outline`` is evidence, in pixels of ``picture``.
     """
 
     def __init__(

@@ -65,9 +65,7 @@ def by_own_peak(attention: MapLike) -> Scaled:
 def by_own_ends(attention: MapLike, *, base: float = 0.0) -> Scaled:
     """A mask that only adds, from its least to its own peak, or on a wider scale about its middle if it is flat.
 
-    Args:
-        attention: the mask M (H,W), or with ``base`` 0 the factors themselves.
-        base: what is added to the mask before it multiplies.
+    ``base`` is what is added to the mask (H,W) before it multiplies.
     """
     values = as_map(attention)
     least, top = float(values.min()), float(values.max())

@@ -13,11 +13,12 @@ last. Maps of one kind share one scale, so that rows can be compared.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 from PIL import Image
 
+from saccade.data.causal.photographs import CHANGES, Photograph
 from saccade.errors import DataError
 from saccade.show.acts import Act, Drawing
 from saccade.show.colours import (
@@ -32,20 +33,28 @@ from saccade.show.colours import (
     legend_bar,
     smooth,
 )
-from saccade.show.overlay import Mark, PictureLike, Scanpath, as_picture, draw_marks, fit_panel, let_through, paint
+from saccade.show.overlay import (
+    Mark,
+    Mask,
+    PictureLike,
+    Scanpath,
+    as_picture,
+    draw_marks,
+    fit_panel,
+    let_through,
+    paint,
+)
 from saccade.show.sheet import BAR_HEIGHT, SHARE, Layout, Line, Panel, draw_sheet, elide, font, line_height, wrap
 from saccade.trace import AttentionTrace, Look
 
-Scale = Literal["own", "shared"]
-"""Each map by its own peak, or all by the one that they share."""
+Scale = Literal["own", "shared"]  # Each map by its own peak, or all by the one that they share.
 Captions = Mapping[str, str | Sequence[str]]
 
 LAYOUT = Layout(gutter=18, between=36, below=8, above_legend=line_height(font(14)), small=14)
 CONTACTS = Layout(gutter=18, between=18, below=6, above_legend=0, small=14)
 WORDS = Layout(gutter=14, between=15, below=12, above_legend=22, small=13)
 LABELS = Layout(gutter=14, between=14, below=0, above_legend=28, small=13, legend_lower=1)
-WORD = "word"
-"""What the look of a captioner is called."""
+WORD = "word"  # What the look of a captioner is called.
 NOTHING_MORE = "nothing more"
 HEADINGS = ("saliency before", "covert attention", "priority", "glimpses", "saliency after", "said")
 _NAMES = ("saliency", "covert", "priority", "glimpse", "inhibited")
@@ -326,3 +335,23 @@ def contact_sheet(
         lines = wrap(captions[number], face, panel, 2) if captions else []
         panels.append(Panel([thumb], [(line, face, INK) for line in lines]))
     return draw_sheet(panels, (panel, panel), min(columns, len(panels)), CONTACTS, room=panel, least_width=0)
+
+
+def twin_sheet(photographs: Iterable[Photograph], *, panel: int = 200) -> Image.Image:
+    """A row for each photograph, its target outlined; a twin that could not be made leaves its place empty."""
+    rows = list(photographs)
+    changes = {name: CHANGES.index(twin.change) for row in rows for name, twin in row.twins.items()}
+    names = sorted(changes, key=lambda name: (changes[name], name))
+    pictures, captions, marks = [], [], list[list[Mark]]()
+    for photograph in rows:
+        target = photograph.objects[photograph.target]
+        pictures.append(Image.fromarray(photograph.image))
+        captions.append(f"{photograph.id} {photograph.label or ''} {target.share:.0%} {photograph.name}")
+        marks.append([Mask(photograph.masks[photograph.target])])
+        for name in names:
+            twin = photograph.twins.get(name)
+            called = photograph.objects[twin.object].name if twin is not None and twin.object is not None else None
+            pictures.append(Image.new("RGB", (1, 1), "white") if twin is None else Image.fromarray(twin.image))
+            captions.append(f"no {name}" if twin is None else f"{name} {called or ''}")
+            marks.append([])
+    return contact_sheet(pictures, captions, marks=marks, columns=len(names) + 1, panel=panel)

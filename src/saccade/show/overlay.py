@@ -63,13 +63,7 @@ Mark = Mask | Polygon | Points | Scanpath
 
 
 def draw_marks(image: Image.Image, marks: Sequence[Mark], picture_size: tuple[int, int]) -> Image.Image:
-    """``image`` with ``marks`` drawn on it.
-
-    Args:
-        image: the picture as shown, at any size; it is not changed.
-        marks: in the coordinates of the picture.
-        picture_size: (width, height) of the picture that the marks speak of.
-    """
+    """A copy of ``image`` with ``marks``, which are in pixels of a picture of ``picture_size`` (width, height)."""
     result = image.copy() if marks else image
     scale_x, scale_y = image.width / picture_size[0], image.height / picture_size[1]
     for mark in marks:

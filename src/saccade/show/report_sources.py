@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 Metrics = Mapping[str, Any]
 """A line of metrics.jsonl: {"step", "phase", "kind": "train" | "validation", "values": {...}}."""
 Theme = Literal["light", "dark"]
-_LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")
-"""Parts of names."""
+_LOWER_IS_BETTER = ("loss", "error", "perplexity", "cross_entropy", "penalty")  # Parts of names.
 _NEITHER_IS_BETTER = ("lr", "gradient_norm", "entropy", "gate", "length_ratio", "words")
 """Names of what is only watched."""
 _CURVES_SHOWN = 9
@@ -47,14 +46,7 @@ _DRAWN = (
 def report_from_run(
     folder: str | Path, looks: Section | None = None, scored: Sequence[Section] = (), verdict: str = ""
 ) -> Report:
-    """What a run did: best and last values, curves, and every setting it ran with.
-
-    Args:
-        folder: of the run.
-        looks: where its model looks, from those who can ask it; shown behind the curves.
-        scored: what ``evaluate`` found of its model; shown behind the looks.
-        verdict: the same in one line; shown at the head of the page.
-    """
+    """What a run did: best and last values, curves, and every setting it ran with."""
     folder = Path(folder)
     settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
     source = f"`{folder.name}/metrics.jsonl`"

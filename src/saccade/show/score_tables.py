@@ -23,12 +23,7 @@ ORACLE, BOUNDED = "grid_oracle", "true_positive_strength"
 
 
 def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
-    """The tables of one result: answers, attention, look by look, and both beside their baselines.
-
-    Args:
-        result: what :func:`saccade.evaluate` gives, or its JSON read again.
-        columns: scores side by side in one table; None: all of them.
-    """
+    """The tables of one result: answers, attention, look by look, and both beside their baselines."""
     attention = {name: value for name, value in result.get("attention", {}).items() if name != "by_look"}
     looks = result.get("attention", {}).get("by_look", {})
     taught = f"the maps were taught where to look {how}" if (how := result.get("maps_supervised")) else ""
@@ -202,10 +197,8 @@ def flat(values: Scores, prefix: str = "") -> dict[str, Any]:
     return result
 
 
-MATRIX_CLASSES = 20
-"""Classes of a confusion matrix that fits a page; of more, the most confused pairs are listed."""
-CLASSES = 200
-"""Rows of the table of classes at most: the worst come first."""
+MATRIX_CLASSES = 20  # Classes of a confusion matrix that fits a page; of more, the most confused pairs are listed.
+CLASSES = 200  # Rows of the table of classes at most: the worst come first.
 
 
 def confusion_section(confusion: Mapping[str, Any], classes: int) -> Section | None:

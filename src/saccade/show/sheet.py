@@ -18,13 +18,10 @@ from PIL import Image, ImageDraw, ImageFont
 from saccade.show.colours import FAINT_INK, PAPER, RULE, SERIES, Rgb
 
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
-Line = tuple[str, Font, Rgb]
-"""A line of text with its font and ink."""
+Line = tuple[str, Font, Rgb]  # A line of text with its font and ink.
 AFTER_BAR = 10
-MARGIN, SEAM = 28, 6
-"""Pixels around a sheet, and between two pictures of a panel."""
-SHARE = SERIES[1]
-"""Colour of a bar that shows a share."""
+MARGIN, SEAM = 28, 6  # Pixels around a sheet, and between two pictures of a panel.
+SHARE = SERIES[1]  # Colour of a bar that shows a share.
 BAR_HEIGHT = 5
 
 
@@ -89,17 +86,12 @@ def write(sheet: Image.Image, x: int, y: int, lines: Sequence[Line]) -> int:
 class Layout:
     """Distances on a sheet in pixels."""
 
-    gutter: int
-    """Between columns."""
-    between: int
-    """Between rows."""
-    below: int
-    """Between the last picture of a panel and its first line."""
+    gutter: int  # Between columns.
+    between: int  # Between rows.
+    below: int  # Between the last picture of a panel and its first line.
     above_legend: int
-    small: int
-    """Size of small print."""
-    legend_lower: int = 0
-    """How far the legend is shifted down."""
+    small: int  # Size of small print.
+    legend_lower: int = 0  # How far the legend is shifted down.
 
 
 @dataclass(frozen=True)
@@ -109,10 +101,8 @@ class Panel:
     images: Sequence[Image.Image]
     """None for a panel of text, which stands at half the height of its neighbours' pictures."""
     lines: Sequence[Line] = ()
-    cards: Sequence[Sequence[Line]] = ()
-    """Further lines, each group a little apart."""
-    share: float | None = None
-    """0 to 1: the length of a bar under the pictures; None: no bar."""
+    cards: Sequence[Sequence[Line]] = ()  # Further lines, each group a little apart.
+    share: float | None = None  # 0 to 1: the length of a bar under the pictures; None: no bar.
 
     def height(self, picture: int, layout: Layout) -> int:
         """Pixels that it takes where a picture takes ``picture``."""
@@ -164,20 +154,7 @@ def draw_sheet(
     legend: Sequence[tuple[Image.Image, str]] = (),
     least_width: int = 320,
 ) -> Image.Image:
-    """The panels in rows.
-
-    Args:
-        panels: at least one, left to right and row by row.
-        size: (width, height) of every picture.
-        columns: panels in a row.
-        layout: distances.
-        room: width of a column, at least that of a picture.
-        last_room: width of the last column; None: as of the others.
-        head: lines above all; a long one is wrapped.
-        headings: a line above each column.
-        legend: bars with their meanings, below all; a long meaning is wrapped.
-        least_width: of the sheet.
-    """
+    """The panels in rows: pictures of ``size`` (width, height), columns as wide as ``room``, the last ``last_room``."""
     step = room + layout.gutter
     last = room if last_room is None else last_room
     sheet_width = max(2 * MARGIN + (columns - 1) * step + last, least_width)

@@ -36,24 +36,18 @@ from saccade.trace import AttentionTrace, Look
 
 NEEDED = "the answer needs it"
 NO_LOOKS = "this model has no attention to show"
-LEVELS = 50
-"""Colours of cells on a page, beside that of 0."""
+LEVELS = 50  # Colours of cells on a page, beside that of 0.
 
 
 @dataclass(frozen=True, eq=False)
 class SlotGrid:
     """Rows of slots under columns of looks."""
 
-    headings: tuple[str, ...]
-    """One for each column; none for a model without looks."""
-    texts: tuple[str, ...]
-    """One for each row."""
-    weights: Values
-    """(R,T) as the model used them."""
-    supporting: frozenset[int] = frozenset()
-    """Rows that the answer needs."""
-    ended: tuple[str, ...] = ()
-    """Looks and steps that are not shown: they came after the end."""
+    headings: tuple[str, ...]  # One for each column; none for a model without looks.
+    texts: tuple[str, ...]  # One for each row.
+    weights: Values  # (R,T) as the model used them.
+    supporting: frozenset[int] = frozenset()  # Rows that the answer needs.
+    ended: tuple[str, ...] = ()  # Looks and steps that are not shown: they came after the end.
 
     @cached_property
     def scaled(self) -> Scaled | None:

@@ -21,7 +21,7 @@ from saccade.families import families
 from saccade.web import schemas
 from saccade.web.guard import Guard
 from saccade.web.models import problem_of
-from saccade.web.page import STATIC, offline_page, panel_modules
+from saccade.web.page import STATIC, offline_page, panel_files
 from saccade.web.pictures import shown_name
 from saccade.web.schemas import ApiError, PlainJson, error_response
 from saccade.web.service import Service
@@ -37,13 +37,7 @@ _SHOWN = 3  # faults of a request that one message lists
 
 
 def create_app(service: Service, names: Iterable[str] = (), token: str | None = None) -> ASGIApp:
-    """The application over ``service``.
-
-    Args:
-        service: models, pictures and answers.
-        names: hosts that the server goes by besides the loopback; see :class:`~saccade.web.guard.Guard`.
-        token: required of every request; None: no token.
-    """
+    """The application over ``service``."""
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
@@ -70,12 +64,13 @@ def create_app(service: Service, names: Iterable[str] = (), token: str | None = 
 
     @app.get("/families/{name}/{module}", include_in_schema=False)
     def panel(name: str, module: str) -> Response:
-        """The controls of one family; only its panel and what that imports can be had."""
+        """The controls of one family: its panel, what that imports, and its style sheet."""
         family = families().get(name)
-        file = None if family is None else panel_modules(family).get(module)
+        file = None if family is None else panel_files(family).get(module)
         if file is None:
             raise ApiError(404, "unknown_panel", "no family of this name has such a panel")
-        return Response(file.read_bytes(), media_type="text/javascript; charset=utf-8")
+        kind = "css" if file.suffix == ".css" else "javascript"
+        return Response(file.read_bytes(), media_type=f"text/{kind}; charset=utf-8")
 
     app.mount("/", StaticFiles(directory=STATIC, html=True))
     return Guard(app, service.limits, names, token)

@@ -29,13 +29,7 @@ Result = TypeVar("Result")
 
 
 class LruStore(Generic[Thing]):
-    """Things by name, least recently used first to go; threads may share one.
-
-    Args:
-        kind: what one of them is called.
-        budget: bytes of all things together; one that is larger by itself is kept until the next comes.
-        places: how many things at most.
-    """
+    """Things by name, least recently used first to go; the latest stays even if it exceeds the ``budget`` of bytes."""
 
     def __init__(self, kind: str, budget: int, places: int = 4096) -> None:
         self._kind, self._budget, self._places = kind, budget, places

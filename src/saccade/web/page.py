@@ -14,11 +14,11 @@ one family that are compared share it:
 ``page.shown``           what was shown last, ``{input, question}``, when the panel was open before; otherwise null
 ``page.acts``            the looks of a view, step by step, with their weights as numbers: ``acts(view)``
 ``page.heat``            writes a weight into an element and colours it, as ``heat(cell, value, peak)``
-``page.style``           adds a style sheet of the panel's own, once, as ``style(".saccade .mine { … }")``
 =======================  ===========================================================================================
 
-It may return an object of functions, which are called: ``models(list)`` with the shown models of the family, whenever
-they change; ``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours change;
+A style sheet of the same name beside it, ``FILE.css``, is added to the page. ``panel`` may return an object of
+functions, which are called: ``models(list)`` with the shown models of the family, whenever they change;
+``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours change;
 ``unanswered(name)`` with a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no model
 of the family is shown any more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
 
@@ -58,8 +58,7 @@ _EXPORT = re.compile(r"^export ((?:async function|function|class|const) (\w+))",
 _SPARE = re.compile(r"^[ \t]*//.*\n|^[ \t]*/\*\*(?:.|\n)*?\*/\n|^[ \t]+|^\n", re.MULTILINE)
 _UNFIT = re.compile(r"^\s*(?:import\b(?!\()|export\b)|</script|<!--", re.MULTILINE)
 _BLANK = re.compile(r"\s*\n\s*")
-CANVAS = 100
-"""Side of a composed scene in pixels, as the models of digits were trained."""
+CANVAS = 100  # Side of a composed scene in pixels, as the models of digits were trained.
 Behind = Literal["black", "distractors", "clutter", "photo"]
 
 
@@ -67,46 +66,33 @@ Behind = Literal["black", "distractors", "clutter", "photo"]
 class TrainedScenes:
     """What the scenes of a model's training have in common."""
 
-    digits: tuple[int, int]
-    """Fewest and most."""
-    sizes: tuple[tuple[int, int], ...]
-    """Ranges of the sides of their boxes in pixels."""
+    digits: tuple[int, int]  # Fewest and most.
+    sizes: tuple[tuple[int, int], ...]  # Ranges of the sides of their boxes in pixels.
     background: Behind
     colours: tuple[str, ...] = COLOURS
-    repeats: bool = False
-    """Whether a digit may be there twice."""
+    repeats: bool = False  # Whether a digit may be there twice.
 
 
 @dataclass(frozen=True, kw_only=True)
 class PageEntry:
     """What the page shows of a model and offers for it, besides its name and its score."""
 
-    family: str
-    """To be shown; the page never asks for it."""
-    reads: str
-    """What it reads, in a word: picture, story."""
-    takes: Literal["picture", "json"] | None
-    """How that is sent; None: not at all."""
-    asks: Literal["choice", "text", "none"]
-    """How it is asked: one question of its list, any text, or nothing."""
-    prompt: str | None = None
-    """How a question begins that its queries end."""
-    scenes: TrainedScenes | None = None
-    """What it learned from, where those are scenes like ours."""
-    example: str | None = None
-    """The shipped picture that it is shown first, as its data declares; None: a scene."""
-    panel: str | None = None
-    """Address of the ES module with controls that no other family has."""
-    panel_facts: dict[str, Any] | None = None
-    """What those controls need to know of it."""
+    family: str  # To be shown; the page never asks for it.
+    reads: str  # What it reads, in a word: picture, story.
+    takes: Literal["picture", "json"] | None  # How that is sent; None: not at all.
+    asks: Literal["choice", "text", "none"]  # How it is asked: one question of its list, any text, or nothing.
+    prompt: str | None = None  # How a question begins that its queries end.
+    scenes: TrainedScenes | None = None  # What it learned from, where those are scenes like ours.
+    example: str | None = None  # The shipped picture that it is shown first, as its data declares; None: a scene.
+    panel: str | None = None  # Address of the ES module with controls that no other family has.
+    panel_style: str | None = None  # Address of its style sheet.
+    panel_facts: dict[str, Any] | None = None  # What those controls need to know of it.
     architecture: str
     summary: str
     queries: tuple[str, ...]
-    answers: tuple[str, ...]
-    """Empty where it says sentences."""
+    answers: tuple[str, ...]  # Empty where it says sentences.
     sentences: bool
-    size: tuple[int, int] | None
-    """Height and width of its input; None where it reads no pictures."""
+    size: tuple[int, int] | None  # Height and width of its input; None where it reads no pictures.
     parameters: int
 
 
@@ -128,21 +114,27 @@ def page_entry(facts: ModelFacts) -> PageEntry:
         size=None if facts.preprocessing is None else facts.preprocessing.size,
         parameters=facts.parameters,
         example=(data.example or None) if data else None,
-        panel=address_of(owner, "panel"),
+        panel=address_of(owner, owner.panel),
+        panel_style=address_of(owner, style_sheet(owner)),
         prompt=owner.prompt(facts),
         scenes=owner.trained_scenes(facts),
         panel_facts=owner.panel_facts(facts),
     )
 
 
-def address_of(family: Family, what: Literal["panel", "runtime"]) -> str | None:
-    """Where the page finds a module of the family, from the root of the server; the same in a page without one."""
-    declared = getattr(family, what)
-    return None if declared is None else f"families/{quote(family.name, safe='')}/{Path(declared).name}"
+def address_of(family: Family, file: str | Path | None) -> str | None:
+    """Where the page finds a file of the family, from the root of the server; the same in a page without one."""
+    return None if file is None else f"families/{quote(family.name, safe='')}/{Path(file).name}"
 
 
-def panel_modules(family: Family) -> dict[str, Path]:
-    """The family's panel and the modules beside it that it imports, by file name."""
+def style_sheet(family: Family) -> Path | None:
+    """The style sheet of the family's panel, where it has one."""
+    sheet = None if family.panel is None else (family.folder / family.panel).with_suffix(".css")
+    return sheet if sheet is not None and sheet.is_file() else None
+
+
+def panel_files(family: Family) -> dict[str, Path]:
+    """The family's panel, the modules beside it that it imports, and its style sheet, by file name."""
     wanted = [] if family.panel is None else [family.folder / family.panel]
     modules: dict[str, Path] = {}
     while wanted:
@@ -150,22 +142,19 @@ def panel_modules(family: Family) -> dict[str, Path]:
         modules[file.name] = file
         imported = [file.parent / path for _, path in _IMPORT.findall(file.read_text(encoding="utf-8"))]
         wanted += [path for path in imported if path.parent == file.parent and path.name not in modules]
-    return modules
+    sheet = style_sheet(family)
+    return modules if sheet is None else {**modules, sheet.name: sheet}
 
 
 def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str, object]] = ()) -> Live:
-    """The page as a part of another one.
-
-    Args:
-        predictors: models to carry; those that cannot run inside a page are a ConfigError.
-        views: shown when the page opens, in place of a scene.
-    """
+    """The page as a part of another one, with models that it carries, and views that it shows first."""
 
     def declared(what: Literal["panel", "runtime"]) -> dict[str, Path]:
-        families = [predictor.family for predictor in predictors]
-        return {address: one.folder / getattr(one, what) for one in families if (address := address_of(one, what))}
+        files = [(one, getattr(one, what)) for one in families]
+        return {str(address_of(one, file)): one.folder / file for one, file in files if file is not None}
 
-    markup, style = _markup_and_style()
+    families = [predictor.family for predictor in predictors]
+    markup, style = _markup_and_style(*dict.fromkeys(filter(None, map(style_sheet, families))))
     script = bundle(STATIC / "js" / "main.js", declared("panel"))
     worker = bundle(STATIC / "js" / "engine" / "worker.js", declared("runtime")) if predictors else None
     holes = Live("%markup%", "%style%", "%script%", "%data%")
@@ -187,10 +176,11 @@ def offline_page(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[s
 
 
 @lru_cache
-def _markup_and_style() -> tuple[str, str]:
-    """The body of the served page and its stylesheets, without what only a reader needs: a page is to stay small."""
+def _markup_and_style(*further: Path) -> tuple[str, str]:
+    """The body of the served page and its style sheets, without what only a reader needs: a page is to stay small."""
     index = (STATIC / "index.html").read_text(encoding="utf-8")
-    sheets = "".join((STATIC / sheet).read_text(encoding="utf-8") for sheet in _STYLESHEET.findall(index))
+    own = (STATIC / sheet for sheet in _STYLESHEET.findall(index))
+    sheets = "".join(sheet.read_text(encoding="utf-8") for sheet in (*own, *further))
     body = index.partition("<body>\n")[2].partition("\n</body>")[0]
     return _BLANK.sub("\n", body), _BLANK.sub("\n", _COMMENT.sub("", sheets))
 

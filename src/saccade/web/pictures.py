@@ -44,12 +44,10 @@ _UNWANTED = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 class Composed:
     """A rendered scene, and where everything in it is."""
 
-    scene: Scene
-    """As asked for, its digits filled in."""
+    scene: Scene  # As asked for, its digits filled in.
     picture: Picture
     digits: Sequence[Digit]
-    masks: Tensor
-    """(N,H,W) bool: the visible pixels of each digit."""
+    masks: Tensor  # (N,H,W) bool: the visible pixels of each digit.
 
     def evidence(self, question: str | None) -> Tensor | None:
         """(H,W) bool: the pixels that hold the answer, which without a question are those of every digit.
@@ -66,10 +64,8 @@ class StoredPicture:
 
     id: str
     picture: Picture
-    png: str
-    """As a data address."""
-    scene: Composed | None = None
-    """What it was rendered from, where it was."""
+    png: str  # As a data address.
+    scene: Composed | None = None  # What it was rendered from, where it was.
 
     @property
     def size(self) -> int:

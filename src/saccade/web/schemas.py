@@ -42,19 +42,15 @@ def error_response(status: int, code: str, message: str, headers: Mapping[str, s
     return PlainJson(body, status, headers=dict(headers or {}))
 
 
-LEAST, MOST = 7, CANVAS
-"""Sides of a digit's box in pixels."""
-DIGITS = 24
-"""Digits in a scene at most."""
+LEAST, MOST = 7, CANVAS  # Sides of a digit's box in pixels.
+DIGITS = 24  # Digits in a scene at most.
 
 Id = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 ModelName = Annotated[str, Field(min_length=1, max_length=200)]
 LookName = Annotated[str, Field(min_length=1, max_length=60)]
 Weight = Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)]
-CELLS = 16_384
-"""Weights of one edited look at most."""
-LOOKS = 16
-"""Edited looks of one question at most."""
+CELLS = 16_384  # Weights of one edited look at most.
+LOOKS = 16  # Edited looks of one question at most.
 Asked = Annotated[str, Field(max_length=200)] | Annotated[int, Field(ge=0, lt=1 << 31)]
 DataUrl = Annotated[str, Field(description="the picture as data:image/…;base64,…", min_length=1)]
 
@@ -148,8 +144,7 @@ class ModelEntry(PageEntry):
 
     name: str
     score: ScoreEntry | None
-    problem: str | None
-    """Why it cannot be asked here, once that is known."""
+    problem: str | None  # Why it cannot be asked here, once that is known.
 
 
 class ModelList(BaseModel):

@@ -37,17 +37,11 @@ from saccade.web.pictures import Composed, StoredPicture, backgrounds, bytes_of,
 from saccade.web.schemas import ApiError
 from saccade.web.views import Json, mask_url, picture_url, view_of
 
-SAME = 1e-4
-"""Weights that differ by less than this share of the largest are the same: a page sends some digits only."""
+SAME = 1e-4  # Weights that differ by less than this share of the largest are the same: a page sends some digits only.
 
 
 def editable_looks(trace: AttentionTrace, names: Collection[str]) -> dict[str, tuple[int, int]]:
-    """The looks of ``trace`` that a brush can change, with their (h, w): weights on a grid, without steps.
-
-    Args:
-        trace: of one answer.
-        names: the looks whose weights the model takes.
-    """
+    """The looks of ``trace`` that a brush can change, with their (h, w): weights on a grid, without steps."""
 
     def can_be_edited(look: Look) -> bool:
         is_grid = look.weights is not None and look.is_spatial and not look.has_steps and look.full is None

@@ -39,10 +39,8 @@ from saccade.trace import AttentionTrace, Look
 from saccade.web.page import address_of, page_entry
 
 SCHEMA = "saccade.view/1"
-TOTAL_SIDE = 128
-"""The longer side of a total map in cells; a picture that is smaller has it pixel by pixel."""
-BLOCK = 4
-"""The engine computes so many channels at once."""
+TOTAL_SIDE = 128  # The longer side of a total map in cells; a picture that is smaller has it pixel by pixel.
+BLOCK = 4  # The engine computes so many channels at once.
 
 Json = dict[str, Any]
 
@@ -58,13 +56,7 @@ def view_of(
 ) -> Json:
     """What the page needs to show ``sighting``, as plain JSON values.
 
-    Args:
-        sighting: of any model.
-        family: name of the model's family.
-        png: the picture as a data address; None leaves it out, for a page that has it already.
-        evidence: (H,W) bool, the pixels of the picture that hold the answer, where they are known.
-        scores: how the attention compares with baselines, where there is evidence.
-        total: whether the looks are laid over each other, which takes longer than everything else.
+    ``png`` None leaves the picture out, for a page that has it; ``evidence`` is a mask (H,W) of the picture.
     """
     image, trace, kind = sighting.source.image, sighting.trace, sighting.said.kind
     size = (1, 1) if image is None else (image.height, image.width)
@@ -210,7 +202,7 @@ def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> Json:
         "model": predictor.name,
         "kind": kind,
         **to_dict(page_entry(facts)),
-        "runtime": address_of(predictor.family, "runtime"),
+        "runtime": address_of(predictor.family, predictor.family.runtime),
         "temperature": None if facts.calibration is None else facts.calibration.temperature,
         "sha256": facts.sha256,
         "looks": looks,

@@ -2,7 +2,6 @@
 
 import { Hops } from "./hops.js";
 import { Field, Rows } from "./rows.js";
-import { STYLE } from "./style.js";
 import { tidy, wordsOf } from "./words.js";
 
 const TYPING_MS = 150; // somebody who types on is not interrupted
@@ -10,7 +9,6 @@ const LONGEST_QUESTION = 200; // the server takes no more
 
 /** Called by the page; see the Python module saccade.web.page. */
 export function panel(place, page) {
-  page.style(STYLE);
   const editor = new Editor(place, page);
   const { examples } = page.model.panel_facts;
   editor.open(page.shown ? { sentences: page.shown.input, question: page.shown.question } : examples[0]);

@@ -46,7 +46,9 @@ export class Panels {
   #open(model) {
     const place = element("div", { class: "group", "data-panel": model.name });
     (shownTo(model) === PICTURE ? this.list : this.inputs).append(place);
-    const page = { model, element, style, ...this.given(model.panel) };
+    if (model.panel_style && !isCarried(model.panel) && !document.querySelector(`link[href="${model.panel_style}"]`))
+      document.head.append(element("link", { rel: "stylesheet", href: model.panel_style }));
+    const page = { model, element, ...this.given(model.panel) };
     const panel = { place, hooks: moduleAt(model.panel).then((module) => module.panel(place, page)) };
     panel.hooks.then(
       (found) => (panel.found = found),
@@ -65,18 +67,12 @@ export class Panels {
   }
 }
 
-/** What the module exports: carried inside a page that has no server, otherwise loaded from there. */
-async function moduleAt(address) {
-  return globalThis.saccadeModules?.[address] ?? import(new URL(address, document.baseURI).href);
+/** Whether a page without a server carries the module, and its style sheet, inside. */
+function isCarried(address) {
+  return Boolean(globalThis.saccadeModules?.[address]);
 }
 
-const styled = new Set();
-
-/** Add a style sheet to the page, once; the page's policy allows it, as it comes from a script that the policy allows. */
-function style(text) {
-  if (styled.has(text)) return;
-  styled.add(text);
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync(text);
-  document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet];
+/** What the module exports. */
+async function moduleAt(address) {
+  return isCarried(address) ? globalThis.saccadeModules[address] : import(new URL(address, document.baseURI).href);
 }

@@ -4,37 +4,21 @@ import { COLOURS } from "./colours.js";
 import { project } from "./frames.js";
 
 const SIGMA = 0.25; // of the centre Gaussian, as a share of the picture's sides
-const METRICS = { true_positive_strength: "Attention on the evidence" };
-const BASELINES = { uniform: "spread evenly", centre_gaussian: "always the centre", all_objects_exact: "every digit" };
 
 /**
  * {title, rows: [{label, value, own}]}: the share of weight on the evidence, of the map and of its baselines.
  *
  * `evidence` is {width, height, mask}; `others` the masks of all objects, or null where they are not known.
  */
-export function onTarget(map, evidence, others, title = METRICS.true_positive_strength) {
+export function onTarget(map, evidence, others, title = "Attention on the evidence") {
   const { width, height, mask } = evidence;
   const rows = [
     { label: "this model", value: share(project(map, evidence, width, height), mask), own: true },
-    { label: BASELINES.uniform, value: share(new Float32Array(mask.length).fill(1), mask) },
-    { label: BASELINES.centre_gaussian, value: share(centre(width, height), mask) },
+    { label: "spread evenly", value: share(new Float32Array(mask.length).fill(1), mask) },
+    { label: "always the centre", value: share(centre(width, height), mask) },
   ];
-  if (others) rows.push({ label: BASELINES.all_objects_exact, value: share(union(others), mask) });
+  if (others) rows.push({ label: "every digit", value: share(union(others), mask) });
   return { title, rows };
-}
-
-/** The scores that came with a view ({attention, baselines}), as tables of the same form. */
-export function scoresOfView(scores) {
-  return Object.entries(METRICS).flatMap(([metric, title]) => {
-    const own = scores?.attention?.[metric];
-    if (typeof own !== "number") return [];
-    const others = Object.entries(scores.baselines ?? {}).filter(([, found]) => typeof found?.[metric] === "number");
-    const rows = others.map(([name, found]) => ({
-      label: BASELINES[name] ?? name.replaceAll("_", " "),
-      value: found[metric],
-    }));
-    return [{ title, rows: [{ label: "this model", value: own, own: true }, ...rows] }];
-  });
 }
 
 function share(values, mask) {

@@ -5,7 +5,7 @@ import { Brush } from "./brush.js";
 import { paintHeat } from "./colours.js";
 import { button, element, options, percent, weight } from "./dom.js";
 import { cellAt } from "./frames.js";
-import { maskNamed, onTarget, scoresOfView } from "./scores.js";
+import { maskNamed, onTarget } from "./scores.js";
 import { Stage } from "./stage.js";
 import { Strip } from "./strip.js";
 
@@ -166,13 +166,13 @@ export class Lens {
     if (!this.view || this.scored === act) return;
     this.scored = act;
     const total = this.acts.find(({ key }) => key === TOTAL)?.map;
-    let tables = scoresOfView(this.view.scores);
-    if (named && act.map) tables = [onTarget(act.map, named, this.masks, `Attention on “${act.said}”`)];
-    else if (total && this.evidence) tables = [onTarget(total, this.evidence, this.masks)];
-    if (this.view.edited) for (const { rows } of tables) rows[0].label = "edited map";
-    this.scores.replaceChildren(
-      ...tables.flatMap(({ title, rows }) => [element("h4", { text: title, "aria-level": 2 }), barList(rows, title)]),
-    );
+    let table = null;
+    if (named && act.map) table = onTarget(act.map, named, this.masks, `Attention on “${act.said}”`);
+    else if (total && this.evidence) table = onTarget(total, this.evidence, this.masks);
+    if (!table) return this.scores.replaceChildren();
+    const { title, rows } = table;
+    if (this.view.edited) rows[0].label = "edited map";
+    return this.scores.replaceChildren(element("h4", { text: title, "aria-level": 2 }), barList(rows, title));
   }
 
   #described(act) {

@@ -1,7 +1,7 @@
 // The layers of the small networks: convolutions that keep their sums in registers, and what stands around them.
 //
-// A convolution is the whole cost of a look, so both kinds below work in blocks: a few cells times a few outputs, whose
-// sums stay in local variables while the inputs under a row of the kernel, which lie side by side, are read once.
+// A convolution is the whole cost of a look, so it works in blocks: two cells times four outputs, whose sums stay in local
+// variables while the inputs under a row of the kernel, which lie side by side, are read once.
 
 import { bytesFromBase64, floatsFromBase64, numberFromHalf } from "../views.js";
 
@@ -49,49 +49,29 @@ function inBlocks(matrix, outputs, columns) {
 
 /** A stage: valid convolution, 2×2 maximum (an odd border is dropped), nothing below zero. */
 export function stage(input, layer) {
-  const height = (input.height - layer.side + 1) >> 1;
-  const width = (input.width - layer.side + 1) >> 1;
+  const [height, width] = [input.height, input.width].map((side) => (side - layer.side + 1) >> 1);
   if (height < 1 || width < 1) throw new Error(`${input.height}×${input.width} cells are too few for a stage`);
-  const result = new FeatureMap(height, width, layer.outputs);
-  const { data: cells, width: across, channels } = input;
-  const { weights, bias, outputs, side } = layer;
-  const run = side * channels;
+  const { data: cells, width: across, channels } = convolve(input, layer, 0);
+  const result = new FeatureMap(height, width, channels);
   const down = across * channels;
-  for (let first = 0, block = 0; first < outputs; first += BLOCK, block += BLOCK * side * run) {
-    for (let y = 0; y < height; y++) {
-      for (let x = 0; x < width; x++) {
-        const corner = (2 * y * across + 2 * x) * channels;
-        const to = (y * width + x) * outputs + first;
-        for (let pair = 0; pair < BLOCK; pair += 2) {
-          // four cells, which become one, times two outputs
-          let a0 = 0, a1 = 0, b0 = 0, b1 = 0, c0 = 0, c1 = 0, d0 = 0, d1 = 0;
-          let weight = block + pair;
-          for (let row = 0, start = corner; row < side; row++, start += down) {
-            for (let at = start, end = start + run; at < end; at++, weight += BLOCK) {
-              const w0 = weights[weight], w1 = weights[weight + 1];
-              const a = cells[at], b = cells[at + channels], c = cells[at + down], d = cells[at + down + channels];
-              a0 += a * w0; a1 += a * w1;
-              b0 += b * w0; b1 += b * w1;
-              c0 += c * w0; c1 += c * w1;
-              d0 += d * w0; d1 += d * w1;
-            }
-          }
-          result.data[to + pair] = Math.max(0, Math.max(a0, b0, c0, d0) + bias[first + pair]);
-          result.data[to + pair + 1] = Math.max(0, Math.max(a1, b1, c1, d1) + bias[first + pair + 1]);
-        }
+  for (let y = 0, to = 0; y < height; y++) {
+    for (let x = 0; x < width; x++) {
+      for (let at = 2 * y * down + 2 * x * channels, end = at + channels; at < end; at++, to++) {
+        const highest = Math.max(cells[at], cells[at + channels], cells[at + down], cells[at + down + channels]);
+        result.data[to] = Math.max(0, highest);
       }
     }
   }
   return result;
 }
 
-/** A convolution that keeps the grid: zeros lie beyond the border. */
-export function convolve(input, layer) {
-  const { height, width, channels } = input;
+/** A convolution with `border` cells of zeros around the input; by default the grid stays as it is. */
+export function convolve(input, layer, border = layer.side >> 1) {
   const { weights, bias, outputs, side } = layer;
+  const around = input.padded(border);
+  const { data: cells, channels } = around;
+  const [height, width] = [around.height - side + 1, around.width - side + 1];
   const result = new FeatureMap(height, width, outputs);
-  const around = input.padded(side >> 1);
-  const cells = around.data;
   const run = side * channels;
   const down = around.width * channels;
   for (let first = 0, block = 0; first < outputs; first += BLOCK, block += BLOCK * side * run) {
