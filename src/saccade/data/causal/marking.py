@@ -142,7 +142,7 @@ def marker(reference: str, names: Sequence[str]) -> tuple[str, Marker]:
     if not folder.is_dir():
         raise DataError(
             f"masks: {path} is not a folder; expected a folder of masks, coco:FILE, auto, or one of "
-            f"{', '.join(f'{each}:FOLDER' for each in READINGS)}"
+            f"{', '.join(f'{reading}:FOLDER' for reading in READINGS)}"
         )
     files = find_files([folder], SUFFIXES, "mask")
     mask_of = _by_picture({file.relative_to(folder).as_posix(): file for file in files}, names)

@@ -139,7 +139,7 @@ class Photograph(PhotographPicture):
         self.id: str = row["id"]
         self.name: str = row["name"]
         self.target: int = row["target"]
-        self.objects = [PhotographObject(each["name"], tuple(each["box"]), each["share"]) for each in row["objects"]]
+        self.objects = [PhotographObject(one["name"], tuple(one["box"]), one["share"]) for one in row["objects"]]
         self.twins = {
             name: PhotographTwin(folder, self.size, len(self.objects), twin) for name, twin in row["twins"].items()
         }
@@ -163,7 +163,7 @@ class PhotographSet(RowFolder):
             and all(type(side) is int and side > 0 for side in sides)
             and sides[0] * sides[1] <= MAX_PIXELS,
             "objects": 1 <= count <= MOST_OBJECTS
-            and all(len(each["box"]) == 4 and isinstance(each["share"], float) for each in objects),
+            and all(len(one["box"]) == 4 and isinstance(one["share"], float) for one in objects),
             "target": type(row["target"]) is int and 0 <= row["target"] < count,
             "label": all(picture["label"] is None or isinstance(picture["label"], str) for picture in shown),
             "twins": all(twin["change"] in CHANGES and twin["object"] in (None, *range(count)) for twin in shown[1:])
