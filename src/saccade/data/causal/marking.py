@@ -226,7 +226,6 @@ def _reading(files: Sequence[Path]) -> str:
 
 
 def _things(values: Values, kind: str) -> Things:
-    """The things of a mask."""
     if kind == "labels":
         numbers, inverse = np.unique(values, return_inverse=True)
         areas = np.bincount(inverse.ravel())

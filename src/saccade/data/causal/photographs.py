@@ -55,8 +55,6 @@ digest       blake2b (16 bytes, in hex) over the files of the photograph and thi
 The digest of a photograph takes in the bytes of the files that its line names (image and mask, then image, mask and
 changed of the twins in their order), then the line as JSON in ASCII with sorted keys and without spaces. That of a set
 is blake2b (32 bytes) over those of its photographs.
-
-Files are untrusted: every line is checked, pictures are opened only inside the folder, and a wrong digest is an error.
 """
 
 from __future__ import annotations
@@ -196,6 +194,5 @@ def photograph_digest(folder: Path, row: Mapping[str, Any]) -> str:
 
 
 def _paths(row: Mapping[str, Any]) -> list[str]:
-    """The files of a line, from the folder of the set."""
     twins = [twin[key] for twin in row["twins"].values() for key in ("image", "mask", "changed")]
     return [row["image"], row["mask"], *twins]

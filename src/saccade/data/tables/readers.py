@@ -173,7 +173,6 @@ def with_reader(reference: str, names: Collection[str]) -> str:
 
 
 def _folder_reader(path: Path) -> str:
-    """The reader of a folder, by what lies in it."""
     if (path / "causal.json").is_file():
         return "causal"
     if metadata_in(path):
