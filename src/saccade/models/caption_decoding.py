@@ -79,10 +79,10 @@ def decode(
     before, lengths, ended = nothing[:, :1], torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool)
     steps: list[tuple[LookStep, _Chosen]] = []
     while len(steps) < longest and not (steps and bool(ended.all())):
-        given = {}
+        options = {}
         if weights is not None and len(steps) < weights.shape[1]:
-            given = {"weights": weights[:, len(steps)]}  # (B,h,w)
-        logits, looked, memory = model.next_word(scene, memory, before, **given)
+            options = {"weights": weights[:, len(steps)]}  # (B,h,w)
+        logits, looked, memory = model.next_word(scene, memory, before, **options)
         logits = logits.expand(-1, width, -1).float()  # (B,K,V)
         looked, memory = _spread(looked, width), _spread(memory, width)
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)

@@ -183,9 +183,9 @@ class DMNModel(StoryModel):
         slots = story.shape[1]
         sentences = self._sentences(story.flatten(0, 1), rows).view(*story.shape[:2], -1)  # (B,S,n)
         slot, many = torch.arange(slots, device=story.device), count.unsqueeze(1)
-        is_told = slot < many  # (B,S)
-        sentences = sentences * is_told.unsqueeze(-1)
-        turned = torch.where(is_told, many - 1 - slot, slot).unsqueeze(-1)  # (B,S,1): the last sentence first
+        is_sentence = slot < many  # (B,S)
+        sentences = sentences * is_sentence.unsqueeze(-1)
+        turned = torch.where(is_sentence, many - 1 - slot, slot).unsqueeze(-1)  # (B,S,1): the last sentence first
         before, _ = self.before(sentences)  # (B,S,n/2)
         after, _ = self.after(sentences.gather(1, turned.expand_as(sentences)))
         after = after.gather(1, turned.expand_as(after))  # (B,S,n/2)
