@@ -124,10 +124,8 @@ def priority_map(mask: Tensor, saliency: Tensor) -> Tensor:
 class GaussianMixtureAttention(Mechanism):
     """Features (B,C,H,W) and a state (B,D) → context (B,C) and the :class:`~saccade.trace.Look`.
 
-    Args:
-        state_size: D.
-        components: K, the number of spotlights.
-        sharpness: the least and the largest β; at 1.75 a spotlight falls to 0.17 one cell from its centre.
+    It has ``components`` K spotlights. ``sharpness`` are the least and the largest β; at 1.75 a spotlight falls to 0.17
+    one cell from its centre.
 
     >>> attention = GaussianMixtureAttention(16)
     >>> context, look = attention(torch.randn(2, 8, 7, 7), torch.randn(2, 16))

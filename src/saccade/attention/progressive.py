@@ -29,12 +29,8 @@ from saccade.trace import GATE, Act, LookSpec
 class ProgressiveAttention(Mechanism):
     """Features (B,C,H,W) and a query vector (B,Q) → attended features (B,C,H,W) and the :class:`~saccade.trace.Look`.
 
-    Args:
-        channels: C of the features.
-        query_size: Q of the query vector.
-        hidden: units in which they meet.
-        context: side of the neighbourhood that each cell may see; 1 looks at the cell alone.
-        start: how far the gate is open before training, about; near 1 it lets a pretrained network see what it knows.
+    Each cell may see a neighbourhood of side ``context``. The gate is open by about ``start`` before training; near 1
+    it lets a pretrained network see what it knows.
 
     >>> gate = ProgressiveAttention(8, 4, context=3)
     >>> attended, look = gate(torch.randn(2, 8, 5, 7), torch.randn(2, 4))

@@ -108,13 +108,9 @@ class EvenConv2d(nn.Conv2d):
 class AdditiveScorer(nn.Module):
     """g_att: features (B,C,H,W) and a query vector (B,Q) → scores (B,H,W).
 
-    Args:
-        channels: C of the features.
-        query_size: Q of the query vector.
-        hidden: D of the space in which they meet.
-        context: side of the neighbourhood that each cell may see; 1 looks at the cell alone. An even side has no
-            middle: it begins one cell less before than it ends behind, 4 is the cells from −1 to +2.
-        activation: the non-linearity on the sum of both, which it may change in place.
+    They meet in ``hidden`` D units, whose ``activation`` may change its input in place. ``context`` is the side of the
+    neighbourhood that each cell may see. An even side begins one cell less before than it ends behind: 4 is the cells
+    from −1 to +2.
 
     >>> scorer = AdditiveScorer(8, 4, hidden=16, context=3)
     >>> scorer(torch.randn(2, 8, 5, 7), torch.randn(2, 4)).shape

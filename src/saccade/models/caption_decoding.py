@@ -64,10 +64,9 @@ def decode(
             (B,1,…); its ``next_word`` adds one word to K captions of each picture.
         encoding: of its ``encode``.
         width: K of the beam; 1 is greedy.
-        captions: N of each picture, the best first; at most ``width``.
+        captions: N of each picture; at most ``width``.
         longest: words after which a caption is cut.
-        length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones, 1 ranks by the
-            mean of the words.
+        length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones.
         weights: (B,t,h,w) given for the first t words, in place of the model's own.
     """
     if not math.isfinite(length_penalty):

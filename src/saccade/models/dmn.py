@@ -133,13 +133,8 @@ class DMNModel(StoryModel):
     ) -> ModelOutput:
         """Go over the facts, then answer.
 
-        Args:
-            encoding: of the stories.
-            query: word ids of the questions (B,Q).
-            query_row: (B,) numbers of the questions, equal where questions are; each is then read once.
-            said: the words of the answers (B,A), for teacher forcing; None: the model's own.
-            passes: (B,) how many passes update the memory, if supervised; None: as the model decides.
-            attention: gates (B,S+1) in place of its own, by pass.
+        ``query_row`` (B,) are numbers of the questions (B,Q), equal where questions are; each is then read once. For
+        teaching, ``said`` (B,A) are the words of the answers, and ``passes`` (B,) how many passes update the memory.
         """
         facts, present, count = encoding["facts"], encoding["present"], encoding["count"]
         question = self._sentences(query, query_row)  # q (B,n)
