@@ -134,6 +134,7 @@ class GaussianMixtureAttention(Mechanism):
     """
 
     look_name = "covert"
+    constants = COVERT
 
     def __init__(self, state_size: int, *, components: int = 5, sharpness: tuple[float, float] = (1.5, 2.0)) -> None:
         super().__init__()
@@ -161,7 +162,3 @@ class GaussianMixtureAttention(Mechanism):
         weights = given_or_own(weights, mask)  # (B,H,W)
         context = torch.einsum("bhw,bchw->bc", weights, features)  # (B,C)
         return Act(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log(), features)
-
-    def spec(self, frame: Tensor | None) -> LookSpec:
-        """A mask whose cells lie between 0 and 1 each."""
-        return COVERT.at(frame)

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from saccade.attention.scores import AdditiveScorer, Mechanism, given_or_own
-from saccade.trace import GATE, Act, LookSpec
+from saccade.trace import GATE, Act
 
 
 class ProgressiveAttention(Mechanism):
@@ -39,6 +39,7 @@ class ProgressiveAttention(Mechanism):
     """
 
     look_name = "gate"
+    constants = GATE
 
     def __init__(
         self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1, start: float = 0.5
@@ -68,7 +69,3 @@ class ProgressiveAttention(Mechanism):
         scores = self.scorer(features, query) if projected is None else self.scorer.score_projected(projected, query)
         weights = given_or_own(weights, torch.sigmoid(scores))  # Eq. (6) right: (B,H,W)
         return Act(weights.unsqueeze(1) * features, weights, scores, features)  # Eq. (5): (B,C,H,W)
-
-    def spec(self, frame: Tensor | None) -> LookSpec:
-        """A gate on each cell."""
-        return GATE.at(frame)

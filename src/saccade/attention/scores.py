@@ -68,14 +68,16 @@ class Mechanism(nn.Module, ABC):
     """A mechanism with one act: :meth:`attend` returns it as plain tensors, to compile and export."""
 
     look_name: ClassVar[str] = "attention"
+    constants: ClassVar[LookSpec]
+    """What is constant about its look, wherever its cells lie."""
 
     @abstractmethod
     def attend(self, features: Tensor, other: Tensor, /, *, weights: Tensor | None = None) -> Act:
         """The act on features (B,C,H,W); given ``weights`` take the place of its own, and scores stay its own."""
 
-    @abstractmethod
     def spec(self, frame: Tensor | None) -> LookSpec:
         """What is constant about its look; ``frame`` (2,3) tells where the cells lie."""
+        return self.constants.at(frame)
 
     def forward(
         self,
