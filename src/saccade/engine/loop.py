@@ -304,7 +304,7 @@ class Run:
     def log(self, phase: Phase, lr: float) -> None:
         """Read the sums of the last steps and write them down."""
         means = self.step.drain()
-        self._check()
+        self._stop_if_faulty()
         now, (then, step) = time.monotonic(), self._mark
         self._mark = (now, self.at.step)
         rate = (self.at.step - step) * self.recipe.batch_size / max(now - then, 1e-9)
@@ -350,7 +350,7 @@ class Run:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self._check()
+        self._stop_if_faulty()
         self.at.seconds = self.seconds()
         rng = gather_rng(self.fabric, capture_rng(self.fabric.device))
         tensors, facts = pack(self.at, self.learner, self.optimizer, self.parameters, self.ema, rng)
@@ -393,7 +393,7 @@ class Run:
             self.publish(best.replica if best else 0, best.metrics if best else self.at.validation)
             self.at.step = step
 
-    def _check(self) -> None:
+    def _stop_if_faulty(self) -> None:
         """Stop if the device remembers a non-finite gradient (on the CPU it never gets that far)."""
         if self.fabric.device.type != "cpu" and (fault := self.step.fault()) is not None:
             raise self._broken(self.phases[self.at.phase], fault, [])

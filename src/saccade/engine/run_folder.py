@@ -63,16 +63,18 @@ class RunFolder:
     def open(self, stack: ExitStack, recipe: Recipe, facts: Mapping[str, object], *, resume: bool) -> bool:
         """Lock the folder until ``stack`` closes, and make it ready; says whether there is a run to go on with."""
         with writing(self.path):  # it may not even be allowed to look into it
-            if resume and not self.has_no_state:
+            if resume and (not self.has_no_state or (self.path / CONFIG).is_file()):
                 self.check_same(recipe)
             elif not (self.path / LOCK).is_file():
                 self.check_free()  # before a lock is put into somebody's folder
         stack.enter_context(self.locked())
         if resume and not self.has_no_state:
             return True
-        if resume and (self.path / CONFIG).is_file():
-            self.check_same(recipe)
-        self.create(recipe, {**facts, "versions": versions()})
+        self.check_free()
+        self.discard_if_unstarted()
+        make_folder(self.path)
+        content = {"recipe": to_dict(recipe), "run": {**facts, "versions": versions()}}
+        write_bytes(self.path / CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
         return False
 
     @contextmanager
@@ -96,14 +98,6 @@ class RunFolder:
         """Refuse a place that holds something other than a run that never began."""
         if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
             raise OutputError(f"{self.path} is not empty; continue it with `resume=True`, or choose another `out`")
-
-    def create(self, recipe: Recipe, facts: Mapping[str, object]) -> None:
-        """Start a new run; a folder that already holds something is refused."""
-        self.check_free()
-        self.discard_if_unstarted()
-        make_folder(self.path)
-        content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
-        write_bytes(self.path / CONFIG, content.encode())
 
     def discard_if_unstarted(self) -> None:
         """Remove what a run left that was refused before its first step: a mistake leaves nothing behind."""
