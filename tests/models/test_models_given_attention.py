@@ -234,6 +234,20 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
         assert torch.equal(found.weights[:, which], shown)
 
 
+def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}
+    raw = model.respond(encoding, attention=given)
+    assert torch.equal(raw.acts["word"].emits, model.caption(encoding, attention=given).words[:, 0])
+    assert torch.equal(raw.acts["word"].weights, given["word"])
+
+
+def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
+        model.forward_raw(None, None, features=encoding, attention={"word": encoding})
+
+
 steps_are = pytest.mark.parametrize(
     ("name", "look", "told"),
     [("sat-soft", "word", 2), ("sat-hard", "word", 1), ("hsal", "glimpse", 3), ("hsal", "covert", 1)],
