@@ -183,7 +183,7 @@ def board(about: str, name: str = "birds-pets") -> str:
 
 
 def _effects() -> Iterator[tuple[Mapping[str, str], dict[str, float], float]]:
-    """Of each network on photographs a line, its effects by what is changed, and that of a patch ÷ that of an object."""
+    """Of each network on photographs a line, its effects by what is changed, and those of a patch ÷ an object."""
     known = [row for row in rows(results_folder() / "causal.csv") if row["kind"] == "effect"]
     for network in dict.fromkeys((row["set"], row["model"]) for row in known):
         of_network = [row for row in known if (row["set"], row["model"]) == network]
