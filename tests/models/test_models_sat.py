@@ -122,8 +122,8 @@ class Enumerated:
         return probability, torch.stack([word_log_likelihood(raw.logits, self.words).sum() for raw in raws])
 
     def gradients(self, objective: Tensor) -> list[Tensor]:
-        found = torch.autograd.grad(objective, self.parameters, allow_unused=True)
-        return [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, found)]
+        result = torch.autograd.grad(objective, self.parameters, allow_unused=True)
+        return [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, result)]
 
 
 @pytest.mark.parametrize("to_go", [False, True])
@@ -140,8 +140,8 @@ def test_the_gradient_of_the_loss_is_unbiased_for_the_bound(seed: int, to_go: bo
         )["loss"]
         for sum_, gradient in zip(total, tiny.gradients(loss)):
             sum_ += chance * gradient
-    for found, wanted in zip(total, exact):
-        torch.testing.assert_close(found, wanted)
+    for result, wanted in zip(total, exact):
+        torch.testing.assert_close(result, wanted)
     assert sum(float(gradient.abs().sum()) for gradient in exact) > 0.1
 
 
@@ -177,9 +177,9 @@ def told(made: CaptionDecoder, words: tuple[int, ...], cells: tuple[int, ...] | 
 
 
 def gradient_of(value: Tensor, made: CaptionDecoder) -> Tensor:
-    found = torch.autograd.grad(value, list(made.parameters()), allow_unused=True, retain_graph=True)
+    result = torch.autograd.grad(value, list(made.parameters()), allow_unused=True, retain_graph=True)
     return torch.cat(
-        [torch.zeros(p.numel()).double() if g is None else g.flatten() for g, p in zip(found, made.parameters())]
+        [torch.zeros(p.numel()).double() if g is None else g.flatten() for g, p in zip(result, made.parameters())]
     )
 
 
