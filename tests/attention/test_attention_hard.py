@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from saccade.attention.hard import (
     cell_entropy,
@@ -21,14 +20,6 @@ WEIGHTS = torch.tensor([[[0.1, 0.2], [0.3, 0.4]]], dtype=torch.float64)
 FIRST = torch.tensor([[0.5, 1.0], [0.2, 0.1]], dtype=torch.float64)
 """p(y=0) of four cells; p(y=1) is the rest."""
 ANSWERS = torch.stack([FIRST, 1 - FIRST])[None].clamp_min(1e-300).log()
-
-
-def example(seed: int, batch: int = 2, answers: int = 3, grid: tuple[int, int] = (2, 2)) -> tuple[Tensor, Tensor]:
-    """Weights (B,H,W) that sum to 1 and log-probabilities (B,K,H,W), in float64."""
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.randn(batch, grid[0] * grid[1], dtype=torch.float64, generator=generator).mul(2).softmax(1)
-    logits = torch.randn(batch, answers, *grid, dtype=torch.float64, generator=generator)
-    return weights.unflatten(1, grid), logits.mul(2).log_softmax(1)
 
 
 def test_the_marginal_by_hand(assert_near: Near) -> None:
@@ -51,8 +42,8 @@ def test_the_gradient_is_that_of_the_enumerated_sum() -> None:
     logits = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     enumerated = sum(scores.softmax(0)[cell] * logits[cell].softmax(0)[1] for cell in range(4))
     expected = torch.autograd.grad(enumerated.log(), (scores, logits))
-    found = log_marginal(scores.softmax(0).view(1, 2, 2), logits.log_softmax(1).T.reshape(1, 3, 2, 2))[0, 1]
-    for one, other in zip(torch.autograd.grad(found, (scores, logits)), expected):
+    result = log_marginal(scores.softmax(0).view(1, 2, 2), logits.log_softmax(1).T.reshape(1, 3, 2, 2))[0, 1]
+    for one, other in zip(torch.autograd.grad(result, (scores, logits)), expected):
         torch.testing.assert_close(one, other)
 
 
@@ -61,9 +52,9 @@ def test_a_prior_that_has_underflowed_stays_finite() -> None:
     weights = scores.flatten(1).softmax(1).view_as(scores)
     assert weights[0, 0, 0] == 0
     answers = torch.tensor([[[[0.0, -1e3]], [[-1e3, 0.0]]]])
-    found = log_marginal(weights, answers)
-    assert found.isfinite().all()
-    (found[0, 0] + cell_entropy(weights).sum()).backward()
+    result = log_marginal(weights, answers)
+    assert result.isfinite().all()
+    (result[0, 0] + cell_entropy(weights).sum()).backward()
     assert scores.grad is not None
     assert scores.grad.isfinite().all()
 

@@ -40,9 +40,9 @@ def test_a_residual_mask_adds_and_a_naive_one_multiplies() -> None:
 
 
 def test_a_mixed_mask_is_a_sigmoid_of_each_number() -> None:
-    found = mixed_mask(grid((0.0, 1.0), (-2.0, 3.0)))
+    result = mixed_mask(grid((0.0, 1.0), (-2.0, 3.0)))
     expected = grid((0.5, sigmoid(1)), (sigmoid(-2), sigmoid(3)))
-    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(result, expected)
 
 
 def test_a_channel_mask_has_length_one_at_every_cell() -> None:
@@ -54,17 +54,17 @@ def test_a_channel_mask_has_length_one_at_every_cell() -> None:
 def test_a_spatial_mask_is_normalised_over_the_cells_of_each_channel() -> None:
     scores = torch.stack([grid((1.0, 3.0)), grid((10.0, 30.0))])[None]  # (1,2,1,2): mean 2 and 20, deviation 1 and 10
     expected = grid((sigmoid(-1), sigmoid(1)))
-    found = spatial_mask(scores)[0]
-    torch.testing.assert_close(found[0], expected, rtol=0, atol=1e-9)
-    torch.testing.assert_close(found[1], expected, rtol=0, atol=1e-9)
+    result = spatial_mask(scores)[0]
+    torch.testing.assert_close(result[0], expected, rtol=0, atol=1e-9)
+    torch.testing.assert_close(result[1], expected, rtol=0, atol=1e-9)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_all_is_equal_nothing_breaks(kind: str) -> None:
     scores = torch.zeros(1, 2, 3, 3, requires_grad=True)
-    found = MASKS[kind](scores)
-    found.sum().backward()
-    assert found.isfinite().all()
+    result = MASKS[kind](scores)
+    result.sum().backward()
+    assert result.isfinite().all()
     assert scores.grad is not None
     assert scores.grad.isfinite().all()
     assert EPSILON > 0
@@ -110,10 +110,10 @@ def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
 def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
     gate, before, trunk = made(kind, True)
     short = torch.rand(2, 4) if kind == "channel" else torch.rand(2, 6, 8)
-    found = gate.attend(before, trunk, weights=short)
+    result = gate.attend(before, trunk, weights=short)
     spread = short[:, :, None, None] if kind == "channel" else short[:, None]
-    torch.testing.assert_close(found.context, (1 + spread) * trunk)
-    assert torch.equal(found.weights, short)
+    torch.testing.assert_close(result.context, (1 + spread) * trunk)
+    assert torch.equal(result.weights, short)
     full = torch.rand(2, 4, 6, 8)
     torch.testing.assert_close(gate.attend(before, trunk, weights=full).context, (1 + full) * trunk)
     with pytest.raises(ShapeError, match="weights"):

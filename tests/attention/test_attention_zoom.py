@@ -81,9 +81,9 @@ def test_crops_of_crops_land_on_the_right_pixels(size: tuple[int, int]) -> None:
     u0, v0, u1, v1 = corners(inner)[0].tolist()
     expected = [(x0 + u0 * (x1 - x0)) * width, (y0 + v0 * (y1 - y0)) * height]
     opposite = [(x0 + u1 * (x1 - x0)) * width, (y0 + v1 * (y1 - y0)) * height]
-    found = geometry.apply(frame, torch.tensor([[0.0, 0.0], [grid[1], grid[0]]]).double().unsqueeze(1)).squeeze(1)
-    assert found[0].tolist() == pytest.approx(expected)
-    assert found[1].tolist() == pytest.approx(opposite)
+    result = geometry.apply(frame, torch.tensor([[0.0, 0.0], [grid[1], grid[0]]]).double().unsqueeze(1)).squeeze(1)
+    assert result[0].tolist() == pytest.approx(expected)
+    assert result[1].tolist() == pytest.approx(opposite)
     picture = torch.stack(torch.meshgrid(torch.arange(height) + 0.5, torch.arange(width) + 0.5, indexing="ij"))
     read, _ = apn_crop(picture.double().unsqueeze(0), theta, inner[:, 2], grid)
     centre = geometry.apply(frame, torch.tensor([[5.5, 4.5]]).double())[0]
@@ -122,19 +122,19 @@ def test_a_map_responds_in_a_square() -> None:
     one, two = torch.zeros(4, 4), torch.zeros(4, 4)
     one[2, 3] = 5.0
     two[1, 0], two[1, 2] = 3.25, 1.25  # the mean is 4.5 / 16 = 0.28125: 2.96875 and 0.96875 above it
-    found = responding_region(torch.stack([one, two, torch.full((4, 4), 0.7)]))
+    result = responding_region(torch.stack([one, two, torch.full((4, 4), 0.7)]))
     share = 0.96875 / 3.9375
     spread = 0.25 * share * (1 - share) + 1 / (12 * 16)  # two places half a side apart, and the width of a cell
     expected = [[0.875, 0.625, 0.125], [0.125 + 0.5 * share, 0.375, (3 * spread) ** 0.5], [0.5, 0.5, 0.5]]
-    torch.testing.assert_close(found, torch.tensor(expected))
+    torch.testing.assert_close(result, torch.tensor(expected))
 
 
 def test_a_region_is_not_rounded_in_lower_precision_around_it() -> None:
     torch.manual_seed(0)
     response = torch.rand(8, 7, 7)
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found = responding_region(response)
-    assert torch.equal(found, responding_region(response))
+        result = responding_region(response)
+    assert torch.equal(result, responding_region(response))
 
 
 def test_the_points_of_a_crop_are_not_rounded_in_lower_precision_around_it() -> None:
@@ -143,8 +143,8 @@ def test_the_points_of_a_crop_are_not_rounded_in_lower_precision_around_it() -> 
     theta = zooming.box_theta(torch.tensor([[0.513, 0.487, 0.2437]]))
     expected, _ = zooming.apn_crop(picture, zooming.nested(theta, theta), torch.tensor([0.2437]), (32, 32))
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, _ = zooming.apn_crop(picture, zooming.nested(theta, theta), torch.tensor([0.2437]), (32, 32))
-    assert torch.equal(found, expected)
+        result, _ = zooming.apn_crop(picture, zooming.nested(theta, theta), torch.tensor([0.2437]), (32, 32))
+    assert torch.equal(result, expected)
 
 
 @pytest.mark.parametrize(("picture", "size"), [((224, 224), (112, 112)), ((31, 45), (17, 20)), ((9, 9), (9, 9))])

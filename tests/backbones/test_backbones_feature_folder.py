@@ -39,12 +39,12 @@ def test_every_kind_of_file_is_read(tmp_path: Path, suffix: str) -> None:
     else:
         save_file({"map": MAP, "token": TOKEN}, file)
     folder = FeatureFolder(tmp_path)
-    found = folder.take([Path("photos/cat.jpg")])
-    assert torch.equal(found[0, :, :3], torch.from_numpy(MAP))
+    result = folder.take([Path("photos/cat.jpg")])
+    assert torch.equal(result[0, :, :3], torch.from_numpy(MAP))
     assert folder.has_class_token == (suffix == ".safetensors")
     if folder.has_class_token:  # one row more, its first cell the token
-        assert found.shape == (1, 2, 4, 4)
-        assert found[0, :, 3].tolist() == [[7, 0, 0, 0], [8, 0, 0, 0]]
+        assert result.shape == (1, 2, 4, 4)
+        assert result[0, :, 3].tolist() == [[7, 0, 0, 0], [8, 0, 0, 0]]
 
 
 def test_channels_may_be_last(tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ def test_pooling_for_inference_is_the_same_to_the_last_bit(size: geometry.Size) 
     assert expected.isnan().sum() == 1
     with torch.inference_mode():
         for memory in (torch.contiguous_format, torch.channels_last):
-            found = HalvingPool()(features.contiguous(memory_format=memory))
-            torch.testing.assert_close(found, expected, rtol=0, atol=0, equal_nan=True)
+            result = HalvingPool()(features.contiguous(memory_format=memory))
+            torch.testing.assert_close(result, expected, rtol=0, atol=0, equal_nan=True)
 
 
 @pytest.mark.parametrize(("size", "stage"), [((100, 20), "stage3"), ((2, 100), "stage1"), ((3, 3), "stage1")])
@@ -191,8 +191,8 @@ def test_maps_come_back_as_they_were() -> None:
         below = folded(stages, images, levels, finer_only=True)
     assert together.shape == (2, folded_channels(levels), *each[-1].shape[-2:])
     assert torch.equal(below, together[:, : below.shape[1]])
-    for found, wanted in zip(unfolded(together, levels), each, strict=True):
-        assert torch.equal(found, wanted)
+    for result, wanted in zip(unfolded(together, levels), each, strict=True):
+        assert torch.equal(result, wanted)
 
 
 def test_a_pyramid_takes_the_last_stage_of_each_resolution() -> None:

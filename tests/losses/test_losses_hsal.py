@@ -70,17 +70,17 @@ class Enumerated:
 
     def gradients(self, objective: Tensor) -> dict[str, Tensor]:
         named = dict(self.model.named_parameters())
-        found = torch.autograd.grad(objective, list(named.values()), retain_graph=True, allow_unused=True)
-        return {name: gradient for name, gradient in zip(named, found) if gradient is not None}
+        result = torch.autograd.grad(objective, list(named.values()), retain_graph=True, allow_unused=True)
+        return {name: gradient for name, gradient in zip(named, result) if gradient is not None}
 
 
 def rows(raw: MultisetOutput) -> list[MultisetOutput]:
     return [raw[i : i + 1] for i in range(len(raw.said))]
 
 
-def assert_same(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    for name in found.keys() | expected.keys():
-        one, other = (given.get(name, torch.zeros(1).double()) for given in (found, expected))
+def assert_same(result: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    for name in result.keys() | expected.keys():
+        one, other = (given.get(name, torch.zeros(1).double()) for given in (result, expected))
         torch.testing.assert_close(*torch.broadcast_tensors(one, other), rtol=1e-8, atol=1e-11, msg=name)
 
 
@@ -166,14 +166,14 @@ def rewards(said, location, labels, boxes, elsewhere: float = 0.25) -> LookedRew
 def test_by_hand() -> None:
     """Labels 1, 2, 2 on cells 0, 1–2 and 3; cell 4 is empty."""
     boxes = [on(0), on(1, 2), on(3)]
-    found = rewards([2, 2, 0], [[0, 3], [1, 4], [4, 4]], [1, 2, 2], boxes)
+    result = rewards([2, 2, 0], [[0, 3], [1, 4], [4, 4]], [1, 2, 2], boxes)
     e = 0.25
-    assert found.classes[0].tolist() == [
+    assert result.classes[0].tolist() == [
         [-1, e, 1, -1, -1],  # the last glimpse is on the second 2; the 1 is there too
         [-1, e, 1, -1, -1],  # the last glimpse is on nothing, the one before it on the first 2
         [-1, 1, -1, -1, -1],  # no glimpse is on a free label: any will do
     ]
-    assert found.glimpses[0, :, 0].tolist() == [
+    assert result.glimpses[0, :, 0].tolist() == [
         [e, e, e, 1, e],  # the second 2 was said, and is taken
         [e, 1, 1, e, e],  # the first 2 was said
         [1, e, e, e, e],  # nothing free was said: a free label is the place to look
@@ -182,10 +182,10 @@ def test_by_hand() -> None:
 
 def test_without_boxes_and_without_labels_the_rewards_are_the_published_ones() -> None:
     nowhere = on()
-    found = rewards([1, 1, 3], [[0], [1], [2]], [1, 2, -1], [nowhere] * 3)
+    result = rewards([1, 1, 3], [[0], [1], [2]], [1, 2, -1], [nowhere] * 3)
     said, labels = torch.tensor([[1, 1, 3]]), torch.tensor([[1, 2, -1]])
-    assert torch.equal(found.classes, multiset_rewards(said, labels, STOP + 1))
-    assert (found.glimpses == 1).all()
+    assert torch.equal(result.classes, multiset_rewards(said, labels, STOP + 1))
+    assert (result.glimpses == 1).all()
     empty = rewards([1], [[0]], [-1, -1], [nowhere] * 2)
     assert (empty.classes == -1).all()
     assert (empty.glimpses == 1).all()
@@ -249,9 +249,9 @@ def test_the_log_of_the_mean_reward_by_hand(assert_near) -> None:
     glimpsed = looks[0, 0].log() + ((looks[1, 2:] * lower).sum() / lower.max()).log()
     told = looked(one, labels, 0.0)
     named = (one.logits.softmax(-1)[0, :2] * told.classes[0, :2]).sum()
-    found = hsal_expected_loss(one, labels, looked=told, log_glimpses=True)["policy_loss"]
-    assert_near(found, -(named + glimpsed))
+    result = hsal_expected_loss(one, labels, looked=told, log_glimpses=True)["policy_loss"]
+    assert_near(result, -(named + glimpsed))
     below = looked(one, labels, -0.5)
     named = (one.logits.softmax(-1)[0, :2] * below.classes[0, :2]).sum()
-    found = hsal_expected_loss(one, labels, looked=below, log_glimpses=True)["policy_loss"]
-    assert_near(found, -(named + glimpsed))
+    result = hsal_expected_loss(one, labels, looked=below, log_glimpses=True)["policy_loss"]
+    assert_near(result, -(named + glimpsed))

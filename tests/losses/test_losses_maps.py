@@ -29,8 +29,8 @@ def test_evidence_by_hand() -> None:
     """Shares 1/4 and 1/2 on the evidence, a third map without evidence: L = (ln 4 + ln 2) / 2."""
     weights = torch.tensor([[[1.0, 3.0]], [[0.5, 0.5]], [[1.0, 0.0]]])
     on = torch.tensor([[[1.0, 0.0]], [[0.0, 1.0]], [[0.0, 0.0]]])
-    found = evidence_loss(weights, on, torch.ones(1, 1, 2))
-    assert float(found) == pytest.approx((math.log(4) + math.log(2)) / 2, abs=1e-6)
+    result = evidence_loss(weights, on, torch.ones(1, 1, 2))
+    assert float(result) == pytest.approx((math.log(4) + math.log(2)) / 2, abs=1e-6)
     assert float(evidence_loss(weights[2:], on[2:], torch.ones(1, 1, 2))) == 0
     assert math.isfinite(float(evidence_loss(torch.zeros(1, 1, 2), on[:1], torch.ones(1, 1, 2))))
 
@@ -46,10 +46,10 @@ def test_of_a_model_it_is_the_score_of_its_total_map(kind: type) -> None:
     size = (images.shape[-2], images.shape[-1])
     evidence = torch.zeros(1, *size, dtype=torch.bool)
     evidence[:, 3:11, 5:20] = True
-    found = MapLosses().evidence(model, raw, evidence)
+    result = MapLosses().evidence(model, raw, evidence)
     wanted = true_positive_strength(model.wrap(raw, size).trace.image_map("total").detach(), evidence)
-    assert float((-found.detach()).exp()) == pytest.approx(float(wanted), rel=1e-4)
-    assert found.requires_grad
+    assert float((-result.detach()).exp()) == pytest.approx(float(wanted), rel=1e-4)
+    assert result.requires_grad
 
 
 def test_a_model_whose_look_is_a_crop_is_refused() -> None:
@@ -79,12 +79,12 @@ def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
     images = example_batch(kind, 1, 0)[0]["images"][:1]
     size = (images.shape[-2], images.shape[-1])
     raw = model.forward_raw(images, torch.tensor([0, 2]), asks=2)
-    found = MapLosses().overlap(model, raw, size, 2)
+    result = MapLosses().overlap(model, raw, size, 2)
     trace = model.wrap(raw, size).trace
     maps = trace.image_map("total") if kind is HAttNetModel else trace.looks[0].weights
     assert maps is not None
-    assert float(found.detach()) == pytest.approx(float(1 - total_variation(*maps.detach().split(1))), abs=1e-4)
-    assert found.requires_grad
+    assert float(result.detach()) == pytest.approx(float(1 - total_variation(*maps.detach().split(1))), abs=1e-4)
+    assert result.requires_grad
 
 
 def task(**data: object) -> QuestionTask:

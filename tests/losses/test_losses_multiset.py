@@ -57,10 +57,10 @@ def test_lists_have_an_order() -> None:
 
 @given(said=classes_said, labels=some_labels)
 def test_the_rewards_of_all_classes_are_those_of_saying_each_instead(said: list[int], labels: list[int]) -> None:
-    found = multiset_rewards(torch.tensor([said]), padded(labels), STOP + 1)  # (1,T,Y)
+    result = multiset_rewards(torch.tensor([said]), padded(labels), STOP + 1)  # (1,T,Y)
     for step, other in itertools.product(range(len(said)), range(STOP + 1)):
         instead = [*said[:step], other, *said[step + 1 :]]
-        assert found[0, step, other] == paper_reward(instead, labels)[step]
+        assert result[0, step, other] == paper_reward(instead, labels)[step]
 
 
 def log_softmax(logits: Tensor) -> list[list[float]]:
@@ -117,10 +117,10 @@ SOMEWHERE = [0.0, 0.0, 5.0, 5.0]
 def test_a_picture_without_objects_teaches_nothing() -> None:
     """Odds of 2 : 1 for the wrong class, then an empty picture that is surely wrong about everything."""
     logits = torch.tensor([[math.log(2), 0.0], [9.0, 0.0]], requires_grad=True)
-    found = single_object_loss(logits, torch.tensor([[1, -1], [-1, -1]]))
-    assert float(found["loss"].detach()) == pytest.approx(math.log(3))
-    assert float(found["single_accuracy"]) == 0
-    found["loss"].backward()
+    result = single_object_loss(logits, torch.tensor([[1, -1], [-1, -1]]))
+    assert float(result["loss"].detach()) == pytest.approx(math.log(3))
+    assert float(result["single_accuracy"]) == 0
+    result["loss"].backward()
     torch.testing.assert_close(logits.grad, torch.tensor([[2 / 3, -2 / 3], [0.0, 0.0]]))
 
 
@@ -131,9 +131,9 @@ def test_a_label_without_a_box_teaches_nothing_of_its_place() -> None:
     logits.requires_grad_()
     labels = torch.tensor([[0, 1], [1, -1]])
     boxes = torch.tensor([[SOMEWHERE, SOMEWHERE], [NOWHERE, SOMEWHERE]])
-    found = object_loss(logits, labels, boxes)
-    assert float(found["object_loss"].detach()) == pytest.approx((math.log(4 / 3) + math.log(2)) / 2)
-    assert float(found["object_accuracy"]) == 0.5
-    found["object_loss"].backward()
+    result = object_loss(logits, labels, boxes)
+    assert float(result["object_loss"].detach()) == pytest.approx((math.log(4 / 3) + math.log(2)) / 2)
+    assert float(result["object_accuracy"]) == 0.5
+    result["object_loss"].backward()
     taught = torch.tensor([[[-1 / 8, 1 / 8], [1 / 4, -1 / 4]], [[0.0, 0.0], [0.0, 0.0]]])
     torch.testing.assert_close(logits.grad, taught)

@@ -73,8 +73,8 @@ class Example:
         return tuple(total)
 
 
-def assert_same(found: Gradients, expected: Gradients) -> None:
-    for one, other in zip(found, expected):
+def assert_same(result: Gradients, expected: Gradients) -> None:
+    for one, other in zip(result, expected):
         torch.testing.assert_close(one, other, rtol=1e-9, atol=1e-12)
 
 
@@ -82,8 +82,8 @@ def assert_same(found: Gradients, expected: Gradients) -> None:
 @pytest.mark.parametrize("draws", [1, 2])
 def test_with_any_fixed_baseline_the_mean_gradient_is_that_of_the_bound(draws: int, baseline: float) -> None:
     case = Example(0)
-    found = case.expected_gradients(draws, baseline=torch.tensor(baseline, dtype=torch.float64))
-    assert_same(found, case.gradients(-case.bound()))
+    result = case.expected_gradients(draws, baseline=torch.tensor(baseline, dtype=torch.float64))
+    assert_same(result, case.gradients(-case.bound()))
 
 
 @pytest.mark.parametrize("draws", [2, 3])
@@ -199,12 +199,12 @@ def test_parts_by_hand() -> None:
     words = torch.tensor([[1, 0, -1]])
     earned = math.log(1 / 2) + math.log(1 / 4)
     advantage = earned + 2
-    found = hard_attention_loss(raw, words, torch.tensor(-1.0), reward_weight=0.5, entropy_weight=0.1)
-    assert found["cross_entropy"].item() == pytest.approx(-earned)
-    assert found["policy_loss"].item() == pytest.approx(-advantage * 2 * math.log(0.5), abs=1e-6)
-    assert found["entropy"].item() == pytest.approx(0.8)
-    assert found["reward"].item() == pytest.approx(earned / 2)
+    result = hard_attention_loss(raw, words, torch.tensor(-1.0), reward_weight=0.5, entropy_weight=0.1)
+    assert result["cross_entropy"].item() == pytest.approx(-earned)
+    assert result["policy_loss"].item() == pytest.approx(-advantage * 2 * math.log(0.5), abs=1e-6)
+    assert result["entropy"].item() == pytest.approx(0.8)
+    assert result["reward"].item() == pytest.approx(earned / 2)
     expected = -earned - 0.5 * advantage * 2 * math.log(0.5) - 0.1 * 0.8
-    assert found["loss"].item() == pytest.approx(expected)
+    assert result["loss"].item() == pytest.approx(expected)
     each = hard_attention_loss(raw, words, torch.tensor(-1.0), per_word=True)
     assert each["policy_loss"].item() == pytest.approx(-advantage * math.log(0.5), abs=1e-6)

@@ -62,10 +62,10 @@ def test_the_memory_is_an_lstm() -> None:
         theirs.bias_hh.zero_()
     word, context = torch.randn(3, 1, 4).double(), torch.randn(3, 1, 6).double()
     memory = LstmState(torch.randn(3, 1, 5).double(), torch.randn(3, 1, 5).double())
-    found = ours(ours.from_word(word), context, memory)
+    result = ours(ours.from_word(word), context, memory)
     hidden, cell = theirs(torch.cat([word, context], dim=-1)[:, 0], (memory.hidden[:, 0], memory.cell[:, 0]))
-    torch.testing.assert_close(found.hidden[:, 0], hidden)
-    torch.testing.assert_close(found.cell[:, 0], cell)
+    torch.testing.assert_close(result.hidden[:, 0], hidden)
+    torch.testing.assert_close(result.cell[:, 0], cell)
 
 
 def by_hand() -> tuple[CaptionDecoder, EncodedImage, LstmState]:
@@ -168,15 +168,15 @@ def test_a_whole_caption_is_its_words_one_by_one(changes: dict[str, Any]) -> Non
     annotations = cells().float()
     said = decoder.teacher_force(*decoder.init_state(annotations, GRID), WORDS)
     logits, weights, contexts = word_by_word(decoder, annotations, WORDS)
-    for found, expected in ((said.logits, logits), (said.looked.weights, weights), (said.looked.context, contexts)):
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+    for result, expected in ((said.logits, logits), (said.looked.weights, weights), (said.looked.context, contexts)):
+        torch.testing.assert_close(result, expected, rtol=0, atol=1e-6)
     parameters = list(decoder.parameters())
     at_once, one_by_one = (
         torch.autograd.grad(F.cross_entropy(each.flatten(0, 1), WORDS.flatten(), ignore_index=-1), parameters)
         for each in (said.logits, logits)
     )
-    for found, expected in zip(at_once, one_by_one):
-        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    for result, expected in zip(at_once, one_by_one):
+        torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_blocks_of_pictures_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,11 +241,11 @@ def log_prob_of(table: Table, picture: int, words: list[int]) -> float:
 
 def every_caption(vocabulary: int, longest: int) -> list[list[int]]:
     """All that may be said: words, and the end if there is room for it."""
-    found = []
+    result = []
     for length in range(1, longest + 1):
         for words in itertools.product(range(2, vocabulary), repeat=length):
-            found.append([*words] if length == longest else [*words, END])
-    return found
+            result.append([*words] if length == longest else [*words, END])
+    return result
 
 
 def padded(words: list[int], longest: int) -> list[int]:
@@ -255,9 +255,9 @@ def padded(words: list[int], longest: int) -> list[int]:
 def test_greedy_takes_the_likeliest_word_each_time() -> None:
     table = torch.full((1, 5, 4), -9.0)
     table[0, NOTHING, 3] = table[0, 3, 2] = table[0, 2, END] = 0.0
-    found = decode(Table(table), pictures(1), longest=6)
-    assert said(found, 0) == [3, 2, END, -1, -1, -1]
-    assert found.lengths.tolist() == [[2]]
+    result = decode(Table(table), pictures(1), longest=6)
+    assert said(result, 0) == [3, 2, END, -1, -1, -1]
+    assert result.lengths.tolist() == [[2]]
 
 
 @pytest.mark.parametrize("length_penalty", [0.0, 0.7, 1.0])
@@ -265,22 +265,22 @@ def test_greedy_takes_the_likeliest_word_each_time() -> None:
 def test_a_beam_as_wide_as_there_are_captions_finds_the_best_of_all(seed: int, length_penalty: float) -> None:
     vocabulary, longest = 4, 3
     table, captions = random_table(2, vocabulary, seed), every_caption(vocabulary, longest)
-    found = decode(table, pictures(2), width=40, captions=3, longest=longest, length_penalty=length_penalty)
+    result = decode(table, pictures(2), width=40, captions=3, longest=longest, length_penalty=length_penalty)
     for picture in range(2):
         ranked = sorted(captions, key=lambda w: -log_prob_of(table, picture, w) / len(w) ** length_penalty)
         for which in range(3):
-            assert said(found, picture, which) == padded(ranked[which], longest)
-            assert found.log_prob[picture, which].item() == pytest.approx(
+            assert said(result, picture, which) == padded(ranked[which], longest)
+            assert result.log_prob[picture, which].item() == pytest.approx(
                 log_prob_of(table, picture, ranked[which]), abs=1e-5
             )
 
 
 def test_fewer_captions_than_asked_for_are_said_to_be_none() -> None:
-    found = decode(random_table(1, 4, 0), pictures(1), width=5, captions=5, longest=1)
-    assert found.log_prob[0, :2].isfinite().all()  # there are two words
-    assert (found.log_prob[0, 2:] == -torch.inf).all()
-    assert (found.words[0, 2:] == NOTHING).all()
-    assert (found.lengths[0] == torch.tensor([1, 1, 0, 0, 0])).all()
+    result = decode(random_table(1, 4, 0), pictures(1), width=5, captions=5, longest=1)
+    assert result.log_prob[0, :2].isfinite().all()  # there are two words
+    assert (result.log_prob[0, 2:] == -torch.inf).all()
+    assert (result.words[0, 2:] == NOTHING).all()
+    assert (result.lengths[0] == torch.tensor([1, 1, 0, 0, 0])).all()
 
 
 @pytest.mark.parametrize(("width", "captions"), [(1, 1), (4, 3)])
@@ -298,26 +298,26 @@ def test_many_pictures_are_found_as_one_by_one(width: int, captions: int) -> Non
 
 def test_no_pictures_have_no_captions() -> None:
     model = tiny_model(SatModel).eval()
-    found = model.caption(model.encode(torch.rand(0, 3, 31, 34)), width=5, captions=2)
-    assert found.words.shape == (0, 2, 4)
-    assert found.weights.shape == (0, 2, 4, *model.grid)
+    result = model.caption(model.encode(torch.rand(0, 3, 31, 34)), width=5, captions=2)
+    assert result.words.shape == (0, 2, 4)
+    assert result.weights.shape == (0, 2, 4, *model.grid)
 
 
 @pytest.mark.parametrize("captions", [1, 4])
 def test_attention_belongs_to_the_words_it_was_paid_for(captions: int) -> None:
     """Each look of this model tells the word before it and its place."""
     table = Table(random_table(3, 6, 1).log_prob, chooses=True)
-    found = decode(table, pictures(3), width=captions, captions=captions, longest=8)
-    assert found.choices is not None
+    result = decode(table, pictures(3), width=captions, captions=captions, longest=8)
+    assert result.choices is not None
     for picture, which in itertools.product(range(3), range(captions)):
         before = NOTHING
-        for place, word in enumerate(said(found, picture, which)):
-            weights, gain = found.weights[picture, which, place], found.gains[picture, which, place]
+        for place, word in enumerate(said(result, picture, which)):
+            weights, gain = result.weights[picture, which, place], result.gains[picture, which, place]
             if word == NOTHING:
                 assert weights.sum() == gain == 0
                 continue
             cell = (before + place) % 6
-            assert weights.flatten().argmax() == cell == found.choices[picture, which, place]
+            assert weights.flatten().argmax() == cell == result.choices[picture, which, place]
             assert gain == pytest.approx(1 / (1 + place))
             before = word
 

@@ -87,10 +87,10 @@ def fields_of(name: str) -> set[str]:
 
 def models_that_are(kind: type) -> list[str]:
     """The models of a base class, of which there must be one."""
-    found = [name for name in sorted(models()) if issubclass(models()[name].load(), kind)]
-    if not found:
+    result = [name for name in sorted(models()) if issubclass(models()[name].load(), kind)]
+    if not result:
         raise LookupError(f"no model of the catalog is a {kind.__name__}")
-    return found
+    return result
 
 
 every_model = pytest.mark.parametrize("name", sorted(models()))
@@ -168,10 +168,10 @@ def part(inputs: Inputs, which: slice) -> Inputs:
 
 
 def assert_same(first: ModelOutput, second: ModelOutput, **tolerance: float) -> None:
-    found, expected = named(first), named(second)
-    assert found.keys() == expected.keys()
-    for key in found:
-        torch.testing.assert_close(found[key], expected[key], msg=lambda text, key=key: f"{key}: {text}", **tolerance)
+    result, expected = named(first), named(second)
+    assert result.keys() == expected.keys()
+    for key in result:
+        torch.testing.assert_close(result[key], expected[key], msg=lambda text, key=key: f"{key}: {text}", **tolerance)
 
 
 def shape_of_logits(model: Any) -> tuple[int, ...]:

@@ -223,15 +223,31 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
     """Its log p is that of its words under the same weights, and these are the weights that it shows."""
     model, encoding = captioner
     given = torch.rand(len(encoding), model.config.longest, *model.grid).double()
-    own, found = model.caption(encoding, **search), model.caption(encoding, attention={"word": given}, **search)
-    assert not torch.allclose(found.log_prob, own.log_prob)
-    for which in range(found.words.shape[1]):
-        words = found.words[:, which]  # (B,T)
+    own, result = model.caption(encoding, **search), model.caption(encoding, attention={"word": given}, **search)
+    assert not torch.allclose(result.log_prob, own.log_prob)
+    for which in range(result.words.shape[1]):
+        words = result.words[:, which]  # (B,T)
         told = model.teacher_force(encoding, words, attention={"word": given})
         each = told.logits.log_softmax(-1).gather(-1, words.clamp_min(0).unsqueeze(-1)).squeeze(-1)  # (B,T)
-        torch.testing.assert_close((each * (words >= 0)).sum(1).float(), found.log_prob[:, which], rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(
+            (each * (words >= 0)).sum(1).float(), result.log_prob[:, which], rtol=1e-5, atol=1e-5
+        )
         shown = torch.where((words >= 0)[..., None, None], given, 0)
-        assert torch.equal(found.weights[:, which], shown)
+        assert torch.equal(result.weights[:, which], shown)
+
+
+def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}
+    raw = model.respond(encoding, attention=given)
+    assert torch.equal(raw.acts["word"].emits, model.caption(encoding, attention=given).words[:, 0])
+    assert torch.equal(raw.acts["word"].weights, given["word"])
+
+
+def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
+        model.forward_raw(None, None, features=encoding, attention={"word": encoding})
 
 
 steps_are = pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.families import model_spec
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
+from saccade.models.soft import SoftModel
 from saccade.trace import Act
 
 Near = Callable[..., None]
@@ -157,3 +158,12 @@ def test_the_price_of_an_even_gate_by_hand(assert_near: Near) -> None:
     assert_near(spread_price(elsewhere, elsewhere), [0.4 * 0.25 * 12**0.5])
     assert_near(spread_price(even, there), [0.2 + 0.2 * 0.25 / 0.75**0.5])
     assert_near(spread_price([0.0] * 4, [0.0] * 4), [0.0])
+
+
+def test_without_gates_it_is_soft() -> None:
+    model, soft = published(gated=[]), SoftModel(SoftModel.Config()).eval()
+    model.load_state_dict(soft.state_dict())
+    images, query = scene(), torch.tensor([4, 6])
+    ours, theirs = model(images, query), soft(images, query)
+    assert torch.equal(ours.logits, theirs.logits)
+    assert torch.equal(ours.trace.image_map(), theirs.trace.image_map())

@@ -30,7 +30,7 @@ def test_the_answer_is_that_of_the_equations() -> None:
     inputs, _ = example_batch(QuestionHeadModel, 3, 0)
     images, query = inputs["images"].double(), inputs["query"]
     with torch.no_grad():
-        found = model.forward_raw(images, query)
+        result = model.forward_raw(images, query)
         encoding = model.encode(images)
         scorer, head = model.attention.scorer, model.head
         for b in range(3):
@@ -41,13 +41,13 @@ def test_the_answer_is_that_of_the_equations() -> None:
             met = (seen + scorer.from_query.weight[:, query[b]][:, None]).relu()
             scores = scorer.to_score.weight[0, :, 0, 0] @ met + scorer.to_score.bias
             weights = scores.softmax(0)
-            torch.testing.assert_close(found.acts["stage2"].weights[b].flatten(), weights)
+            torch.testing.assert_close(result.acts["stage2"].weights[b].flatten(), weights)
             context = (weights * values).sum(1)
-            torch.testing.assert_close(found.acts["stage2"].context[b], context)
+            torch.testing.assert_close(result.acts["stage2"].context[b], context)
             context = head.norm(context[None])[0]
             own = head.classify.weight + model.terms[query[b]]
             logits = own @ context + head.classify.bias + model.prior.weight[query[b]]
-            torch.testing.assert_close(found.logits[b], logits)
+            torch.testing.assert_close(result.logits[b], logits)
 
 
 def test_at_first_every_question_has_the_same_classifier() -> None:

@@ -66,25 +66,6 @@ def test_of_hard_attention_one_cell_is_seen(pick: str) -> None:
         assert torch.equal(look.choice, look.weights.flatten(2).argmax(-1))
 
 
-def test_a_found_caption_has_the_looks_of_the_same_caption_given() -> None:
-    """Decoding and teacher forcing are one model."""
-    model = build(seed=3).eval()
-    images, _ = batch(6)
-    encoding = model.encode(images)
-    found = model.caption(encoding, width=3, captions=2)
-    for which in range(2):
-        trace = model.trace_of(found, which).validate()
-        words = found.words[:, which]
-        with torch.no_grad():
-            given_ = model.teacher_force(encoding, words)
-        look, said = trace.look("word"), words >= 0
-        torch.testing.assert_close(look.weights[said], given_.acts["word"].weights[said])
-        torch.testing.assert_close(look.gain[said], given_.acts["word"].gain[said])
-        total = word_log_likelihood(given_.logits, words).sum(1)
-        torch.testing.assert_close(found.log_prob[:, which], total)
-        assert torch.equal(trace.answer, words)
-
-
 def test_the_baseline_is_the_moving_average_of_a_word() -> None:
     model = build(attention_kind="hard").train()
     images, words = batch(6)
@@ -141,8 +122,8 @@ class Enumerated:
         return probability, torch.stack([word_log_likelihood(raw.logits, self.words).sum() for raw in raws])
 
     def gradients(self, objective: Tensor) -> list[Tensor]:
-        found = torch.autograd.grad(objective, self.parameters, allow_unused=True)
-        return [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, found)]
+        result = torch.autograd.grad(objective, self.parameters, allow_unused=True)
+        return [torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, result)]
 
 
 @pytest.mark.parametrize("to_go", [False, True])
@@ -159,8 +140,8 @@ def test_the_gradient_of_the_loss_is_unbiased_for_the_bound(seed: int, to_go: bo
         )["loss"]
         for sum_, gradient in zip(total, tiny.gradients(loss)):
             sum_ += chance * gradient
-    for found, wanted in zip(total, exact):
-        torch.testing.assert_close(found, wanted)
+    for result, wanted in zip(total, exact):
+        torch.testing.assert_close(result, wanted)
     assert sum(float(gradient.abs().sum()) for gradient in exact) > 0.1
 
 
@@ -196,9 +177,9 @@ def told(made: CaptionDecoder, words: tuple[int, ...], cells: tuple[int, ...] | 
 
 
 def gradient_of(value: Tensor, made: CaptionDecoder) -> Tensor:
-    found = torch.autograd.grad(value, list(made.parameters()), allow_unused=True, retain_graph=True)
+    result = torch.autograd.grad(value, list(made.parameters()), allow_unused=True, retain_graph=True)
     return torch.cat(
-        [torch.zeros(p.numel()).double() if g is None else g.flatten() for g, p in zip(found, made.parameters())]
+        [torch.zeros(p.numel()).double() if g is None else g.flatten() for g, p in zip(result, made.parameters())]
     )
 
 

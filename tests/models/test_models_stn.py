@@ -96,8 +96,8 @@ def test_the_task_teaches_the_helper_the_same_answer() -> None:
     task = QuestionTask(model="stn-tuned", model_config={}, data={"name": "mref"})
     label = torch.tensor([0, 4, 2])
     even = QuestionOutput(torch.zeros(3, 5), helper_logits=torch.zeros(3, 5))
-    found = task.loss(even, {"label": label}, Default())
-    assert found["loss"].item() == pytest.approx(2 * torch.tensor(5.0).log().item())
-    assert found["helper_loss"].item() == pytest.approx(torch.tensor(5.0).log().item())
+    result = task.loss(even, {"label": label}, Default())
+    assert result["loss"].item() == pytest.approx(2 * torch.tensor(5.0).log().item())
+    assert result["helper_loss"].item() == pytest.approx(torch.tensor(5.0).log().item())
     without = task.loss(QuestionOutput(torch.zeros(3, 5)), {"label": label}, Default())
     assert "helper_loss" not in without

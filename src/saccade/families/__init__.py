@@ -76,12 +76,12 @@ __all__ = [
 class ModelSpec:
     """A model of the catalog."""
 
+    #: Imports the class; it has ``Config``.
     load: Callable[[], Any]
-    """Imports the class; it has ``Config``."""
     summary: str
     paper: str
+    #: Defaults that differ from those of the class.
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Defaults that differ from those of the class."""
 
     def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
         """Builds the model from settings; error messages name ``where`` they are."""
@@ -104,17 +104,17 @@ class DataEntry:
     kind: Literal["generator", "reader", "collection"]
     description: str
     licence: str
+    #: How to get it.
     get: str
-    """How to get it."""
     splits: tuple[str, ...] = ("train", "val", "test")
+    #: Argument of ``saccade data get``, if it can be fetched.
     download: str | None = None
-    """Argument of ``saccade data get``, if it can be fetched."""
+    #: What its pictures show, as it follows "trained on"; empty if unknown.
     shows: str = ""
-    """What its pictures show, as it follows "trained on"; empty if unknown."""
+    #: Whether it is for research only, or states no licence; models trained on it say so.
     research_only: bool = False
-    """Whether it is for research only, or states no licence; models trained on it say so."""
+    #: The shipped picture (``saccade.example``) with which the page opens its models; empty: a scene of digits.
     example: str = ""
-    """The shipped picture (``saccade.example``) with which the page opens its models; empty: a scene of digits."""
 
 
 # What reads data of one's own, and how it is named.
@@ -161,10 +161,10 @@ def cub_birds(question: str) -> DataEntry:
 class Probing:
     """How ``saccade probe`` uses a family."""
 
+    #: The model that stores the result, a :class:`saccade.models.probe.HeadOnBackbone`.
     model: str
-    """The model that stores the result, a :class:`saccade.models.probe.HeadOnBackbone`."""
+    #: Whether rows have questions.
     asks: bool = False
-    """Whether rows have questions."""
 
 
 @dataclass(frozen=True)

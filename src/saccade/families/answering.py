@@ -71,12 +71,12 @@ class Prepared(NamedTuple):
 class InputReader(ABC):
     """How one kind of input is read."""
 
+    #: The word for one item, as in "picture".
     thing: ClassVar[str]
-    """The word for one item, as in "picture"."""
+    #: File suffixes to search folders for, as in ".txt".
     suffixes: ClassVar[frozenset[str]]
-    """File suffixes to search folders for, as in ".txt"."""
+    #: Whether requests may send items as JSON.
     takes_json: ClassVar[bool] = False
-    """Whether requests may send items as JSON."""
 
     @abstractmethod
     def read(self, source: Any) -> Item:

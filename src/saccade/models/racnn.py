@@ -57,7 +57,7 @@ from saccade.backbones import Stages, build_backbone, pretrained
 from saccade.config import Within
 from saccade.errors import DataError
 from saccade.geometry import Size
-from saccade.models.base import BackboneConfig, Given, ImageOnlyModel, Pixels, Units, Words
+from saccade.models.base import BackboneConfig, Given, ImageOnlyModel, Pixels, Units, Words, laid_out
 from saccade.trace import Act, LabelOutput, crop_spec
 
 SCALES = ("scale1", "scale2", "scale3")
@@ -162,12 +162,8 @@ class RacnnModel(ImageOnlyModel):
     ) -> LabelOutput:
         """Look, propose, look closer, twice; then all scales together.
 
-        Args:
-            encoding: the network input.
-            attention: regions that are given instead of proposed.
-            last: the last scale that looks, for a phase that needs no more. Without the finest there are no ``logits``
-                and no looks behind it; ``boxes`` and ``strongest`` have the proposals of the scales that looked.
-            responses: whether to return ``responses``, for a phase that teaches proposals by them.
+        For phases that need no more, ``last`` is the last scale that looks: without the finest there are no ``logits``
+        and no looks behind it. ``responses`` are returned for a phase that teaches proposals by them.
         """
         seeing = SCALES[: SCALES.index(last) + 1]
         acts: dict[str, Act] = {}
@@ -177,7 +173,7 @@ class RacnnModel(ImageOnlyModel):
         logits, descriptors, boxes, places, regions = [], [], [], [], []
         for number, name in enumerate(seeing):
             net = self.net(name)
-            proposing = net.between(_laid_out(view), to=self.config.read)  # (B,C',h',w'), for proposals
+            proposing = net.between(laid_out(view), to=self.config.read)  # (B,C',h',w'), for proposals
             features = proposing  # Eq. (1): (B,C,h,w)
             if self.config.read is not None:
                 features = net.between(proposing, after=self.config.read)
@@ -244,7 +240,7 @@ class RacnnModel(ImageOnlyModel):
     def _responding(self, name: str, images: Tensor, theta: Tensor | None) -> Tensor:
         """The square (B,3) of a window ``theta`` (B,2,3), or of the picture, in which the network ``name`` responds."""
         view = images if theta is None else geometry.sample_theta(images, theta, self.config.input_size)
-        features = self.net(name)(_laid_out(view))  # (B,C,h,w)
+        features = self.net(name)(laid_out(view))  # (B,C,h,w)
         return zoom.responding_region(features.mean(1).to(torch.promote_types(images.dtype, torch.float32)))
 
 
@@ -278,8 +274,3 @@ def _anywhere(images: Tensor, side: float, number: int) -> Tensor:
     shares = (draws % 65_537).float() / 65_537
     half = side / 2
     return torch.cat([half + (1 - side) * shares, torch.full_like(shares[:, :1], half)], dim=-1)
-
-
-def _laid_out(images: Tensor) -> Tensor:
-    """The pictures, on a CPU with their channels together: convolutions and poolings are twice as fast."""
-    return images.contiguous(memory_format=torch.channels_last) if images.device.type == "cpu" else images

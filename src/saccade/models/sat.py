@@ -27,12 +27,12 @@ import math
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from saccade.attention.hard import cell_entropy, gumbel_noise, log_prob_of
 from saccade.backbones import build_backbone
 from saccade.errors import ConfigError
+from saccade.losses.captions import word_log_likelihood
 from saccade.models.base import Given, ImageModel
 from saccade.models.caption_decoder import CaptionDecoder, EncodedImage, LookStep, LstmState, Pick, SatConfig, WordStep
 from saccade.models.caption_decoding import Decoded, decode, repeat_for_captions, sample_captions
@@ -136,10 +136,9 @@ class SatModel(ImageModel):
     @torch.no_grad()
     def _move_baseline(self, logits: Tensor, words: Tensor, expected: Tensor) -> None:
         """Section 4.1: b ← 0.9 b + 0.1 log p, over the words of the pictures whose cells were drawn."""
-        surprise = F.cross_entropy(logits.flatten(0, 1), words.flatten(), ignore_index=-1, reduction="none")  # (BT,)
         counts = (words >= 0) & ~expected.unsqueeze(1)  # (B,T)
         many = counts.sum()
-        reward = -(surprise.reshape(words.shape) * counts).sum() / many.clamp_min(1)
+        reward = (word_log_likelihood(logits, words) * counts).sum() / many.clamp_min(1)
         moved = BASELINE_KEEPS * self.baseline + (1 - BASELINE_KEEPS) * reward
         self.baseline.copy_(torch.where(many > 0, moved, self.baseline))
 

@@ -41,7 +41,7 @@ from torch import Tensor
 
 from saccade.attention.spatial_transformer import START, CropMechanism, PointingTransformer, SpatialTransformer
 from saccade.config import Within
-from saccade.models.base import Given, Pixels, Units
+from saccade.models.base import Given, Pixels, Units, laid_out
 from saccade.models.picture_query import AnswerHead, PictureQueryConfig, PictureQueryModel
 from saccade.trace import Act, QuestionOutput, crop_spec
 
@@ -101,10 +101,7 @@ class CroppingModel(PictureQueryModel):
         query = self.one_hot_query(encoding, query)  # (B,Q)
         frame = self.given(attention, LOOK, (images.shape[0], 2, 3), signed=True)
         cropped = self.transformer.attend(images, located, query, frame=frame)
-        view = cropped.crop
-        if view.device.type == "cpu":  # faster with the channels together
-            view = view.contiguous(memory_format=torch.channels_last)
-        feature = self.reader(view).mean((2, 3))  # (B,C)
+        feature = self.reader(laid_out(cropped.crop)).mean((2, 3))  # (B,C)
         if self.query_to_classifier:
             feature = torch.cat([feature, query], dim=1)  # (B,C+Q)
         crop = Act(cropped.crop, values=images, theta=cropped.theta)

@@ -27,19 +27,19 @@ class PictureTask(Task):
     """Trains one model on pictures, drawn or of a table."""
 
     model_kind: ClassVar[type] = ImageModel
+    #: (config, split, device, allow_pack=…) → a split that is drawn.
     generated: ClassVar[Callable[..., Any]]
-    """(config, split, device, allow_pack=…) → a split that is drawn."""
+    #: (config, split=…, table=…, device=…, progress=…, words of a model) → a split of files.
     files: ClassVar[Callable[..., Any]]
-    """(config, split=…, table=…, device=…, progress=…, **words of a model) → a split of files."""
     model: ImageModel
     table: Table | None = None
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        #: (height, width) of the network input.
         self.size = self.network_size()
-        """(height, width) of the network input."""
+        #: The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence.
         self.evidence_weight = 0.0
-        """The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence."""
         self._map_losses = MapLosses()
         self.model.check_input(self.size)
 

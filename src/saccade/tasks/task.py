@@ -121,35 +121,35 @@ class Task(ABC):
             validation and test examples.
     """
 
+    #: The family's.
     name: ClassVar[str]
-    """The family's."""
+    #: What a model must be for this task to train and score it.
     model_kind: ClassVar[type] = AttentionModel
-    """What a model must be for this task to train and score it."""
+    #: The same in words, after "a model that …".
     model_description: ClassVar[str] = "says where it looked"
-    """The same in words, after "a model that …"."""
+    #: Whether answers are sentences made of the words in ``answers``.
     sentences: ClassVar[bool] = False
-    """Whether answers are sentences made of the words in ``answers``."""
+    #: The losses that a phase may use: names and their dataclasses.
     losses: ClassVar[Mapping[str, type]]
-    """The losses that a phase may use: names and their dataclasses."""
+    #: (model, examples, limit, options of the family) → what is measured.
     scores: ClassVar[Callable[..., Scoring]]
-    """(model, examples, limit, options of the family) → what is measured."""
+    #: Whether a phase can learn from kept features of a frozen encoder.
     caches_features: ClassVar[bool] = False
-    """Whether a phase can learn from kept features of a frozen encoder."""
+    #: What a phase may learn from; the first is the plain examples.
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
-    """What a phase may learn from; the first is the plain examples."""
+    #: The dataclass of ``data_config``; None: :meth:`settings_of` knows it.
     data_settings: ClassVar[type | None] = None
-    """The dataclass of ``data_config``; None: :meth:`settings_of` knows it."""
+    #: The :class:`~saccade.data.tables.readers.Reader` of each kind of table and collection, by name.
     readers: ClassVar[Mapping[str, Any]] = {}
-    """The :class:`~saccade.data.tables.readers.Reader` of each kind of table and collection, by name."""
+    #: The settings of the data, a dataclass with ``is_generated``.
     data_config: Any
-    """The settings of the data, a dataclass with ``is_generated``."""
+    #: The rows of files, read once; None where examples are drawn.
     table: Any = None
-    """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
+    #: The questions by id; empty if the model takes none, or any text.
     queries: tuple[str, ...] = ()
-    """The questions by id; empty if the model takes none, or any text."""
+    #: The answers by id; :meth:`model_settings` sets it.
     answers: tuple[str, ...]
-    """The answers by id; :meth:`model_settings` sets it."""
 
     def __init__(
         self,

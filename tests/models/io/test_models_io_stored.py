@@ -141,16 +141,16 @@ def test_parameters_with_rows_are_bytes_and_the_others_half(tiny: Path, tmp_path
     assert facts.dtype == "int8"
     assert NAME in rounded < parameters
     assert set(written) == set(whole) | {f"{name}.scale" for name in rounded}
-    for name, found in model.state_dict().items():
-        assert found.dtype == whole[name].dtype
+    for name, result in model.state_dict().items():
+        assert result.dtype == whole[name].dtype
         if name in rounded:
             assert written[name].dtype == torch.int8
-            assert torch.equal(found, from_rows(*to_rows(whole[name])))
+            assert torch.equal(result, from_rows(*to_rows(whole[name])))
         elif name in parameters:
             assert written[name].dtype == torch.float16
-            assert torch.equal(found, whole[name].half().float())
+            assert torch.equal(result, whole[name].half().float())
         else:  # statistics stay as they are
-            assert torch.equal(found, whole[name])
+            assert torch.equal(result, whole[name])
     assert "int8" in (tiny / "card.md").read_text()
 
 

@@ -1,11 +1,9 @@
 """Features of a frozen network on disk, computed once: half precision, memory-mapped, bounded, checked.
 
 A cache is a folder below ``folder``, named by a digest of its key. It holds ``facts.json`` and shards of some 32 MB:
-features, then the SHA-256 of their bytes. Shards are written whole, and filling goes on from those that are there.
-Every process checks each shard once and makes a wrong one again.
-
-All caches below ``folder`` together stay below a limit: those opened longest ago make room. What is open stays
-readable, because its shards are mapped.
+features, then the SHA-256 of their bytes. Shards are written whole and checked once by each process; filling goes on
+from those that are there. All caches below ``folder`` together stay below a limit: those opened longest ago make room.
+What is open stays readable, because its shards are mapped.
 """
 
 from __future__ import annotations
@@ -116,17 +114,11 @@ class FeatureCache:
         """Compute what is missing; when it is interrupted, the shards that are done stay.
 
         Several processes may fill one cache: each leaves out what another has written. ``begin`` is the share of the
-        shards where this one begins, so that each computes its part and little twice.
-
-        Args:
-            compute: numbers (b,) → features ``(b, *shape)``.
-            batch_size: numbers asked for at once at most.
-            progress: called with (features behind us, features in all) after each batch.
-            begin: 0..1; it goes on to the end and then from the start.
+        shards (0..1) where this one begins, so that each computes its part and little twice. ``progress`` is called
+        with (features behind us, features in all) after each batch.
 
         Raises:
             DataError: a feature is not finite, or too large for half precision.
-            OutputError: the disk is full, or cannot be written to.
         """
         first_shard, done = int(begin * self.shards), self.count - len(self.missing)
         for place in range(self.shards):

@@ -36,15 +36,7 @@ _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass thr
 
 
 class GlyphStream(ABC, Generic[Layout]):
-    """Scene numbers to layouts and pictures; what kind of scenes, a subclass says.
-
-    Args:
-        spec: how scenes are drawn.
-        glyphs: what from.
-        seed: which stream.
-        device: where scenes are made and kept.
-        length: number of scenes, None for no end.
-    """
+    """Scene numbers to layouts and pictures; what kind of scenes, a subclass says. ``length`` None: without end."""
 
     def __init__(
         self,
@@ -93,7 +85,7 @@ class GlyphStream(ABC, Generic[Layout]):
         what: str,
         numbers: range,
         out: Path,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | None,
     ) -> Path:
         """Write scenes: pictures, and a line of ``facts`` (layout of the one scene, file) for each."""
 
@@ -124,7 +116,7 @@ class GlyphStream(ABC, Generic[Layout]):
     def _chunk(self, number: int) -> tuple[Layout, Tensor]:
         if number not in self._chunks:
             layout, images = self._make(number) if self._ahead is None else self._ahead.take(number)
-            if self._ahead is not None and self.device.type == "cuda":
+            if self._ahead is not None:
                 # Memory that another CUDA stream has filled is not given back to it before this one is done with it:
                 # batches are slices of it, and may be kept for longer than the chunk is.
                 stream = torch.cuda.current_stream(self.device)
@@ -152,7 +144,7 @@ class SplitStream(GlyphStream[Layout]):
         stream: a number of the set, so that no other one draws the same scenes from a seed.
         size: number of scenes, None for no end.
         device: where scenes are made and kept.
-        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
+        allow_pack: see :func:`glyphs_for`.
     """
 
     def __init__(
@@ -203,22 +195,17 @@ class SceneStream(GlyphStream[SceneLayout]):
         return layout, render(layout)
 
 
-Made = TypeVar("Made")
+Thing = TypeVar("Thing")
 
 
-class Prefetcher(Generic[Made]):
-    """Makes one numbered thing in advance; one at a time.
+class Prefetcher(Generic[Thing]):
+    """Makes one numbered thing in advance on a device; ``make`` is a function of the number alone."""
 
-    Args:
-        make: number → the thing; a function of the number alone.
-        device: where it is made.
-    """
-
-    def __init__(self, make: Callable[[int], Made], device: torch.device) -> None:
+    def __init__(self, make: Callable[[int], Thing], device: torch.device) -> None:
         self._make, self._device = make, device
         self._worker: ThreadPoolExecutor | None = None
         self._stream: torch.cuda.Stream | None = None
-        self._coming: tuple[int, Future[tuple[Made, torch.cuda.Event | None]]] | None = None
+        self._coming: tuple[int, Future[tuple[Thing, torch.cuda.Event | None]]] | None = None
 
     def start(self, number: int) -> None:
         """Begin to make ``number``, unless that has begun already."""
@@ -233,7 +220,7 @@ class Prefetcher(Generic[Made]):
             now = torch.cuda.current_stream(self._device).record_event()
         self._coming = number, self._worker.submit(self._work, number, now)
 
-    def take(self, number: int) -> Made:
+    def take(self, number: int) -> Thing:
         """The thing called ``number``: the one begun, once it is ready, or one made now."""
         coming, self._coming = self._coming, None
         if coming is None or coming[0] != number:
@@ -243,7 +230,7 @@ class Prefetcher(Generic[Made]):
             torch.cuda.current_stream(self._device).wait_event(ready)
         return item
 
-    def _work(self, number: int, not_before: torch.cuda.Event | None) -> tuple[Made, torch.cuda.Event | None]:
+    def _work(self, number: int, not_before: torch.cuda.Event | None) -> tuple[Thing, torch.cuda.Event | None]:
         with torch.no_grad(), torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
             if self._stream is not None and not_before is not None:
                 self._stream.wait_event(not_before)

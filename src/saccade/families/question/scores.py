@@ -207,10 +207,10 @@ class SceneScoring(QuestionScoring):
         wanted = min(self.twins, total)
         rendered = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
         for number, numbers in enumerate(self.data.by_scene(rendered, _TWINS if self.on_cpu else _TWINS_ELSEWHERE)):
-            yield partial(self._twinned, edits=number % _EDIT_STEP == 0), numbers
+            yield partial(self._twinned, with_edits=number % _EDIT_STEP == 0), numbers
 
-    def _twinned(self, numbers: Tensor, *, edits: bool) -> SceneMeasurements:
-        return SceneMeasurements(twins=twin_scores(self.model, self.take(numbers), edits=edits))
+    def _twinned(self, numbers: Tensor, *, with_edits: bool) -> SceneMeasurements:
+        return SceneMeasurements(twins=twin_scores(self.model, self.take(numbers), with_edits=with_edits))
 
     def scores(self, measured: Measurements) -> dict[str, Any]:
         """The scores, of answers by the scale of the digit too."""

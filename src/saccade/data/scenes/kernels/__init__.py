@@ -1,7 +1,7 @@
 """Triton kernels that make scenes on a GPU: place and paint digits, scatter distractors, crop photographs.
 
 Each of the four is one kernel: torch's own operations are small, and a GPU would spend its time on starting them.
-The results are those of ``host.py`` and ``render.py`` to the last bit.
+The results are those of the host to the last bit.
 
 The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Elsewhere the host
 places digits and torch's own operations paint them, more slowly. The same happens for the rest of the process if a
@@ -22,7 +22,7 @@ import torch
 # Side of the largest picture that the kernels can make.
 MAX_PICTURE = 128
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 _failure = ""
 
 
@@ -50,7 +50,7 @@ def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def try_kernel(work: Callable[[], Made], device: torch.device, size: int) -> Made | None:
+def try_kernel(work: Callable[[], Result], device: torch.device, size: int) -> Result | None:
     """What ``work`` makes by a kernel, or None where torch's own operations must do it."""
     if why_no_kernels(device, size):
         return None
