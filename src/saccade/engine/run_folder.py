@@ -209,13 +209,10 @@ class RunFolder:
 def versions() -> dict[str, str | None]:
     """What the run depends on: versions, and the source revision if the package lies in a git checkout."""
     software = {"python": platform.python_version(), "torch": str(torch.__version__), "numpy": np.__version__}
-    git = shutil.which("git")
-    if git is None:
-        return {**software, "revision": None}
-    command = [git, "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty", "--abbrev=12"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)  # noqa: S603
-    except (OSError, subprocess.TimeoutExpired):
+    except (OSError, subprocess.TimeoutExpired):  # no git among others
         return {**software, "revision": None}
     return {**software, "revision": done.stdout.strip() or None}
 
