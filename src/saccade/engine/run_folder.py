@@ -36,6 +36,7 @@ import yaml
 
 from saccade.config import by_path, check_schema, from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore, step_of
+from saccade.engine.loggers import IDS
 from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.files import is_draft, locked, make_folder, sweep, write_bytes, write_json, writing
@@ -45,7 +46,7 @@ DATA_VERSION = 2
 IN_WORDS = "settings"  # The part of the data whose values are kept in plain words.
 Parts = Mapping[str, Sequence[tuple[str, str]]]  # What a task learns from: names and values in order, part by part.
 # What a run may have written before its first step.
-_BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, LOG, "checkpoints", LOCK})
+_BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, LOG, IDS, "checkpoints", LOCK})
 
 
 class RunFolder:
@@ -104,7 +105,7 @@ class RunFolder:
         if self.path.is_dir() and self._never_began():
             shutil.rmtree(self.checkpoints.folder, ignore_errors=True)
             with writing(self.path):
-                for name in (CONFIG, DATA, LOG):
+                for name in (CONFIG, DATA, LOG, IDS):
                     (self.path / name).unlink(missing_ok=True)
             with suppress(OSError):
                 self.path.rmdir()  # while it is locked, the lock stays in it
