@@ -1,4 +1,4 @@
-"""How long a look takes: cold (a new process, from nothing to the answer), warm, and on a folder of photographs.
+"""How long a look takes: at one picture, warm, and at a folder of photographs.
 
 python benchmarks/bench_look.py
 python benchmarks/bench_look.py --photographs 1000     # JPEG files of 1,024 × 768 pixels, 200 by default
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import argparse
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
@@ -25,26 +23,6 @@ from saccade.data.pictures.reading import prepare, stream_pictures
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import load
-
-COLD = """
-import sys, time
-import numpy, saccade
-seen = saccade.load("soft-mref").look(numpy.zeros((100, 100, 3), dtype="uint8"), ask=7)
-heavy = [name for name in ("lightning_fabric", "matplotlib", "saccade.engine") if name in sys.modules]
-print(",".join(heavy) or "none")
-"""
-
-
-def cold_start() -> tuple[float, str]:
-    """Median seconds, of three runs, of a process that loads the model and looks once, and what it imported besides."""
-    times, imported = [], ""
-    for _ in range(3):
-        start = time.perf_counter()
-        imported = subprocess.run(
-            [sys.executable, "-c", COLD], check=True, capture_output=True, text=True
-        ).stdout.strip()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times), imported
 
 
 def warm(work, repeats: int = 30) -> float:
@@ -99,12 +77,7 @@ def main() -> None:
     options = parser.parse_args()
     predictor = load("soft-mref", device="cpu")
     pictures = list(SceneData(SceneDataConfig(glyphs="pack"), "test").take(torch.arange(64)).images)
-    encoded = predictor.encode(pictures[0])
-    seconds, imported = cold_start()
-    print(f"look, cold start        {seconds:8.2f} s    heavy imports on the way: {imported}")
     print(f"look, warm              {warm(lambda: predictor.look(pictures[0], ask=7)):8.2f} ms")
-    print(f"ask an encoded picture  {warm(lambda: predictor.ask(encoded, 7)):8.2f} ms")
-    print(f"ask it all ten          {warm(lambda: predictor.ask_all(encoded)):8.2f} ms")
     many = warm(lambda: list(predictor.look_many(pictures, 7)), repeats=5)
     print(f"look at 64 in batches   {many:8.2f} ms   {64e3 / many:.0f} pictures/s")
     on_a_folder("soft-mref", options.photographs)

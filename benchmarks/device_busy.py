@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -24,8 +23,8 @@ from saccade.data.scenes.glyphs import has_mnist
 from saccade.engine.loop import fit
 from saccade.engine.recipe import load_recipe
 
-Span = tuple[float, float, str]
-"""Start and end of a kernel or a copy in microseconds, and its name."""
+Span = tuple[float, float]
+"""Start and end of a kernel or a copy, in microseconds."""
 
 
 class MeasuredError(Exception):
@@ -74,7 +73,6 @@ def measure(
             busy_ms=busy / (1e3 * steps),
             busy=busy / (1e6 * profiled),
             kernels_per_step=len(spans) / steps,
-            top=top(spans, steps),
         )
         raise MeasuredError
 
@@ -92,7 +90,7 @@ def measure(
 def spans_of(profiler: profile, on_gpu: bool) -> list[Span]:
     """What ran on the device, in order; on a CPU its operations, so that the way can be tried there."""
     return sorted(
-        (event.start_ns() / 1e3, (event.start_ns() + event.duration_ns()) / 1e3, event.name()[:100])
+        (event.start_ns() / 1e3, (event.start_ns() + event.duration_ns()) / 1e3)
         for event in profiler.profiler.kineto_results.events()  # type: ignore[union-attr]
         if not on_gpu or event.device_type() == torch.autograd.DeviceType.CUDA
     )
@@ -101,31 +99,16 @@ def spans_of(profiler: profile, on_gpu: bool) -> list[Span]:
 def covered(spans: list[Span]) -> float:
     """Microseconds in which at least one of ``spans`` ran."""
     total, until = 0.0, 0.0
-    for start, end, _ in spans:
+    for start, end in spans:
         total += max(0.0, end - max(start, until))
         until = max(until, end)
     return total
 
 
-def top(spans: list[Span], steps: int, count: int = 10) -> list[dict[str, Any]]:
-    """The kernels that take the most time together, by name."""
-    times, runs = Counter[str](), Counter[str]()
-    for start, end, name in spans:
-        times[name] += end - start  # type: ignore[assignment]
-        runs[name] += 1
-    whole = sum(times.values()) or 1.0
-    return [
-        {"kernel": name, "share": spent / whole, "ms": spent / (1e3 * steps), "runs": runs[name]}
-        for name, spent in times.most_common(count)
-    ]
-
-
-def shown(found: dict[str, Any]) -> str:
-    """The figures in a few lines."""
-    lines = [
-        f"{found['recipe']}, {found['phase']}: the device computes {100 * found['busy']:.1f} % of the time; a step "
-        f"of {found['kernels_per_step']:.0f} kernels takes {found['step_ms']:.2f} ms, profiled "
-        f"{found['step_ms_profiled']:.2f} ms"
-    ]
-    lines += [f"  {each['share']:6.1%} {each['ms']:8.3f} ms  {each['kernel']}" for each in found["top"]]
-    return "\n".join(lines)
+def shown(row: dict[str, Any]) -> str:
+    """The figures in one line."""
+    return (
+        f"{row['recipe']}, {row['phase']}: the device computes {100 * row['busy']:.1f} % of the time; a step of "
+        f"{row['kernels_per_step']:.0f} kernels takes {row['step_ms']:.2f} ms, "
+        f"profiled {row['step_ms_profiled']:.2f} ms"
+    )

@@ -106,7 +106,7 @@ TRAINED = (
 
 
 def busy(options: Options) -> dict[str, Any]:
-    """The share of the time in which the device computes, and the kernels that take it."""
+    """The share of the time in which the device computes."""
     rows = []
     overrides, warm, steps = ("compile=false",), 30, 100  # to compile takes longer than the window
     if options.tiny:

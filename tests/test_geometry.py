@@ -220,16 +220,6 @@ def test_between_centres_it_is_linear(assert_near: Near) -> None:
     assert_near(laid[0, 0], [0.0, 0.0, 1.0, 3.0, 5.0, 7.0, 8.0, 8.0])
 
 
-def test_each_example_has_its_frame(assert_near: Near) -> None:
-    maps = torch.rand(2, 5, 3, 4)
-    both = torch.stack([SOFT_FRAME, geometry.scale_shift((2, 3), (1, 0))])
-    laid = geometry.project(maps, both, (31, 17))
-    assert laid.shape == (2, 5, 31, 17)
-    for example in range(2):
-        alone = geometry.project(maps[example : example + 1], both[example], (31, 17))
-        assert_near(laid[example], alone[0])
-
-
 def test_the_two_ways_of_projecting_agree() -> None:
     """A turn so small that it moves nothing takes the general path; the axis-aligned path must say the same."""
     maps = torch.rand(2, 3, 4, dtype=torch.float64)

@@ -254,8 +254,6 @@ def quick_yaml(text: str) -> object:
 
 
 class _PlainLoader(yaml.SafeLoader):
-    """SafeLoader for plain values."""
-
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError(f"a reference (*{self.peek_event().anchor}), which recipes do not have")  # type: ignore[no-untyped-call]  # PyYAML has no types here

@@ -185,7 +185,6 @@ def sweep(folder: Path, *, everything: bool = False, names: Collection[str] = ()
 
 
 def _place(draft: Path) -> Path:
-    """Where a draft is to stand in the end."""
     return draft.with_name(draft.name[1:].rsplit(".", 2)[0])
 
 
@@ -253,10 +252,10 @@ def open_regular(path: Path, most: int | None = None) -> BufferedReader:
     if stat.S_ISREG(mode) and (most is None or size <= most):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
+    why = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device"
     if stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, f"{size:,} bytes, and at most {most:,} are allowed")
-    what = "Is a directory" if stat.S_ISDIR(mode) else "not a regular file, but a pipe or a device"
-    raise OSError(errno.EINVAL, what)
+        why = f"{size:,} bytes, and at most {most:,} are allowed"
+    raise OSError(errno.EINVAL, why)
 
 
 def read_regular(path: Path, most: int = MAX_TEXT) -> bytes:

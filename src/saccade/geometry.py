@@ -35,10 +35,10 @@ def checked_size(size: Size) -> Size:
     """``size`` as (height, width) in whole pixels; a DataError where a picture or a map cannot have it."""
     try:
         height, width = (operator.index(side) for side in size)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"size: expected (height, width) in whole pixels, found {size!r}") from error
+    except (TypeError, ValueError):
+        height = width = 0
     if min(height, width) < 1 or height * width > MAX_PIXELS:
-        raise DataError(f"size: expected 1 to {MAX_PIXELS:,} pixels, found {height} × {width}; give (height, width)")
+        raise DataError(f"size: expected (height, width), 1 to {MAX_PIXELS:,} pixels together, found {size!r}")
     return height, width
 
 

@@ -42,8 +42,6 @@ class Record(ShortRepr):
 
 @dataclass(frozen=True)
 class _LookEntry:
-    """What of a look is not a tensor."""
-
     name: str
     kind: Kind
     role: Role
@@ -125,7 +123,6 @@ def read_record(path: Path | str) -> Record:
 
 
 def _tensors(trace: AttentionTrace, picture: Image.Image | None) -> dict[str, Tensor]:
-    """Every tensor of the record by its name in the file."""
     optional = {"answer": trace.answer, "canvas": trace.canvas, "image_size": trace.image_size}
     tensors = {name: tensor for name, tensor in optional.items() if tensor is not None}
     for number, look in enumerate(trace.looks):

@@ -126,8 +126,6 @@ class Sighting:
         if look == "total" and not self.has_places:
             return image.convert("RGB")
         if look == "total" and self.trace.is_nested:
-            if colormap is not None:
-                raise DataError("colormap: crops are drawn as frames, which have no colours of weights; leave it out")
             hidden = {} if alpha is None else {"opacity": alpha}
             return nested_crops(image, self.trace, **{"captions": self._said_at(), **hidden, **options})
         attention = self.total_map if look == "total" else self.trace.image_map(look)[0]  # (H,W) or (T,H,W)
@@ -228,8 +226,6 @@ class Sighting:
         Edge cells extend to the border, so a peak there is a plateau; its inner end, the centre of the cell, counts. Of
         several crops it is the middle of the last.
         """
-        if not self.is_spatial:
-            raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
         if not self.trace.is_nested:
             return geometry.peak(self.total_map)
         look, (height, width) = self.trace.looks[-1], self.picture.size

@@ -210,25 +210,20 @@ class AttentionTrace(ShortRepr):
         combine, neutral = COMBINE[self.total]
         result: Tensor | None = None
         count: Tensor | int = 0
-        for current, active in self._acts(size, laid or {}):
-            before = torch.full_like(current, neutral) if result is None else result
-            after = combine(before, current.to(before.device))  # (B,H,W)
-            # chosen, not multiplied: what an inactive step holds may be NaN
-            result = after if active is None else torch.where(active.to(before.device), after, before)
-            count = count + (1 if active is None else active.to(torch.int64))
-        if result is None:
-            raise DataError("this trace has no look on a picture: there is no total map")
-        return result / torch.as_tensor(count, device=result.device).clamp(min=1) if self.total == "mean" else result
-
-    def _acts(self, size: geometry.Size, laid: Mapping[str, Tensor]) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """The map (B,H,W) of every look and step on the picture, and where it counts (B,1,1)."""
         for look in self.looks_of_total:
-            maps = laid[look.name] if look.name in laid else self.image_map(look, size)
+            maps = laid[look.name] if laid and look.name in laid else self.image_map(look, size)
             maps = maps.reshape(len(self), look.steps, *size)  # (B,T,H,W)
             maps = maps + look.base if look.base else maps
             active = None if look.active is None else look.active.bool().reshape(-1, look.steps, 1, 1)  # (B,T,1,1)
             for step in range(look.steps):
-                yield maps[:, step], None if active is None else active[:, step]
+                before = torch.full_like(maps[:, step], neutral) if result is None else result
+                after = combine(before, maps[:, step].to(before.device))  # (B,H,W)
+                # chosen, not multiplied: what an inactive step holds may be NaN
+                result = after if active is None else torch.where(active[:, step].to(before.device), after, before)
+                count = count + (1 if active is None else active[:, step].to(torch.int64))
+        if result is None:
+            raise DataError("this trace has no look on a picture: there is no total map")
+        return result / torch.as_tensor(count, device=result.device).clamp(min=1) if self.total == "mean" else result
 
     def _wanted_size(self, size: geometry.Size | None) -> geometry.Size:
         if size is not None:

@@ -14,7 +14,6 @@ from saccade import look_folder, report, score
 from saccade.adapters.folder import row_records
 from saccade.adapters.scoring import RowMaps
 from saccade.errors import ConfigError, DataError
-from saccade.metrics.maps.localisation import PrCounts, pr_counts
 from saccade.predict import load
 from saccade.scoring.results import Policies
 from saccade.scoring.score import score_maps
@@ -53,17 +52,6 @@ def test_parts_that_are_scored_apart_score_as_the_maps_of_the_predictor(job: dic
     assert all(torch.equal(found.values[name], wanted.values[name]) for name in wanted.values)
     for name in ("uniform", "centre_gaussian", "grid_oracle"):
         assert found.baselines[name] == pytest.approx(dict(wanted.baselines[name]), nan_ok=True)
-
-
-def test_counts_of_pixels_travel_as_they_are() -> None:
-    counts = pr_counts(torch.rand(3, 5, 4), torch.rand(3, 5, 4) > 0.5)
-    state = counts.__getstate__()
-    assert state[0].is_sparse
-    back = PrCounts.__new__(PrCounts)
-    back.__setstate__(state)
-    assert torch.equal(back.positives, counts.positives)
-    assert torch.equal(back.negatives, counts.negatives)
-    assert (back.pictures, back.undefined) == (counts.pictures, counts.undefined)
 
 
 def test_a_row_with_an_error_is_a_map_that_cannot_be_read(job: dict[str, Path], tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
 
 from saccade.attention.hard import (
     cell_entropy,
@@ -21,14 +20,6 @@ WEIGHTS = torch.tensor([[[0.1, 0.2], [0.3, 0.4]]], dtype=torch.float64)
 FIRST = torch.tensor([[0.5, 1.0], [0.2, 0.1]], dtype=torch.float64)
 """p(y=0) of four cells; p(y=1) is the rest."""
 ANSWERS = torch.stack([FIRST, 1 - FIRST])[None].clamp_min(1e-300).log()
-
-
-def example(seed: int, batch: int = 2, answers: int = 3, grid: tuple[int, int] = (2, 2)) -> tuple[Tensor, Tensor]:
-    """Weights (B,H,W) that sum to 1 and log-probabilities (B,K,H,W), in float64."""
-    generator = torch.Generator().manual_seed(seed)
-    weights = torch.randn(batch, grid[0] * grid[1], dtype=torch.float64, generator=generator).mul(2).softmax(1)
-    logits = torch.randn(batch, answers, *grid, dtype=torch.float64, generator=generator)
-    return weights.unflatten(1, grid), logits.mul(2).log_softmax(1)
 
 
 def test_the_marginal_by_hand(assert_near: Near) -> None:

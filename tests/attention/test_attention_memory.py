@@ -69,14 +69,6 @@ def coefficient(code: str, k: int, j: int, d: int, words: int, longest: int) -> 
     return 1 + 4 * (k - (d + 1) / 2) * (j - (longest + 1) / 2) / (d * longest)
 
 
-def test_position_code_of_the_paper_by_hand(assert_near: Near) -> None:
-    """J = 2, d = 2: l = (½ − ½·0, 0 + ½) = (½, ½) for k = 1 and (½, 1) for k = 2."""
-    code = SentenceCode("position", longest=7)
-    embedding = torch.tensor([[9.0, 9.0], [10.0, 20.0], [30.0, 40.0]])
-    made = code.bags(torch.tensor([[1, 2, 0]]), 3) @ code.matrix(embedding)
-    assert_near(made, [[0.5 * 10 + 0.5 * 30, 0.5 * 20 + 1.0 * 40]])
-
-
 @pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize(("d", "longest"), [(1, 1), (2, 3), (5, 4), (20, 7)])
 def test_a_sentence_is_the_sum_over_its_words(code: str, d: int, longest: int) -> None:
@@ -97,12 +89,6 @@ def test_a_sentence_is_the_sum_over_its_words(code: str, d: int, longest: int) -
 
 def wide(*shape: int, seed: int = 0) -> Tensor:
     return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
-def features(gate: EpisodeGate, fact: Tensor, memory: Tensor, question: Tensor) -> Tensor:
-    """Eq. (5), for one fact, memory and question (n,): (7n+2,)."""
-    c, m, q, w = fact, memory, question, gate.bilinear
-    return torch.cat([c, m, q, c * q, c * m, (c - q).abs(), (c - m).abs(), (c @ w @ q)[None], (c @ w @ m)[None]])
 
 
 def scored(gate: EpisodeGate, facts: Tensor, memory: Tensor, question: Tensor) -> Tensor:

@@ -48,15 +48,6 @@ def test_no_name_is_used_twice(places: list[str], names: list[str], tmp_path: Pa
     assert written == dict(zip(names, map(str, paths)))
 
 
-def test_a_sighting_is_on_disk_when_it_is_handed_on(predictor: Predictor, tmp_path: Path) -> None:
-    paths = [picture(tmp_path / name) for name in ("a.png", "b.png")]
-    stream = kept(predictor, paths, 1, tmp_path / "out", 1)
-    for name in ("a", "b"):
-        assert next(stream).source.stem == name
-        written = {path.name for path in (tmp_path / "out").glob(f"{name}-*")}
-        assert written == {f"{name}-ask-1.{suffix}" for suffix in ("png", "json", "safetensors")}
-
-
 def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs the extra 'tables'")
     paths = [picture(tmp_path / name, number) for number, name in enumerate(("a.png", "b,\nor so.png"))]

@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from saccade.data import details as render
 from saccade.data.details import (
     CELL,
-    CLASSES,
     MARK,
     REACH,
     SIZE,
@@ -58,14 +57,6 @@ def test_discs_keep_apart_and_inside(layout: DetailLayout) -> None:
         assert ((at % CELL >= REACH) & (at % CELL < CELL - REACH) & (at < 3 * CELL)).all()
     far = (layout.mark_x.square() + layout.mark_y.square()).sqrt() + MARK
     assert (far <= layout.radius - 4).all()
-
-
-def test_classes_and_places_are_spread_evenly() -> None:
-    """Of 6,000 pictures every class has about a twelfth, every cell about a ninth of the bearers."""
-    many = sample_details(0, torch.arange(6000))
-    cell = many.y[:, 0] // CELL * 3 + many.x[:, 0] // CELL
-    for values, kinds in ((many.label, len(CLASSES)), (cell, 9)):
-        assert (torch.bincount(values, minlength=kinds) / 6000 - 1 / kinds).abs().max() < 0.018
 
 
 def test_evidence_is_where_the_mark_is(layout: DetailLayout, pictures: torch.Tensor) -> None:

@@ -111,8 +111,8 @@ def test_a_broken_download_goes_on_where_it_stopped(server, tmp_path, ranges_wor
 
 @pytest.mark.parametrize(
     "body",
-    [gzip.compress(CONTENT[:-1] + b"?"), gzip.compress(bytes(50_000_000)), PACKED[:-9], PACKED[:9_000] * 2, b"<html>"],
-    ids=["other", "bomb", "cut", "spoilt", "no gzip"],
+    [gzip.compress(CONTENT[:-1] + b"?"), gzip.compress(bytes(50_000_000)), PACKED[:-9], b"<html>"],
+    ids=["other", "bomb", "cut", "no gzip"],
 )
 def test_wrong_content_is_refused_and_leaves_nothing(server, tmp_path, body):
     server.body = body

@@ -1,4 +1,4 @@
-"""Pictures that ship: they are what their names say, and the command line finds them."""
+"""Pictures that ship: they are what their names say."""
 
 import json
 
@@ -6,19 +6,12 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from typer.testing import CliRunner
 
 import saccade
-from saccade.commands.door import app
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.zoo import EXAMPLES, example
-from tiny_models import save_tiny
-
-
-def run(*args):
-    return CliRunner().invoke(app, [str(arg) for arg in args])
 
 
 def test_every_example_opens_by_name_and_by_file_name():
@@ -47,15 +40,3 @@ def test_photographs_are_credited_as_where_they_lie():
         credit[str(each.path.relative_to(SHIPPED))] for each in photographs
     ]
     assert "CC BY" not in str([each.credit for each in photographs])  # nothing to say wherever such a picture is shown
-
-
-def test_look_takes_an_example_beside_paths(tmp_path):
-    model = save_tiny(tmp_path / "tiny")
-    Image.new("RGB", (20, 20)).save(tmp_path / "mine.png")
-    both = run("look", tmp_path / "mine.png", "--example", "cat", "--model", model, "--ask", 2, "--json")
-    seen = [json.loads(line)["picture"] for line in both.stdout.splitlines()]
-    assert [name.rpartition("/")[2] for name in seen] == ["mine.png", "cat.jpg"]
-    for wrong, complaint in ((("--example", "dog"), "no example 'dog'"), ((), "nothing to look at")):
-        result = run("look", *wrong, "--model", model)
-        assert result.exit_code == 2
-        assert complaint in " ".join(result.output.split())

@@ -54,7 +54,7 @@ def test_a_second_signal_does_not_wait_and_handlers_are_put_back():
 
 
 def journal(folder: Path, mode: str) -> Journal:
-    return Journal(RunFolder(folder), mode, writes=True, tensorboard=False)
+    return Journal(RunFolder(folder), mode, writes=True)
 
 
 def record(written: Journal, kind: str, **values: float) -> None:

@@ -38,15 +38,6 @@ def path(tmp_path: Path) -> Path:
     return path
 
 
-def test_values_and_defaults(path):
-    recipe = load_recipe(path)
-    assert recipe.batch_size == 256
-    assert recipe.phases[0].optimizer.lr == 0.003
-    assert recipe.phases[0].optimizer.alpha == 0.99
-    assert recipe.phases[0].train == ("*",)
-    assert recipe.data == {"name": "mref", "glyphs": "disjoint"}
-
-
 def test_protocol_is_merged_group_by_group_and_recorded(path):
     recipe = load_recipe(path, protocol="authors")
     assert (recipe.batch_size, recipe.protocol, recipe.protocols) == (200, "authors", {})

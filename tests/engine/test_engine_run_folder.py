@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -41,8 +42,9 @@ def _left_by_a_kill(out: Path, state: str) -> None:
     if state == "draft of the recipe":
         (out / ".config.yaml.abcd.saccade-part").write_text("recip")
         return
-    RunFolder(out).create(tiny_recipe(), {})
-    assert (out / LOCK).exists()
+    with ExitStack() as stack:
+        RunFolder(out).open(stack, tiny_recipe(), {}, resume=False)
+    (out / LOCK).write_text("")
     if state == "draft of the first checkpoint":
         (out / "data.json").write_text(
             json.dumps({"schema_version": 1, "accepted": [], "parts": {"settings": [["seed", "0"]]}})

@@ -7,7 +7,6 @@ from pathlib import Path
 import torch
 from PIL import Image
 
-from saccade.families.caption.data import CaptionDataConfig, CaptionScenes
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.tables import TableData, TableDataConfig
 
@@ -39,11 +38,3 @@ def test_questions_without_evidence_have_no_masks(tmp_path: Path) -> None:
     assert [each.caption for each in found] == ["top → red", "side → red"]
     assert [len(each.masks) for each in found] == [0, 1]
     assert int(found[1].masks[0].sum()) == 6 * 4
-
-
-def test_captioned_scenes_show_every_digit_that_is_named() -> None:
-    data = CaptionScenes(CaptionDataConfig(glyphs="pack"), "test")
-    found = data.shown(6)
-    assert [each.truth for each in found] == [data.references(number)[0] for number in range(6)]
-    assert [len(each.masks) for each in found] == [2 if len(each.truth.split()) > 4 else 1 for each in found]
-    assert {len(each.masks) for each in found} == {1, 2}

@@ -1,4 +1,4 @@
-"""Folders of strangers: a JSON file and a file of tensors whose digest it holds. Models, records and checkpoints."""
+"""Folders of strangers: a JSON file and a file of tensors whose digest it holds. Models and records."""
 
 from __future__ import annotations
 
@@ -16,14 +16,10 @@ import torch
 from fuzzing import Content, Odd, Target, as_json, odd, spoilt_bytes, spoilt_values
 from PIL import Image
 from safetensors.torch import load, save
-from torch import nn
 
 import saccade
 from saccade.commands.report import _score_sections, report
 from saccade.config import to_dict
-from saccade.engine.checkpoint import CheckpointStore, Position, capture_rng, pack
-from saccade.engine.step import Learner
-from saccade.errors import CheckpointError
 from saccade.families import family, model_spec
 from saccade.geometry import scale_shift
 from saccade.models.facts import ModelFacts, Preprocessing
@@ -168,57 +164,6 @@ class Models(Folders):
     def run(self, case: Files) -> None:
         predictor = saccade.load(self.lay(case), "cpu")
         predictor.look(self.picture, predictor.facts.queries[0] if predictor.facts.queries else None)
-
-
-class _Model(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.inner, self.norm = nn.Linear(3, 2), nn.BatchNorm1d(2)
-
-    def forward_raw(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
-        return {"logits": self.norm(self.inner(x))}
-
-
-class Checkpoints(Folders):
-    """The newest of a run is spoilt, so the one before is taken, or one line says why none is."""
-
-    name = "checkpoints"
-    deadline = 5.0
-    values, tensors = "step-00000002/state.json", "step-00000002/state.safetensors"
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        torch.manual_seed(0)
-        self.learner = Learner(_Model())
-        self.parameters = dict(self.learner.model.named_parameters())
-        self.optimizer = torch.optim.AdamW(self.parameters.values())
-        self.learner(x=torch.ones(4, 3))["logits"].sum().backward()
-        self.optimizer.step()
-        store = CheckpointStore(folder / "base")
-        for step in (1, 2):
-            position = Position(step=step, phase_step=step, batches=step, seconds=1.0, validation={"accuracy": 0.5})
-            tensors, facts = pack(
-                position, self.learner, optimizer=self.optimizer, parameters=self.parameters, ema=None,
-                rng=[capture_rng(torch.device("cpu"))],
-            )  # fmt: skip
-            store.save(step, tensors, facts)
-        self.bases = {"run": files_in(store.folder)}
-
-    def sealed(self, files: Files, values: dict[str, Any]) -> Files:
-        text = json.dumps([values.get("step"), values.get("facts")], sort_keys=True, separators=(",", ":")).encode()
-        digests = {"state.safetensors": _digest(files[self.tensors]), "facts": hashlib.sha256(text).hexdigest()}
-        return {**files, self.values: as_json({**values, "sha256": digests})}
-
-    def run(self, case: Files) -> None:
-        checkpoint, problems = CheckpointStore(self.lay(case)).load_newest()
-        if checkpoint.step == 1 and not problems:
-            raise AssertionError("an older checkpoint was taken without a word")
-        checkpoint.position(1)
-        checkpoint.restore_model(self.learner, None)
-        checkpoint.restore_optimizer(self.optimizer, self.parameters)
-        checkpoint.restore_rng(0, torch.device("cpu"))
-        if problems:
-            raise CheckpointError(problems[0])
 
 
 SCORES, METRICS = "scores.json", "metrics.jsonl"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fuzz_folders import Checkpoints, Models, Records
+from fuzz_folders import Models, Records
 from fuzz_pictures import Pictures
 from fuzz_requests import Requests
 from fuzz_text import Recipes, Tables
 from fuzzing import Target
 
 TARGETS: dict[str, type[Target]] = {
-    target.name: target for target in (Pictures, Models, Tables, Recipes, Records, Checkpoints, Requests)
+    target.name: target for target in (Pictures, Models, Tables, Recipes, Records, Requests)
 }

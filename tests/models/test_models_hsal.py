@@ -139,14 +139,6 @@ def test_behind_the_end_nothing_is_said_outside_training() -> None:
     assert torch.equal(output.trace.image_map(), torch.zeros(4, 31, 34))  # nothing was named, nothing attended
 
 
-def test_the_total_is_the_mean_of_the_covert_masks_of_the_labels(ended: tuple[HsalModel, ModelOutput]) -> None:
-    model, raw = ended
-    trace = model.wrap(raw, (31, 34)).trace
-    maps = trace.image_map("covert")  # (B,T,H,W)
-    torch.testing.assert_close(trace.image_map()[0], maps[0, :2].mean(0))
-    torch.testing.assert_close(trace.image_map()[2], maps[2, 0])
-
-
 def test_a_training_rollout_is_one_graph() -> None:
     """Nothing in it depends on what was drawn."""
     model = tiny().train()

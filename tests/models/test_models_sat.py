@@ -66,25 +66,6 @@ def test_of_hard_attention_one_cell_is_seen(pick: str) -> None:
         assert torch.equal(look.choice, look.weights.flatten(2).argmax(-1))
 
 
-def test_a_found_caption_has_the_looks_of_the_same_caption_given() -> None:
-    """Decoding and teacher forcing are one model."""
-    model = build(seed=3).eval()
-    images, _ = batch(6)
-    encoding = model.encode(images)
-    found = model.caption(encoding, width=3, captions=2)
-    for which in range(2):
-        trace = model.trace_of(found, which).validate()
-        words = found.words[:, which]
-        with torch.no_grad():
-            given_ = model.teacher_force(encoding, words)
-        look, said = trace.look("word"), words >= 0
-        torch.testing.assert_close(look.weights[said], given_.acts["word"].weights[said])
-        torch.testing.assert_close(look.gain[said], given_.acts["word"].gain[said])
-        total = word_log_likelihood(given_.logits, words).sum(1)
-        torch.testing.assert_close(found.log_prob[:, which], total)
-        assert torch.equal(trace.answer, words)
-
-
 def test_the_baseline_is_the_moving_average_of_a_word() -> None:
     model = build(attention_kind="hard").train()
     images, words = batch(6)

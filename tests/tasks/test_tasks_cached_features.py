@@ -55,7 +55,7 @@ def test_a_part_rests_when_nothing_of_it_changes() -> None:
 
 ENCODED_WHOLE = {
     "soft", "question-head", "hard", "cross", "vit", "blind", "sat-soft", "sat-hard", "sat-none", "resnet", "probe",
-    "asked-probe",
+    "asked-probe", "multiset-counts",
 }  # fmt: skip
 
 

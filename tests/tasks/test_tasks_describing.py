@@ -138,7 +138,7 @@ def test_a_temperature_puts_confidences_right() -> None:
     overconfident = 4 * logits  # the logits that would be right, times four
     temperature = fitted_temperature(overconfident, truth)
     assert error_of(overconfident, truth) > 0.15
-    assert error_of(overconfident, truth, temperature) < 0.04
+    assert error_of(overconfident / temperature, truth) < 0.04
     assert fitted_temperature(2 * overconfident, truth) == pytest.approx(2 * temperature, rel=1e-3)
     holds = torch.nn.functional.one_hot(truth, 5)
     assert fitted_temperature(overconfident, holds) > 1

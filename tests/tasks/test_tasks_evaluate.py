@@ -231,18 +231,6 @@ def test_sweeps_of_shared_pictures_are_those_of_each_question_alone(fill):
 
 @pytest.mark.usefixtures("two_at_once")
 @torch.no_grad()
-def test_an_altered_picture_is_encoded_once_for_all_its_questions():
-    model, seen = tiny("soft"), []
-    images, _ = batch(model)
-    encode, query = model.encode, torch.tensor([0, 1, 2, 3])
-    model.encode = lambda part: seen.append(len(part)) or encode(part)
-    maps = torch.ones(1, *images.shape[-2:])
-    sweep_areas(model, images[:1], maps, query, torch.zeros(4, dtype=torch.int64), torch.zeros(4).long(), fill=0.0)
-    assert sum(seen) == 21 + 19  # four questions; insertion knows both of its ends from deletion
-
-
-@pytest.mark.usefixtures("two_at_once")
-@torch.no_grad()
 def test_many_labels_are_swept_by_their_own_probability():
     """The sigmoid of one label, not its share among all."""
     model = tiny("soft")

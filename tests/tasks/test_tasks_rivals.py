@@ -51,8 +51,7 @@ def asked_rivals(
         kept = [line for line in table.read_text().splitlines() if not ("train" in line and drop in line)]
         table.write_text("\n".join(kept))
     config = TableDataConfig(f"csv:{table}", size=(48, 48))
-    test = TableData(config, "test")
-    train = TableData(config, "train", table=test.table)
+    test, train = (TableData(config, split) for split in ("test", "train"))
 
     def pooled(split: TableData, rows: Tensor, *_: object) -> Tensor:
         seen = {}

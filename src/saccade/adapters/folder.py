@@ -88,7 +88,10 @@ def look_folder(
     job = job_of(predictor, model, ask, options, batch_size=batch_size, maps=maps, side=side, part=part)
     pictures = _named(find_pictures([sources] if isinstance(sources, (str, os.PathLike)) else sources))
     parts = {first // part: pictures[first : first + part] for first in range(0, len(pictures), part)}
-    note = {**asdict(job), "pictures": len(pictures), "files": _digest(pictures)}
+    stats = [(source, os.stat(source)) for source, _ in pictures]  # sizes and times change when a file does
+    listed = json.dumps([[source, stat.st_size, stat.st_mtime_ns] for source, stat in stats])
+    digest = hashlib.sha256(listed.encode()).hexdigest()[:32]
+    note = {**asdict(job), "pictures": len(pictures), "files": digest}
     folder = Path(os.path.abspath(out))
     if engine == "ray":
         from saccade.adapters.ray import actor_pool, write_parts
@@ -120,13 +123,6 @@ def _named(files: Sequence[Path]) -> list[tuple[str, str]]:
     paths = [os.path.abspath(file) for file in files]
     root = os.path.commonpath([os.path.dirname(path) for path in paths])
     return [(path, os.path.splitext(os.path.relpath(path, root))[0]) for path in paths]
-
-
-def _digest(pictures: Sequence[tuple[str, str]]) -> str:
-    """Digest of paths, sizes and times: it changes when a file does."""
-    stats = [(source, os.stat(source)) for source, _ in pictures]
-    text = json.dumps([[source, stat.st_size, stat.st_mtime_ns] for source, stat in stats])
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 _Parts = dict[int, list[tuple[str, str]]]

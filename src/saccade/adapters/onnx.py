@@ -89,15 +89,10 @@ def _exported(graph: Any, examples: Examples, free: FreeSizes) -> tuple[bytes, d
 def _export_steps(predictor: Predictor) -> tuple[dict[str, bytes], dict[str, Any]]:
     """A captioner as two graphs by file, and the sidecar."""
     model, facts = predictor.model, predictor.facts
-    if not all(hasattr(model, part) for part in ("init_state", "next_word")):
-        raise CheckpointError(
-            f"'{predictor.name}' cannot be exported yet: it searches for its answer; use it through saccade"
-        )
-    if getattr(model.config, "pick", "expected") == "drawn":
-        raise CheckpointError(
-            f"'{predictor.name}' samples the cells that it looks at, which an ONNX graph cannot; "
-            "set pick: best or expected"
-        )
+    searches = not all(hasattr(model, part) for part in ("init_state", "next_word"))
+    if searches or getattr(model.config, "pick", "expected") == "drawn":
+        why = "searches for its answer" if searches else "samples the cells it looks at; set pick: best or expected"
+        raise CheckpointError(f"'{predictor.name}' cannot be exported to ONNX yet: it {why}")
     begin = Begin(model)
 
     def pictures(count: int, seed: int) -> dict[str, Tensor]:
@@ -139,7 +134,6 @@ def example_inputs(predictor: Predictor, count: int, seed: int) -> dict[str, Ten
 
 
 def _meaning(predictor: Predictor, graph: AnswerAndLooks) -> dict[str, Any]:
-    """What the numbers of the graph mean."""
     with torch.inference_mode():
         looks = graph.model(*example_inputs(predictor, 2, 0).values()).trace.looks
     return {

@@ -176,7 +176,6 @@ def answer_columns(sighting: Sighting, job: Job) -> dict[str, object]:
 
 
 def _boxes(sighting: Sighting) -> Iterator[dict[str, object]]:
-    """The crops, in pixels of the picture."""
     from saccade.metrics.maps.edits import crop_boxes
 
     for look in sighting.trace.looks:

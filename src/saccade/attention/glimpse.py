@@ -124,10 +124,8 @@ def priority_map(mask: Tensor, saliency: Tensor) -> Tensor:
 class GaussianMixtureAttention(Mechanism):
     """Features (B,C,H,W) and a state (B,D) → context (B,C) and the :class:`~saccade.trace.Look`.
 
-    Args:
-        state_size: D.
-        components: K, the number of spotlights.
-        sharpness: the least and the largest β; at 1.75 a spotlight falls to 0.17 one cell from its centre.
+    It has ``components`` K spotlights. ``sharpness`` are the least and the largest β; at 1.75 a spotlight falls to 0.17
+    one cell from its centre.
 
     >>> attention = GaussianMixtureAttention(16)
     >>> context, look = attention(torch.randn(2, 8, 7, 7), torch.randn(2, 16))
@@ -136,6 +134,7 @@ class GaussianMixtureAttention(Mechanism):
     """
 
     look_name = "covert"
+    constants = COVERT
 
     def __init__(self, state_size: int, *, components: int = 5, sharpness: tuple[float, float] = (1.5, 2.0)) -> None:
         super().__init__()
@@ -163,7 +162,3 @@ class GaussianMixtureAttention(Mechanism):
         weights = given_or_own(weights, mask)  # (B,H,W)
         context = torch.einsum("bhw,bchw->bc", weights, features)  # (B,C)
         return Act(context, weights, mask.clamp_min(torch.finfo(mask.dtype).tiny).log(), features)
-
-    def spec(self, frame: Tensor | None) -> LookSpec:
-        """A mask whose cells lie between 0 and 1 each."""
-        return COVERT.at(frame)

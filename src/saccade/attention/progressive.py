@@ -23,18 +23,14 @@ import torch
 from torch import Tensor
 
 from saccade.attention.scores import AdditiveScorer, Mechanism, given_or_own
-from saccade.trace import GATE, Act, LookSpec
+from saccade.trace import GATE, Act
 
 
 class ProgressiveAttention(Mechanism):
     """Features (B,C,H,W) and a query vector (B,Q) → attended features (B,C,H,W) and the :class:`~saccade.trace.Look`.
 
-    Args:
-        channels: C of the features.
-        query_size: Q of the query vector.
-        hidden: units in which they meet.
-        context: side of the neighbourhood that each cell may see; 1 looks at the cell alone.
-        start: how far the gate is open before training, about; near 1 it lets a pretrained network see what it knows.
+    Each cell may see a neighbourhood of side ``context``. The gate is open by about ``start`` before training; near 1
+    it lets a pretrained network see what it knows.
 
     >>> gate = ProgressiveAttention(8, 4, context=3)
     >>> attended, look = gate(torch.randn(2, 8, 5, 7), torch.randn(2, 4))
@@ -43,6 +39,7 @@ class ProgressiveAttention(Mechanism):
     """
 
     look_name = "gate"
+    constants = GATE
 
     def __init__(
         self, channels: int, query_size: int, *, hidden: int = 32, context: int = 1, start: float = 0.5
@@ -72,7 +69,3 @@ class ProgressiveAttention(Mechanism):
         scores = self.scorer(features, query) if projected is None else self.scorer.score_projected(projected, query)
         weights = given_or_own(weights, torch.sigmoid(scores))  # Eq. (6) right: (B,H,W)
         return Act(weights.unsqueeze(1) * features, weights, scores, features)  # Eq. (5): (B,C,H,W)
-
-    def spec(self, frame: Tensor | None) -> LookSpec:
-        """A gate on each cell."""
-        return GATE.at(frame)

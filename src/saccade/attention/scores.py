@@ -68,14 +68,16 @@ class Mechanism(nn.Module, ABC):
     """A mechanism with one act: :meth:`attend` returns it as plain tensors, to compile and export."""
 
     look_name: ClassVar[str] = "attention"
+    constants: ClassVar[LookSpec]
+    """What is constant about its look, wherever its cells lie."""
 
     @abstractmethod
     def attend(self, features: Tensor, other: Tensor, /, *, weights: Tensor | None = None) -> Act:
         """The act on features (B,C,H,W); given ``weights`` take the place of its own, and scores stay its own."""
 
-    @abstractmethod
     def spec(self, frame: Tensor | None) -> LookSpec:
         """What is constant about its look; ``frame`` (2,3) tells where the cells lie."""
+        return self.constants.at(frame)
 
     def forward(
         self,
@@ -108,13 +110,9 @@ class EvenConv2d(nn.Conv2d):
 class AdditiveScorer(nn.Module):
     """g_att: features (B,C,H,W) and a query vector (B,Q) → scores (B,H,W).
 
-    Args:
-        channels: C of the features.
-        query_size: Q of the query vector.
-        hidden: D of the space in which they meet.
-        context: side of the neighbourhood that each cell may see; 1 looks at the cell alone. An even side has no
-            middle: it begins one cell less before than it ends behind, 4 is the cells from −1 to +2.
-        activation: the non-linearity on the sum of both, which it may change in place.
+    They meet in ``hidden`` D units, whose ``activation`` may change its input in place. ``context`` is the side of the
+    neighbourhood that each cell may see. An even side begins one cell less before than it ends behind: 4 is the cells
+    from −1 to +2.
 
     >>> scorer = AdditiveScorer(8, 4, hidden=16, context=3)
     >>> scorer(torch.randn(2, 8, 5, 7), torch.randn(2, 4)).shape

@@ -32,11 +32,13 @@ import torch
 from torch import Tensor, nn
 
 from saccade.attention.scores import AdditiveScorer, Mechanism, given_or_own, spatial_softmax
-from saccade.trace import SOFT, Act, LookSpec
+from saccade.trace import SOFT, Act
 
 
 class CellAttention(Mechanism):
     """Soft attention over the cells of a map, whatever scores them: a subclass says :meth:`score`."""
+
+    constants = SOFT
 
     @abstractmethod
     def score(self, features: Tensor, query: Tensor) -> Tensor:
@@ -45,10 +47,6 @@ class CellAttention(Mechanism):
     def attend(self, features: Tensor, query: Tensor, /, *, weights: Tensor | None = None) -> Act:
         """The act on a query (B,Q): context (B,C), weights (B,H,W), scores (B,H,W)."""
         return attend_with_scores(self.score(features, query), features, weights)
-
-    def spec(self, frame: Tensor | None) -> LookSpec:
-        """A soft look whose weights sum to 1."""
-        return SOFT.at(frame)
 
 
 class SoftAttention(CellAttention):

@@ -98,14 +98,9 @@ class CropMechanism(nn.Module, ABC):
 class SpatialTransformer(CropMechanism):
     """Picture (B,C,H,W), what localises (B,F) and a query vector (B,Q) → crop (B,C,h,w) and its look.
 
-    Args:
-        features: F of the localisation feature.
-        query_size: Q of the query vector; 0 for a transformer that is asked nothing.
-        crop: (h, w) of what is cut out.
-        hidden: units in which feature and query meet.
-        bounded: keep every window inside the picture.
-        smallest: extent of the smallest bounded window, as a share of the picture, below 0.9.
-        pace: how far the window moves from its start, as a share of what the last layer says, 0 < pace ≤ 1.
+    ``query_size`` is 0 for a transformer that is asked nothing. ``bounded`` windows stay inside the picture;
+    ``smallest`` is the extent of the smallest, as a share of the picture, below 0.9. ``pace``, above 0 and at most 1,
+    is how far the window moves from its start, as a share of what the last layer says.
 
     >>> transformer = SpatialTransformer(16, 4, crop=(5, 6))
     >>> crop, look = transformer(torch.rand(2, 3, 11, 12), torch.rand(2, 16), torch.rand(2, 4))
@@ -181,14 +176,8 @@ _PACE = 0.1  # of the extent
 class PointingTransformer(CropMechanism):
     """Picture (B,C,H,W), features (B,F,I,J) and a query vector (B,Q) → crop (B,C,h,w) and its look.
 
-    Args:
-        channels: F of the features.
-        query_size: Q of the query vector.
-        crop: (h, w) of what is cut out.
-        hidden: units in which feature and query meet.
-        smallest: extent of the smallest window, as a share of the picture.
-        largest: of the largest.
-        steered: whether the crop also teaches the point; if not, it teaches the extent alone.
+    Windows have extents from ``smallest`` to ``largest``, shares of the picture. If ``steered``, the crop teaches the
+    point too; if not, the extent alone.
 
     >>> transformer = PointingTransformer(16, 4, crop=(5, 6))
     >>> crop, look = transformer(torch.rand(2, 3, 11, 12), torch.rand(2, 16, 4, 4), torch.rand(2, 4))

@@ -152,7 +152,7 @@ def build_backbone(name: str, *, channels: int = 32, depth: int = 4, through: st
     Args:
         name: a key of :data:`BACKBONES`, ``timm:NAME`` (extra ``timm``), ``hf:NAME`` (extra ``transformers``), or
             ``features:FOLDER``, whose maps can be read and not computed.
-        channels: of every stage of "small"; the other backbones have their own.
+        channels: of every stage of "small".
         depth: stages of "small".
         through: the last stage to keep; None: all.
     """

@@ -30,7 +30,7 @@ from typing import NamedTuple
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from saccade.backbones.stages import Normalise, Stages, add_in_place, start_weights
+from saccade.backbones.stages import Normalise, Stages, add_in_place, started
 
 
 class Row(NamedTuple):
@@ -86,20 +86,16 @@ def inverted_residual_stages(
     ``width`` multiplies the channels of the table, which stay multiples of eight.
     """
     first = OrderedDict([("normalise", normalise), *_rectified(convolve(3, stem, 3, 2)).named_children()])
-    stages: OrderedDict[str, nn.Module] = OrderedDict(block0=nn.Sequential(first))
-    channels = {"block0": stem}
+    stages: list[tuple[str, nn.Module, int]] = [("block0", nn.Sequential(first), stem)]
     incoming = stem
     for row in table:
         outgoing = multiple_of_eight(row.channels * width)
         for position in range(row.blocks):
-            name = f"block{len(stages)}"
             stride = row.stride if position == 0 else 1
-            stages[name] = InvertedResidual(incoming, outgoing, stride, row.widening, row.kernel, convolve)
-            channels[name] = incoming = outgoing
-    stages["head"] = _rectified(convolve(incoming, head, 1))
-    network = Stages(stages, {**channels, "head": head})
-    start_weights(network)
-    return network
+            block = InvertedResidual(incoming, outgoing, stride, row.widening, row.kernel, convolve)
+            stages.append((f"block{len(stages)}", block, outgoing))
+            incoming = outgoing
+    return started([*stages, ("head", _rectified(convolve(incoming, head, 1)), head)])
 
 
 def multiple_of_eight(channels: float) -> int:

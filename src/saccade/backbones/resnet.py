@@ -24,7 +24,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor, nn
 
-from saccade.backbones.stages import Normalise, Stages, add_in_place, start_weights
+from saccade.backbones.stages import Normalise, Stages, add_in_place, started
 
 
 class ResidualBlock(nn.Module):
@@ -109,8 +109,7 @@ def resnet(layers: int, *, width: int = 64) -> Stages:
         relu=nn.ReLU(inplace=True),
         maxpool=nn.MaxPool2d(3, 2, 1),
     )
-    stages: OrderedDict[str, nn.Module] = OrderedDict(stem=nn.Sequential(stem))
-    channels = {"stem": width}
+    stages: list[tuple[str, nn.Module, int]] = [("stem", nn.Sequential(stem), width)]
     incoming = width
     for number, count in enumerate(counts):
         inside = width * 2**number
@@ -119,11 +118,8 @@ def resnet(layers: int, *, width: int = 64) -> Stages:
             stride = 2 if number > 0 and position == 0 else 1
             blocks.append(block(incoming, inside, stride))
             incoming = inside * block.expansion
-        stages[f"layer{number + 1}"] = nn.Sequential(*blocks)
-        channels[f"layer{number + 1}"] = incoming
-    network = Stages(stages, channels)
-    start_weights(network)
-    return network
+        stages.append((f"layer{number + 1}", nn.Sequential(*blocks), incoming))
+    return started(stages)
 
 
 def resnet_key(key: str) -> str:
@@ -149,18 +145,15 @@ def compact(*, last_stride: int = 2, last_kernel: int = 3, further: tuple[int, .
         bn1=nn.BatchNorm2d(WIDTHS[0]),
         relu=nn.ReLU(inplace=True),
     )
-    stages: OrderedDict[str, nn.Module] = OrderedDict(stem=nn.Sequential(stem))
-    channels = {"stem": WIDTHS[0]}
+    stages: list[tuple[str, nn.Module, int]] = [("stem", nn.Sequential(stem), WIDTHS[0])]
     incoming = WIDTHS[0]
     shapes = zip(WIDTHS, (1, 2, 2, last_stride), (3, 3, 3, last_kernel))
     for number, (width, stride, kernel) in enumerate(shapes, start=1):
-        stages[f"layer{number}"] = BasicBlock(incoming, width, stride, kernel=kernel)
-        channels[f"layer{number}"] = incoming = width
+        stages.append((f"layer{number}", BasicBlock(incoming, width, stride, kernel=kernel), width))
+        incoming = width
         if number in further:
-            stages[f"layer{number}b"] = BasicBlock(width, width, 1)
-            channels[f"layer{number}b"] = width
-    network = Stages(stages, channels)
-    start_weights(network)
+            stages.append((f"layer{number}b", BasicBlock(width, width, 1), width))
+    network = started(stages)
     for number in further:
         nn.init.zeros_(network.get_submodule(f"stages.layer{number}b.bn2").weight)  # type: ignore[arg-type]  # of a norm
     return network

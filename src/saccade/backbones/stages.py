@@ -188,6 +188,13 @@ def start_weights(network: nn.Module) -> None:
                 nn.init.zeros_(module.bias)
 
 
+def started(parts: Sequence[tuple[str, nn.Module, int]]) -> Stages:
+    """Stages with names and channels, their weights as :func:`start_weights` draws them."""
+    stages = Stages(OrderedDict((name, part) for name, part, _ in parts), {name: many for name, _, many in parts})
+    start_weights(stages)
+    return stages
+
+
 class HalvingPool(nn.MaxPool2d):
     """2×2 max pooling. For inference on a CPU it is two maxima of neighbours, which take less than half the time.
 

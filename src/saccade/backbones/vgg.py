@@ -13,7 +13,7 @@ from collections import OrderedDict
 
 from torch import nn
 
-from saccade.backbones.stages import Normalise, Stages, start_weights
+from saccade.backbones.stages import Normalise, Stages, started
 
 CONVOLUTIONS: dict[int, tuple[int, ...]] = {16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 """Layers → convolutions in each block."""
@@ -27,8 +27,7 @@ def vgg(layers: int, *, width: int = 64) -> Stages:
     >>> grid["conv5"], grid["pool5"]
     ((14, 14), (7, 7))
     """
-    stages: OrderedDict[str, nn.Module] = OrderedDict()
-    channels: dict[str, int] = {}
+    stages: list[tuple[str, nn.Module, int]] = []
     incoming, index = 3, 0  # layers bear their place in the published list of features, which names their weights
     for block, count in enumerate(CONVOLUTIONS[layers], start=1):
         outgoing = width * _WIDTHS[block - 1]
@@ -39,13 +38,10 @@ def vgg(layers: int, *, width: int = 64) -> Stages:
             convolutions[str(index)] = nn.Conv2d(incoming, outgoing, 3, padding=1)
             convolutions[str(index + 1)] = nn.ReLU(inplace=True)
             incoming, index = outgoing, index + 2
-        stages[f"conv{block}"] = nn.Sequential(convolutions)
-        stages[f"pool{block}"] = nn.MaxPool2d(2)
+        stages.append((f"conv{block}", nn.Sequential(convolutions), outgoing))
+        stages.append((f"pool{block}", nn.MaxPool2d(2), outgoing))
         index += 1
-        channels |= {f"conv{block}": outgoing, f"pool{block}": outgoing}
-    network = Stages(stages, channels)
-    start_weights(network)
-    return network
+    return started(stages)
 
 
 def vgg_key(key: str) -> str:

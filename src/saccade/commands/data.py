@@ -96,7 +96,6 @@ def make(
 
 
 def _make_photographs(name: str, out: Path, **arguments: Any) -> dict[str, Any]:
-    """A causal set of photographs, see :mod:`saccade.data.causal.photographs`."""
     from saccade.data.causal.photograph_sources import make_photographs
 
     if name != "causal":

@@ -24,7 +24,7 @@ def doctor() -> dict[str, Any]:
     from saccade import __version__
     from saccade.families import broken_families, families
 
-    core, extras = _requirements()
+    core, extras = _packages()
     missing = [name for name, version in core.items() if version is None]
     zoo = _zoo()
     devices, makers, meteor = _machine()
@@ -50,7 +50,7 @@ def doctor() -> dict[str, Any]:
     }
 
 
-def _requirements() -> tuple[dict[str, str | None], dict[str, list[str]]]:
+def _packages() -> tuple[dict[str, str | None], dict[str, list[str]]]:
     """(core package → version, extra → packages of it that are missing)."""
     try:
         declared = importlib.metadata.requires(DISTRIBUTION) or []
@@ -114,7 +114,6 @@ def _machine() -> tuple[list[str], dict[str, str], str]:
 
 
 def _cached() -> Counter[str]:
-    """Bytes of each folder in the cache."""
     sizes = Counter[str]()
     for path in cache_home().glob("*/**/*"):
         if path.is_file():

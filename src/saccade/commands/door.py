@@ -205,7 +205,6 @@ def _summary(doc: str | None) -> str:
 
 
 def _parameter(argument: Argument, command: Command) -> inspect.Parameter:
-    """An argument as typer takes it."""
     name, default, in_one = argument.name, argument.default, argument.name in command.commas
     annotation: Any = str if in_one else list[argument.kind] if argument.many else argument.kind  # type: ignore[name-defined]  # a type
     help_, without = (_as_typed(text, command).replace("`", "") for text in (argument.help, argument.without))

@@ -130,7 +130,6 @@ def _lines(kind: str, entries: Entries) -> list[Line]:
 
 
 def _say_in_full(entries: Entries) -> None:
-    """Each entry with everything that is known of it."""
     for name, entry in entries.items():
         fields = {key: str(value) for key, value in entry.items() if key != "family" and value not in (None, "", "–")}
         room = max(map(len, fields), default=0)

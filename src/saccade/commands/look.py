@@ -146,7 +146,6 @@ def look(
 
 
 def _check_together(arguments: Mapping[str, Any]) -> None:
-    """Refuse options that do not go together."""
     unfit: tuple[str, ...]
     if arguments["engine"] is not None:
         unfit, why = _NOT_OF_ROWS, "is not for `engine`, which writes rows; leave it out"
@@ -218,7 +217,6 @@ def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rows(arguments: Mapping[str, Any]) -> FolderLooks:
-    """Write rows in place of pictures and records."""
     from saccade.adapters.folder import look_folder
 
     return look_folder(**{name: value for name, value in arguments.items() if name not in _NOT_OF_ROWS})
@@ -297,7 +295,6 @@ class Looks(Stream):
             raise DataError(error if self.skipped == 1 else none)
 
     def _skip(self, source: object, error: DataError) -> None:
-        """Go on without a source that cannot be read."""
         self.skipped += 1
         self._bad.append((source, error))
         if len(self.files) > 1:  # one picture alone ends in the error line

@@ -82,17 +82,16 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
                     f"Of the {total:,} rows in {source}, the first {len(drawn):,} with an answer are drawn and "
                     f"{total - len(drawn):,} are left out{failed}. The option looks sets how many are drawn."
                 )
-        elif source.is_dir():
+            continue
+        inside = [source] if source.exists() or source.with_name(f"{source.name}.json").exists() else []
+        if source.is_dir():
             inside = sorted(path for path in source.glob("*.json") if path.with_suffix(".safetensors").is_file())
-            if not inside:
-                raise DataError(f"{source}: neither one run (no config.yaml) nor a folder of records (*.json)")
-            paths += inside
-        elif source.exists() or source.with_name(f"{source.name}.json").exists():
-            paths.append(source)
-        else:  # such as the name of a shipped model
+        if not inside:  # such as the name of a shipped model
             raise DataError(
-                f"{source}: no such record or run folder; 'saccade look --out DIR' writes records, 'train' a run"
+                f"{source}: no record, no folder of records and no run; 'saccade look --out DIR' writes records, "
+                "'saccade train' a run"
             )
+        paths += inside
     return records + [read_record(path) for path in paths], " ".join(left_out)
 
 

@@ -95,7 +95,6 @@ def _reach(host: str) -> tuple[bool, bool]:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """A socket that is bound to ``host`` and ``port`` and listens."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Named as TCP, so that asyncio switches Nagle's algorithm off: an answer would wait 40 ms for its second half.
     opened = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -116,7 +116,12 @@ def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
     predictor = load(name, device)
     facts = predictor.facts
     data = _generated(facts)
-    here = None if data is None else _scored(predictor, data, quick)
+    here = None
+    if data is not None:
+        less: dict[str, Any] = {name: 0 for name in ("sweeps", "twins") if quick and name in predictor.family.options}
+        result = evaluate(name, data=data, limit=_limit(facts, quick), device=str(predictor.device), **less)
+        known = {field.name for field in fields(Score)}
+        here = from_dict(Score, {key: value for key, value in result.items() if key in known})
     lead = f"{facts.parameters:,} parameters: {model_spec(facts.architecture).summary}."
     ask = f" --ask {facts.queries[0]}" if facts.queries else ""
     command = Code(f"saccade look FILE --model {name}{ask} --filmstrip")
@@ -132,17 +137,7 @@ def _generated(facts: ModelFacts) -> str | None:
 
 
 def _limit(facts: ModelFacts, quick: bool) -> int:
-    """How many examples a model is scored on."""
     return (QUICK if quick else FULL) // FEWER.get(facts.family, 1)
-
-
-def _scored(predictor: Predictor, data: str, quick: bool) -> Score:
-    """The evaluation of a model on generated examples."""
-    less: dict[str, Any] = {name: 0 for name in ("sweeps", "twins") if quick and name in predictor.family.options}
-    limit = _limit(predictor.facts, quick)
-    result = evaluate(predictor.name, data=data, limit=limit, device=str(predictor.device), **less)
-    known = {field.name for field in fields(Score)}
-    return from_dict(Score, {key: value for key, value in result.items() if key in known})
 
 
 def _looks(predictor: Predictor, data: str | None) -> list[Block]:
@@ -188,7 +183,6 @@ def _in_brackets(published: float | None) -> str:
 
 
 def _row(facts: ModelFacts, here: Score | None) -> list[str]:
-    """The row of a model in the summary."""
     full = facts.scores[0] if facts.scores else here
     best = None if full is None else headline(facts.family, full.metrics)
     if full is None or best is None:

@@ -65,6 +65,7 @@ def train(
     nodes: Annotated[int, Within(1)] = 1,
     strategy: str = "auto",
     precision: Literal["auto", "32-true", "bf16-mixed"] | None = None,
+    loggers: Sequence[str | Any] = (),
     offline: bool = False,
     quiet: bool = False,
 ) -> RunResult | list[RunResult]:
@@ -104,6 +105,8 @@ def train(
         nodes: machines.
         strategy: auto or ddp. Any strategy of Lightning Fabric by its name.
         precision: auto, 32-true or bf16-mixed. None: the recipe's.
+        loggers: send curves to tensorboard, wandb or mlflow. Several may be named; each needs the extra of its name. In
+            Python also an object with the methods of ``saccade.engine.loggers.Logger``.
         offline: fetch no weights from the hubs of timm and transformers.
         quiet: no progress and no remarks.
 
@@ -164,6 +167,7 @@ def train(
                 nodes=nodes,
                 strategy=strategy,
                 progress="quiet" if quiet else "auto",
+                loggers=loggers,
             )
         )
         if results[-1].stopped in ("time", "signal"):
@@ -297,8 +301,8 @@ COMMAND = Command(
     train,
     show,
     place={"recipe": "RECIPE"},
-    names={"out": "-o", "phases": "--phase", "overrides": "--set", "quiet": "-q"},
-    words={"phases": "NAME", "overrides": "KEY=VALUE"},
+    names={"out": "-o", "phases": "--phase", "overrides": "--set", "loggers": "--logger", "quiet": "-q"},
+    words={"phases": "NAME", "loggers": "NAME", "overrides": "KEY=VALUE"},
     # 130 after Ctrl-C, so that ``train && evaluate`` does not go on with half a run.
     code=lambda done: 130 if (done[-1] if isinstance(done, list) else done).stopped == "signal" else 0,
     example="saccade train soft-mref --out runs/soft\nsaccade train ran-56-photos --data pets/ --epochs 5 -o runs/pets",

@@ -5,17 +5,15 @@ and is red, green or blue. Every disc carries a mark of 19 pixels, woven of stri
 is colour and direction of the bearer: twelve classes. The stripes are finer than a picture of 112×112 pixels can hold:
 a coarse view shows where to look and which colour it is. The evidence is the mark.
 
-Discs lie in distinct cells of a grid of 3×3, each with an offset, so no two touch. An edit gives another layout, which
-is rendered again: the bearer elsewhere (:func:`moved`), another mark (:func:`rewoven`), or the same bearer among other
-discs and on another ground (:func:`surrounded`). Pixels are whole numbers, the same on every device and in any batch.
+Discs lie in distinct cells of a grid of 3×3, so no two touch. Pixels are whole numbers, the same on every device and in
+any batch.
 
 **What half the size keeps.** A weave is cos 2π(f_x·x + f_y·y) with f = (5/12, 0), (0, 5/12), (4/12, 4/12) or
 (4/12, −4/12) cycles a pixel, in a table of 12×12 whole numbers. A view of half the size holds at most ¼ cycle a pixel
 in each direction. The triangle filter that shrinks by two, (1, 3, 3, 1)/8, leaves cos³(πf) of a wave along each axis:
-cos³ 75° = 1.7 % of upright and level stripes, (cos³ 60°)² = 1.6 % of slanting ones. Of an amplitude of 56 grey levels
-that is one level, under noise of σ ≈ 17 levels (5 in the smaller view). A filter that is told where the mark lies and
-which four waves there are still names the direction in half of the pictures; chance is a quarter. The networks of the
-recipes stay at chance.
+cos³ 75° = 1.7 % of upright and level stripes, (cos³ 60°)² = 1.6 % of slanting ones. Of 56 grey levels that is one,
+under noise of σ ≈ 17 (5 in the smaller view). A filter that knows where the mark lies still names the direction in half
+of the pictures; chance is a quarter. The networks of the recipes stay at chance.
 
 The ground is a lattice of 8×8 random colours, bilinear between them, as two products of small whole numbers that are
 exact in any float format with 8 bits; discs have soft edges by integer arithmetic; noise comes from a store.

@@ -82,11 +82,8 @@ def table_folder(name: str) -> Path:
 def sample_rows(images: Sequence[Path], folder: Path, limit: int | None, words: Sequence[str] = ()) -> Tensor:
     """Numbers (N,) of at most ``limit`` rows (None or 0: all), rising: all rows of one picture, then those of the next.
 
-    Args:
-        images: the picture of each row.
-        folder: that of the table; see :func:`table_folder`.
-        limit: of the last picture some rows may be left out.
-        words: what else tells the rows of a picture apart, such as the question; empty where a picture has one row.
+    Of the last picture some may be left out. ``words`` tell the rows of a picture in ``images`` apart, such as the
+    question; empty where a picture has one row.
     """
     if not limit or limit >= len(images):
         return torch.arange(len(images))

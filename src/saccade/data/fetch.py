@@ -102,7 +102,7 @@ def _say_that_it_waits(holder: str) -> None:
 
 
 def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
-    """Download one file after the other; a broken download leaves a ``.part`` to go on from."""
+    """Download the files; a broken download leaves a ``.part`` to go on from."""
     for file in files:
         packed = folder / f"{file.name}.gz.part"
         _download(f"{url}/{file.name}.gz", packed, progress)
@@ -156,7 +156,7 @@ def _take_out(client: list[str], files: Sequence[RemoteFile], folder: Path, requ
 
 
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:
-    """The plain files in a wheel or a gzipped tar, one after the other: name, and the open member."""
+    """Name and open member of each plain file in a wheel or a gzipped tar."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             for entry in wheel.infolist():

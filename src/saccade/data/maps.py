@@ -255,10 +255,7 @@ def _pixels(data: bytes, name: str, palette: bool = True) -> Array:
 
 
 def _grey_map(data: bytes, name: str) -> Array:
-    """Values (H,W) of a picture as a map: grey of any depth. Colours, and the indices of a palette, say no amount.
-
-    A palette of greys, and colours whose channels are equal, are read.
-    """
+    """Values (H,W) of a picture as a map: grey of any depth, also as a palette or as equal channels."""
     values = _pixels(data, name, palette=False)
     if values.ndim == 2:
         return values

@@ -17,10 +17,9 @@ import math
 import shlex
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -30,13 +29,14 @@ from saccade.config import to_dict
 from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, seed_all
 from saccade.engine.cuda_graph import GraphedStep
 from saccade.engine.hardware import agree, explain_lost_rank, gather_rng, on_rank_zero, pick_hardware, shutdown
+from saccade.engine.loggers import Logger, open_loggers
 from saccade.engine.phases import apply_phase, build_optimizer, make_learner, plan_phases, train_mode
 from saccade.engine.progress import Journal, ProgressMode, StopRequest
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import compare_replicas
 from saccade.engine.run_folder import RunFolder, made_with, versions
 from saccade.engine.step import Fault, TrainStep, WeightAverage
-from saccade.errors import ConfigError, DataError, MissingExtraError, TrainingStopped
+from saccade.errors import ConfigError, DataError, TrainingStopped
 from saccade.files import folder_in_place
 
 if TYPE_CHECKING:
@@ -77,17 +77,17 @@ def fit(
     nodes: int = 1,
     strategy: str = "auto",
     progress: ProgressMode = "auto",
+    loggers: Sequence[str | Logger] = (),
 ) -> RunResult:
     """Train ``task`` by ``recipe`` into the run folder ``out``.
 
     The task's model is trained in place unless processes are spawned. With ``resume``, a run goes on from its newest
     whole checkpoint, bit for bit on the CPU. The other arguments are those of `saccade.train`.
     """
-    if recipe.tensorboard and find_spec("tensorboard") is None:
-        raise MissingExtraError("tensorboard: true", "tensorboard")
+    chosen = open_loggers((*loggers, "tensorboard") if recipe.tensorboard else loggers)
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = pick_hardware(recipe, device, devices, nodes, strategy)
-    run = Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress)
+    run = Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress, chosen)
     result: RunResult = fabric.launch(run)
     return result
 
@@ -103,6 +103,7 @@ class Run:
     accept_changed_data: bool
     max_minutes: float | None
     progress: ProgressMode
+    loggers: Sequence[Logger]
 
     def __call__(self, fabric: Fabric) -> RunResult:
         """Lock the folder, set everything up, train, and part."""
@@ -114,13 +115,16 @@ class Run:
                 for tensor in (*self.task.model.parameters(), *self.task.model.buffers()):
                     tensor.data = tensor.data.clone()
             # Before the seed: importing rich draws a number.
-            self.journal = Journal(folder, self.progress, writes=fabric.is_global_zero, tensorboard=recipe.tensorboard)
+            writes = fabric.is_global_zero
+            self.journal = Journal(folder, self.progress, writes=writes, loggers=self.loggers if writes else ())
             seed_all(recipe.seed, rank=fabric.global_rank)
             with explain_lost_rank(fabric), StopRequest(self.max_minutes) as self.stop, self.journal:
                 try:
                     if asked_to_resume and not self.goes_on:
                         self.journal.say("nothing to resume: the run had no checkpoint yet; it begins anew")
                     self.set_up(fabric)
+                    with isolated_rng(recipe.seed, fabric.device):  # a package may draw numbers
+                        on_rank_zero(fabric, lambda: self.journal.start_loggers(to_dict(recipe)))
                     result = self.train()
                 except (ConfigError, DataError):
                     if fabric.is_global_zero and not self.goes_on:
@@ -304,7 +308,7 @@ class Run:
     def log(self, phase: Phase, lr: float) -> None:
         """Read the sums of the last steps and write them down."""
         means = self.step.drain()
-        self._check()
+        self._stop_if_faulty()
         now, (then, step) = time.monotonic(), self._mark
         self._mark = (now, self.at.step)
         rate = (self.at.step - step) * self.recipe.batch_size / max(now - then, 1e-9)
@@ -350,7 +354,7 @@ class Run:
 
     def save(self) -> None:
         """Write a checkpoint."""
-        self._check()
+        self._stop_if_faulty()
         self.at.seconds = self.seconds()
         rng = gather_rng(self.fabric, capture_rng(self.fabric.device))
         tensors, facts = pack(self.at, self.learner, self.optimizer, self.parameters, self.ema, rng)
@@ -393,7 +397,7 @@ class Run:
             self.publish(best.replica if best else 0, best.metrics if best else self.at.validation)
             self.at.step = step
 
-    def _check(self) -> None:
+    def _stop_if_faulty(self) -> None:
         """Stop if the device remembers a non-finite gradient (on the CPU it never gets that far)."""
         if self.fabric.device.type != "cpu" and (fault := self.step.fault()) is not None:
             raise self._broken(self.phases[self.at.phase], fault, [])

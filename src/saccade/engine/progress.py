@@ -7,13 +7,15 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import timedelta
 from types import FrameType
 from typing import Any, Literal
 
+from saccade.engine.loggers import Logger
 from saccade.engine.run_folder import RunFolder
+from saccade.errors import ConfigError
 
 Kind = Literal["train", "validation"]
 Reason = Literal["time", "signal"]
@@ -23,18 +25,17 @@ EVERY = 5.0  # Seconds between two lines where there is no bar.
 
 
 class Journal:
-    """Shows how a run goes and writes it down, in the run folder and as curves for TensorBoard.
+    """Shows how a run goes and writes it down, in the run folder and by ``loggers``.
 
     ``mode`` is a bar (rich), a line every few seconds (plain), or nothing; ``auto``: a bar on a terminal, else lines.
     One process ``writes``; the others are quiet.
     """
 
-    def __init__(self, folder: RunFolder, mode: ProgressMode, *, writes: bool, tensorboard: bool) -> None:
+    def __init__(self, folder: RunFolder, mode: ProgressMode, *, writes: bool, loggers: Sequence[Logger] = ()) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        self._folder, self._writes, self._curves = folder, writes, writes and tensorboard
-        self._board: Any = None
+        self._folder, self._writes, self._loggers = folder, writes, list(loggers)
         is_quiet = mode == "quiet" or not writes
         has_bar = mode == "rich" or (mode == "auto" and sys.stderr.isatty())
         self._console = Console(stderr=True, quiet=is_quiet, emoji=False)
@@ -60,8 +61,19 @@ class Journal:
 
     def __exit__(self, *exception: object) -> None:
         self._bar.stop()
-        if self._board is not None:
-            self._board.close()
+        for logger in self._loggers:
+            try:
+                logger.close()
+            except Exception as error:  # the run is whole without it
+                self.say(f"warning: {_failed(logger, error)}")
+
+    def start_loggers(self, settings: Mapping[str, Any]) -> None:
+        """Tell the loggers that a run with these ``settings`` begins."""
+        for logger in self._loggers:
+            try:
+                logger.start(self._folder.path, settings)
+            except Exception as error:  # each has its own
+                raise ConfigError(f"{_failed(logger, error)}; set it up, or train without it") from error
 
     def begin(self, phase: str, done: int, total: int, examples_per_step: int) -> None:
         """A phase starts (or goes on) at step ``done`` of ``total``."""
@@ -114,17 +126,22 @@ class Journal:
         entry |= {} if rate is None else {"images_per_second": round(rate, 2)}
         if self._writes:
             self._folder.measure({**entry, "seconds": round(seconds, 3)})
-        if self._curves:
-            if self._board is None:  # a run that is refused before its first step leaves nothing behind
-                from torch.utils.tensorboard import SummaryWriter
-
-                self._board = SummaryWriter(self._folder.path / "tensorboard")
-            for name, value in values.items():
-                self._board.add_scalar(f"{kind}/{name}", value, step)
+        curves = {f"{kind}/{name}": value for name, value in values.items()}
+        for logger in list(self._loggers) if self._writes else ():
+            try:
+                logger.log(curves, step)
+            except Exception as error:  # a service that does not answer must not end a day of training
+                self._loggers.remove(logger)
+                self.say(f"warning: {_failed(logger, error)}; training goes on without it")
         self._numbers[kind] = brief(values, kind)
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+def _failed(logger: Logger, error: Exception) -> str:
+    reason = " ".join(str(error).split())[:200]
+    return f"the logger {type(logger).__name__} failed ({type(error).__name__}: {reason})"
 
 
 def brief(values: Mapping[str, float], kind: Kind) -> str:

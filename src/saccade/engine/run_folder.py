@@ -36,6 +36,7 @@ import yaml
 
 from saccade.config import by_path, check_schema, from_dict, to_dict
 from saccade.engine.checkpoint import CheckpointStore, step_of
+from saccade.engine.loggers import IDS
 from saccade.engine.recipe import SCHEMA_VERSION, Recipe, parse_yaml
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.files import is_draft, locked, make_folder, sweep, write_bytes, write_json, writing
@@ -45,7 +46,7 @@ DATA_VERSION = 2
 IN_WORDS = "settings"  # The part of the data whose values are kept in plain words.
 Parts = Mapping[str, Sequence[tuple[str, str]]]  # What a task learns from: names and values in order, part by part.
 # What a run may have written before its first step.
-_BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, LOG, "checkpoints", LOCK})
+_BEFORE_FIRST_STEP = frozenset({CONFIG, DATA, LOG, IDS, "checkpoints", LOCK})
 
 
 class RunFolder:
@@ -63,16 +64,18 @@ class RunFolder:
     def open(self, stack: ExitStack, recipe: Recipe, facts: Mapping[str, object], *, resume: bool) -> bool:
         """Lock the folder until ``stack`` closes, and make it ready; says whether there is a run to go on with."""
         with writing(self.path):  # it may not even be allowed to look into it
-            if resume and not self.has_no_state:
+            if resume and (not self.has_no_state or (self.path / CONFIG).is_file()):
                 self.check_same(recipe)
             elif not (self.path / LOCK).is_file():
                 self.check_free()  # before a lock is put into somebody's folder
         stack.enter_context(self.locked())
         if resume and not self.has_no_state:
             return True
-        if resume and (self.path / CONFIG).is_file():
-            self.check_same(recipe)
-        self.create(recipe, {**facts, "versions": versions()})
+        self.check_free()
+        self.discard_if_unstarted()
+        make_folder(self.path)
+        content = {"recipe": to_dict(recipe), "run": {**facts, "versions": versions()}}
+        write_bytes(self.path / CONFIG, yaml.safe_dump(content, sort_keys=False, allow_unicode=True).encode())
         return False
 
     @contextmanager
@@ -97,20 +100,12 @@ class RunFolder:
         if self.path.is_dir() and any(self.path.iterdir()) and not self._never_began():
             raise OutputError(f"{self.path} is not empty; continue it with `resume=True`, or choose another `out`")
 
-    def create(self, recipe: Recipe, facts: Mapping[str, object]) -> None:
-        """Start a new run; a folder that already holds something is refused."""
-        self.check_free()
-        self.discard_if_unstarted()
-        make_folder(self.path)
-        content = yaml.safe_dump({"recipe": to_dict(recipe), "run": dict(facts)}, sort_keys=False, allow_unicode=True)
-        write_bytes(self.path / CONFIG, content.encode())
-
     def discard_if_unstarted(self) -> None:
         """Remove what a run left that was refused before its first step: a mistake leaves nothing behind."""
         if self.path.is_dir() and self._never_began():
             shutil.rmtree(self.checkpoints.folder, ignore_errors=True)
             with writing(self.path):
-                for name in (CONFIG, DATA, LOG):
+                for name in (CONFIG, DATA, LOG, IDS):
                     (self.path / name).unlink(missing_ok=True)
             with suppress(OSError):
                 self.path.rmdir()  # while it is locked, the lock stays in it

@@ -76,12 +76,12 @@ __all__ = [
 class ModelSpec:
     """A model of the catalog."""
 
+    #: Imports the class; it has ``Config``.
     load: Callable[[], Any]
-    """Imports the class; it has ``Config``."""
     summary: str
     paper: str
+    #: Defaults that differ from those of the class.
     defaults: Mapping[str, Any] = field(default_factory=dict)
-    """Defaults that differ from those of the class."""
 
     def build(self, config: Mapping[str, Any] | None = None, *, where: str = "model") -> nn.Module:
         """Builds the model from settings; error messages name ``where`` they are."""
@@ -104,23 +104,37 @@ class DataEntry:
     kind: Literal["generator", "reader", "collection"]
     description: str
     licence: str
+    #: How to get it.
     get: str
-    """How to get it."""
     splits: tuple[str, ...] = ("train", "val", "test")
+    #: Argument of ``saccade data get``, if it can be fetched.
     download: str | None = None
-    """Argument of ``saccade data get``, if it can be fetched."""
+    #: What its pictures show, as it follows "trained on"; empty if unknown.
     shows: str = ""
-    """What its pictures show, as it follows "trained on"; empty if unknown."""
+    #: Whether it is for research only, or states no licence; models trained on it say so.
     research_only: bool = False
-    """Whether it is for research only, or states no licence; models trained on it say so."""
+    #: The shipped picture (``saccade.example``) with which the page opens its models; empty: a scene of digits.
     example: str = ""
-    """The shipped picture (``saccade.example``) with which the page opens its models; empty: a scene of digits."""
 
 
-def class_folders() -> dict[str, DataEntry]:
-    """The reader of folders of pictures, one per class."""
-    text = "pictures in folders by class, CLASS/xxx.jpg, with or without train, val and test above"
-    return {"folder": DataEntry("reader", text, "yours", "name it folder:PATH")}
+# What reads data of one's own, and how it is named.
+OWN_DATA = {
+    "csv": ("a CSV with {}", "csv:PATH; pictures are found from the table's folder"),
+    "jsonl": (
+        "the same as csv with one JSON object in each line",
+        "jsonl:PATH; pictures are found from the table's folder",
+    ),
+    "folder": ("pictures in folders by class, CLASS/xxx.jpg, with or without train, val and test above", "folder:PATH"),
+    "coco": ("annotations as COCO has them: pictures of one category, boxes and masks as evidence", "coco:FILE.json"),
+    "metadata": ("pictures with metadata.csv or metadata.jsonl beside them", "metadata:FOLDER"),
+    "parquet": ("a Parquet file, or a folder of them, with a column image", "parquet:PATH"),
+}
+
+
+def own_data(columns: str) -> dict[str, DataEntry]:
+    """The readers of data of one's own, of tables with these ``columns``."""
+    described = {name: (text.format(columns), f"name it {named}") for name, (text, named) in OWN_DATA.items()}
+    return {name: DataEntry("reader", text, "yours", get) for name, (text, get) in described.items()}
 
 
 def drawn_digits(description: str, **changes: Any) -> DataEntry:
@@ -143,32 +157,14 @@ def cub_birds(question: str) -> DataEntry:
     )
 
 
-def own_tables(columns: str) -> dict[str, DataEntry]:
-    """The readers of CSV and JSON-lines tables with these ``columns``."""
-    get = "name it {}:PATH; pictures are found from the table's folder"
-    described = {"csv": f"a CSV with {columns}", "jsonl": "the same as csv with one JSON object in each line"}
-    return {name: DataEntry("reader", text, "yours", get.format(name)) for name, text in described.items()}
-
-
-def picture_tables() -> dict[str, DataEntry]:
-    """The readers of tables with their pictures."""
-    coco = "annotations as COCO has them: pictures of one category, boxes and masks as evidence"
-    described = {
-        "coco": (coco, "name it coco:FILE.json"),
-        "metadata": ("pictures with metadata.csv or metadata.jsonl beside them", "name it metadata:FOLDER"),
-        "parquet": ("a Parquet file, or a folder of them, with a column image", "name it parquet:PATH"),
-    }
-    return {name: DataEntry("reader", text, "yours", get) for name, (text, get) in described.items()}
-
-
 @dataclass(frozen=True)
 class Probing:
     """How ``saccade probe`` uses a family."""
 
+    #: The model that stores the result, a :class:`saccade.models.probe.HeadOnBackbone`.
     model: str
-    """The model that stores the result, a :class:`saccade.models.probe.HeadOnBackbone`."""
+    #: Whether rows have questions.
     asks: bool = False
-    """Whether rows have questions."""
 
 
 @dataclass(frozen=True)
@@ -241,10 +237,7 @@ class Family:
 
     def page_model(self, predictor: Predictor) -> dict[str, object]:
         """A model's facts and weights as plain values for the page's engine (:mod:`saccade.web.views`)."""
-        raise ConfigError(
-            f"'{predictor.name}' does not run inside a page: the family '{self.name}' has no models for the page's "
-            "engine; use 'saccade serve'"
-        )
+        raise ConfigError(f"'{predictor.name}' does not run inside a page; use 'saccade serve'")
 
     def licence_of_weights(self, data: str) -> tuple[str, bool]:
         """The licence line of a model trained on ``data``, and whether it is for research only."""
@@ -337,7 +330,7 @@ def family_of_data(reference: str) -> Family:
     if not (candidates := by_name.get(name, [])):
         names = [key for key, candidates in by_name.items() if candidates]
         raise DataError(f"no {'reader' if is_read else 'generated data'} '{name}': {nearest(name, names)}")
-    if len(candidates) == 1 or name not in {**own_tables(""), **class_folders(), **picture_tables()}:
+    if len(candidates) == 1 or name not in OWN_DATA:
         return candidates[0]
     from saccade.data.tables.readers import columns_of
 

@@ -71,12 +71,12 @@ class Prepared(NamedTuple):
 class InputReader(ABC):
     """How one kind of input is read."""
 
+    #: The word for one item, as in "picture".
     thing: ClassVar[str]
-    """The word for one item, as in "picture"."""
+    #: File suffixes to search folders for, as in ".txt".
     suffixes: ClassVar[frozenset[str]]
-    """File suffixes to search folders for, as in ".txt"."""
+    #: Whether requests may send items as JSON.
     takes_json: ClassVar[bool] = False
-    """Whether requests may send items as JSON."""
 
     @abstractmethod
     def read(self, source: Any) -> Item:
@@ -95,9 +95,7 @@ class InputReader(ABC):
 
     def examples(self, count: int, facts: ModelFacts, seed: int) -> dict[str, Tensor]:
         """Example inputs (B,…) by name, for exports."""
-        raise CheckpointError(
-            f"'{facts.architecture}' cannot be exported: its family '{facts.family}' has no examples of a {self.thing}"
-        )
+        raise CheckpointError(f"'{facts.architecture}' cannot be exported: there are no examples of a {self.thing}")
 
     def free_sizes(self) -> dict[str, dict[int, str]]:
         """Axes of :meth:`examples` of variable size: name → axis → word."""
@@ -247,10 +245,8 @@ class Responder:
         """The options of a look that are not None, checked."""
         options = {name: value for name, value in values.items() if value is not None}
         if unknown := [name for name in options if name not in self.family.options]:
-            raise DataError(
-                f"'{self.name}' has no {', '.join(unknown)}: its family '{self.family.name}' takes "
-                f"{', '.join(self.family.options) or 'no options'}; leave it out, or name another model"
-            )
+            known = ", ".join(self.family.options) or "no options"
+            raise DataError(f"'{self.name}' has no {', '.join(unknown)}: it takes {known}; leave it out")
         return options
 
     def as_tensor(self, queries: Sequence[Any]) -> Tensor | None:

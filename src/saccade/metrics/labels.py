@@ -37,8 +37,7 @@ class ScaleBin(NamedTuple):
 
     low: float
     high: float
-    accuracy: float
-    """NaN when no object fell into the bin."""
+    accuracy: float  # NaN when no object fell into the bin
     n: int
 
 
@@ -97,12 +96,9 @@ def calibration_error(confidence: Tensor, right: Tensor) -> float:
     return float(gap.abs().sum() / len(sure))
 
 
-WORST = 20
-"""Most mistakes listed."""
-CONFUSIONS = 30
-"""Most pairs of classes listed, the most confused first."""
-MATRIX = 50
-"""Most classes of a confusion matrix."""
+WORST = 20  # Most mistakes listed
+CONFUSIONS = 30  # Most pairs of classes listed, the most confused first
+MATRIX = 50  # Most classes of a confusion matrix
 
 
 def details_of(
@@ -204,10 +200,10 @@ def _losses(logits: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(logits, labels.long(), reduction="none")
 
 
-def error_of(logits: Tensor, labels: Tensor, temperature: float = 1.0) -> float:
-    """Expected calibration error of the likeliest answers at a temperature; arguments as above."""
-    scaled = logits.detach().double().cpu() / temperature
-    shares = scaled.sigmoid() if labels.dim() == 2 else scaled.softmax(-1)  # (N,K)
+def error_of(logits: Tensor, labels: Tensor) -> float:
+    """Expected calibration error of the likeliest answers; arguments as above."""
+    logits = logits.detach().double().cpu()
+    shares = logits.sigmoid() if labels.dim() == 2 else logits.softmax(-1)  # (N,K)
     best = shares.max(-1)
     labels = labels.cpu()
     right = best.indices == labels if labels.dim() == 1 else labels.gather(1, best.indices[:, None])[:, 0] > 0

@@ -90,8 +90,7 @@ def _interpolated(scores: Tensor, truth: Tensor, interpolation: Interpolation) -
     return highest[at].mean()
 
 
-AUTHORS_BATCH = 64
-"""Batch size of the author's later code, over which its F1 is averaged."""
+AUTHORS_BATCH = 64  # Batch size of the author's later code, over which its F1 is averaged
 
 
 def before_stop(predicted: Tensor, stop: int) -> Tensor:

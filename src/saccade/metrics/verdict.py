@@ -48,12 +48,9 @@ from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Part, without_nan
 
-BLUR = 1 / 10
-"""Standard deviation of the blur, as a share of the picture's shorter side."""
-KEPT = 0.5
-"""The share in (1)."""
-MOST = 400
-"""Examples that are changed: each costs five forward passes."""
+BLUR = 1 / 10  # Standard deviation of the blur, as a share of the picture's shorter side
+KEPT = 0.5  # The share in (1)
+MOST = 400  # Examples that are changed: each costs five forward passes
 WITH = "unchanged"
 
 Right = Callable[[Tensor, Tensor], Tensor]
@@ -165,8 +162,7 @@ class EvidenceReliance(Grouped):
         }
 
 
-QUESTIONS = 20
-"""Questions that are compared one by one at most."""
+QUESTIONS = 20  # Questions that are compared one by one at most
 RIVALS = {
     "linear": "a linear classifier on the same backbone",
     "question_blind": "a linear classifier that is not told the question",

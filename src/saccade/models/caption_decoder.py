@@ -261,10 +261,10 @@ class CaptionDecoder(nn.Module):
         # split, not sliced: the gradient of slices would fill a tensor of all words for each word
         inputs = torch.split(self.memory.from_word(embedded), 1, dim=1)  # (B,1,4n) of each word
         draws = [None] * words.shape[1] if noise is None else torch.split(noise, 1, dim=1)  # (B,1,L) of each
-        given = () if weights is None else torch.split(weights, 1, dim=1)  # (B,1,h,w) of each
+        maps = () if weights is None else torch.split(weights, 1, dim=1)  # (B,1,h,w) of each
         looks, states = [], []
         for step, (word, draw) in enumerate(zip(inputs, draws)):
-            alpha = given[step] if step < len(given) else None
+            alpha = maps[step] if step < len(maps) else None
             scores = self.cell_scores(scene, memory)  # (B,1,h,w)
             looked = self.look(scene, memory, scores, noise=draw, weights=alpha, **how)
             memory = self.memory(word, looked.context, memory)  # (B,1,n)

@@ -64,10 +64,9 @@ def decode(
             (B,1,…); its ``next_word`` adds one word to K captions of each picture.
         encoding: of its ``encode``.
         width: K of the beam; 1 is greedy.
-        captions: N of each picture, the best first; at most ``width``.
+        captions: N of each picture; at most ``width``.
         longest: words after which a caption is cut.
-        length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones, 1 ranks by the
-            mean of the words.
+        length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones.
         weights: (B,t,h,w) given for the first t words, in place of the model's own.
     """
     if not math.isfinite(length_penalty):
@@ -79,10 +78,10 @@ def decode(
     before, lengths, ended = nothing[:, :1], torch.zeros_like(nothing), torch.zeros_like(nothing, dtype=torch.bool)
     steps: list[tuple[LookStep, _Chosen]] = []
     while len(steps) < longest and not (steps and bool(ended.all())):
-        given = {}
+        options = {}
         if weights is not None and len(steps) < weights.shape[1]:
-            given = {"weights": weights[:, len(steps)]}  # (B,h,w)
-        logits, looked, memory = model.next_word(scene, memory, before, **given)
+            options = {"weights": weights[:, len(steps)]}  # (B,h,w)
+        logits, looked, memory = model.next_word(scene, memory, before, **options)
         logits = logits.expand(-1, width, -1).float()  # (B,K,V)
         looked, memory = _spread(looked, width), _spread(memory, width)
         surplus = logits.logsumexp(-1)  # of the logits over log p: (B,K)

@@ -133,13 +133,8 @@ class DMNModel(StoryModel):
     ) -> ModelOutput:
         """Go over the facts, then answer.
 
-        Args:
-            encoding: of the stories.
-            query: word ids of the questions (B,Q).
-            query_row: (B,) numbers of the questions, equal where questions are; each is then read once.
-            said: the words of the answers (B,A), for teacher forcing; None: the model's own.
-            passes: (B,) how many passes update the memory, if supervised; None: as the model decides.
-            attention: gates (B,S+1) in place of its own, by pass.
+        ``query_row`` (B,) are numbers of the questions (B,Q), equal where questions are; each is then read once. For
+        teaching, ``said`` (B,A) are the words of the answers, and ``passes`` (B,) how many passes update the memory.
         """
         facts, present, count = encoding["facts"], encoding["present"], encoding["count"]
         question = self._sentences(query, query_row)  # q (B,n)
@@ -183,9 +178,9 @@ class DMNModel(StoryModel):
         slots = story.shape[1]
         sentences = self._sentences(story.flatten(0, 1), rows).view(*story.shape[:2], -1)  # (B,S,n)
         slot, many = torch.arange(slots, device=story.device), count.unsqueeze(1)
-        is_told = slot < many  # (B,S)
-        sentences = sentences * is_told.unsqueeze(-1)
-        turned = torch.where(is_told, many - 1 - slot, slot).unsqueeze(-1)  # (B,S,1): the last sentence first
+        is_sentence = slot < many  # (B,S)
+        sentences = sentences * is_sentence.unsqueeze(-1)
+        turned = torch.where(is_sentence, many - 1 - slot, slot).unsqueeze(-1)  # (B,S,1): the last sentence first
         before, _ = self.before(sentences)  # (B,S,n/2)
         after, _ = self.after(sentences.gather(1, turned.expand_as(sentences)))
         after = after.gather(1, turned.expand_as(after))  # (B,S,n/2)

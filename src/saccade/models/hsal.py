@@ -108,9 +108,9 @@ class HsalModel(MultisetModel):
             maps = {}
             for name in self.look_names if attention is not None else ():
                 steps = self.steps * (self.config.glimpses if name == "glimpse" else 1)
-                given = self.given_steps(attention, name, (encoding.shape[0], steps, *self.grid))  # (B,t,h,w)
-                if given is not None:
-                    maps[name] = given.to(encoding)
+                weights = self.given_steps(attention, name, (encoding.shape[0], steps, *self.grid))  # (B,t,h,w)
+                if weights is not None:
+                    maps[name] = weights.to(encoding)
             return self._read(encoding, location_noise, class_noise, maps)
 
     def _read(

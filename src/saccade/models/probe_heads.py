@@ -350,14 +350,14 @@ class QueriesHead(ProbeHead):
 class PyramidHead(ProbeHead):
     """One dot-product query on each level for each question; the classifier reads all that they pooled, side by side.
 
-    ``levels`` are the maps in the folded one of all ``channels``, the finest first; without them it is one map.
+    ``levels`` are the maps in the folded one of all ``channels``, the finest first.
     """
 
     def __init__(
-        self, channels: int, answers: int, *, levels: Sequence[Level] = (), questions: int = 1, **sizes: Any
+        self, channels: int, answers: int, *, levels: Sequence[Level], questions: int = 1, **sizes: Any
     ) -> None:
         super().__init__(answers, questions)
-        self.levels = tuple(levels) or (Level("cells", channels, 1),)
+        self.levels = tuple(levels)
         self.look_names = tuple(level.name for level in self.levels)
         self.ask = nn.ModuleList(nn.Conv2d(level.channels, questions, 1, bias=False) for level in self.levels)
         self.classify = nn.Linear(sum(level.channels for level in self.levels), answers)

@@ -162,12 +162,8 @@ class RacnnModel(ImageOnlyModel):
     ) -> LabelOutput:
         """Look, propose, look closer, twice; then all scales together.
 
-        Args:
-            encoding: the network input.
-            attention: regions that are given instead of proposed.
-            last: the last scale that looks, for a phase that needs no more. Without the finest there are no ``logits``
-                and no looks behind it; ``boxes`` and ``strongest`` have the proposals of the scales that looked.
-            responses: whether to return ``responses``, for a phase that teaches proposals by them.
+        For phases that need no more, ``last`` is the last scale that looks: without the finest there are no ``logits``
+        and no looks behind it. ``responses`` are returned for a phase that teaches proposals by them.
         """
         seeing = SCALES[: SCALES.index(last) + 1]
         acts: dict[str, Act] = {}

@@ -108,8 +108,8 @@ class HardModel(PictureQueryModel):
         """The prior, the cells' answers, and what comes of both."""
         name = self.look_name
         query = self.one_hot_query(encoding, query)  # (B,Q)
-        given = self.given(attention, name, grid_of(encoding))  # (B,h,w)
-        weights, scores = self.attention.prior(encoding, query, weights=given)  # (B,h,w) each
+        weights = self.given(attention, name, grid_of(encoding))  # (B,h,w), or None: its own
+        weights, scores = self.attention.prior(encoding, query, weights=weights)  # (B,h,w) each
         answers = self.cell_answers(encoding, query)  # (B,K,h,w)
         act = Act(weights=weights, scores=scores, values=self._log_probability(answers).exp())  # values: (B,K,h,w)
         sums = self.config.estimator == "marginal"

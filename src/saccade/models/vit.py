@@ -101,8 +101,8 @@ class VitModel(PictureQueryModel):
         *earlier, last = cast(Iterable[Layer], self.layers)
         for layer in earlier:
             tokens = layer(tokens)
-        given = None if attention is None else [self.given(attention, name, cells) for name in self.look_names]
-        read, acts = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), given)
+        weights = None if attention is None else [self.given(attention, name, cells) for name in self.look_names]
+        read, acts = last.attention.class_token(last.before_attention(tokens), (cells[1], cells[2]), weights)
         feature = self.norm(last.thought(tokens[:, 0] + read))  # (B,D)
         return QuestionOutput(self.classify(feature, query), dict(zip(self.look_names, acts)))
 

@@ -37,12 +37,10 @@ from saccade.models.probe_heads import ExampleQueries
 
 MAX_CLASSES = 2_000
 """Classes that a probe compares at most: each rival has a row of weights for each of them, many times over."""
-MAX_QUESTIONS = 500
-"""Questions that a probe asks at most: some rivals have weights for each of them."""
+MAX_QUESTIONS = 500  # Questions that a probe asks at most: some rivals have weights for each of them
 MIN_GROUPS = 3
 """Groups of pictures that a class needs: one to learn from, one to choose with, one to be tested on."""
-DECODED = 2 << 30
-"""Bytes of decoded pictures that are kept in memory."""
+DECODED = 2 << 30  # Bytes of decoded pictures that are kept in memory
 _NAMED = 5
 _UNSEEN = ("label never seen in train", "query never seen in train")
 """Rows that the reader leaves out by its own splits; a probe makes others and can use them."""
@@ -55,12 +53,9 @@ OnProgress = Callable[[str, float, int], None]
 class Questions:
     """What is asked, by the number of the example."""
 
-    words: tuple[str, ...]
-    """The questions that are known; its place here is a question's number."""
-    query: Tensor
-    """(N,) number of each question."""
-    picture: Tensor
-    """(N,) number of the picture it is about."""
+    words: tuple[str, ...]  # The questions that are known; its place here is a question's number
+    query: Tensor  # (N,) number of each question
+    picture: Tensor  # (N,) number of the picture it is about
 
     @classmethod
     def none(cls, pictures: int) -> Questions:
@@ -105,11 +100,9 @@ class Questions:
 class Examples:
     """What is learned: labels of pictures, or answers to questions about pictures. Nothing here is a file."""
 
-    labels: Tensor
-    """(N,) the number of each example's class."""
+    labels: Tensor  # (N,) the number of each example's class
     classes: Sequence[str]
-    groups: Sequence[int]
-    """The group number of each example; examples of one group belong together."""
+    groups: Sequence[int]  # The group number of each example; examples of one group belong together
     questions: Questions
 
     def __len__(self) -> int:
@@ -124,21 +117,14 @@ class Examples:
 class ProbedPictures(Examples):
     """Examples of a table, with their files."""
 
-    paths: Sequence[Path]
-    """(P,) the files."""
+    paths: Sequence[Path]  # (P,) the files
     store: PreparedPictures
-    places: Tensor
-    """(P,) where each picture is in the store."""
-    rows: Tensor
-    """(N,) the row of each example's evidence."""
-    evidence: Evidence | None
-    """Where labels can be seen, by row; None where the data does not say."""
-    remarks: Sequence[str]
-    """What was left out, and what else is to be known, in words."""
-    copies: Sequence[tuple[str, str]]
-    """A picture and the first one with the same bytes."""
-    folder: FeatureFolder | None = None
-    """Whose maps stand in for a network, if any."""
+    places: Tensor  # (P,) where each picture is in the store
+    rows: Tensor  # (N,) the row of each example's evidence
+    evidence: Evidence | None  # Where labels can be seen, by row; None where the data does not say
+    remarks: Sequence[str]  # What was left out, and what else is to be known, in words
+    copies: Sequence[tuple[str, str]]  # A picture and the first one with the same bytes
+    folder: FeatureFolder | None = None  # Whose maps stand in for a network, if any
 
     def place(self, example: int) -> Part:
         """The file of an example, and what is asked about it."""
@@ -303,7 +289,7 @@ class Split(NamedTuple):
     test: Tensor
 
 
-def deal(labels: Sequence[int], groups: Sequence[int], folds: int, seed: int = 0) -> list[int]:
+def deal(labels: Sequence[int], groups: Sequence[int], folds: int) -> list[int]:
     """The fold of each picture.
 
     Groups are dealt class by class, large ones first, each to the fold that has the fewest pictures of its class; of
@@ -313,12 +299,9 @@ def deal(labels: Sequence[int], groups: Sequence[int], folds: int, seed: int = 0
     for number, group in enumerate(groups):
         members.setdefault(group, []).append(number)
 
-    def class_of(group: int) -> int:
-        count = Counter(labels[number] for number in members[group])
-        return min(count, key=lambda label: (-count[label], label))
-
-    label_of = {group: class_of(group) for group in members}
-    order = sorted(members, key=lambda g: (label_of[g], -len(members[g]), hashed_share(f"{seed} {g}"), g))
+    count = {group: Counter(labels[number] for number in numbers) for group, numbers in members.items()}
+    label_of = {group: min(of, key=lambda label: (-of[label], label)) for group, of in count.items()}
+    order = sorted(members, key=lambda g: (label_of[g], -len(members[g]), hashed_share(f"0 {g}"), g))
     of_class: Counter[tuple[int, int]] = Counter()
     total: Counter[int] = Counter()
     fold_of = [0] * len(labels)

@@ -41,8 +41,7 @@ from saccade.tasks.evaluate import in_parts
 if TYPE_CHECKING:
     from saccade.probing.probe import Probe
 
-MAX_MAPS = 1000
-"""Pictures whose maps are scored."""
+MAX_MAPS = 1000  # Pictures whose maps are scored
 _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 
 

@@ -24,13 +24,11 @@ from saccade.tasks.cached_features import CachedFeatures
 
 CLASS_TOKEN = "class-token"  # noqa: S105
 """A linear head on the class token of a transformer: a rival that looks nowhere, so no model is made of it."""
-FEATURES, FINER = "features", "features of finer stages"
-"""What progress calls them."""
+FEATURES, FINER = "features", "features of finer stages"  # What progress calls them
 RESIDENT = 1 << 30
 """Bytes up to which features are kept in memory, as they are and once more standardised; of more, batches are read."""
 
-Batch = Callable[[Tensor], Tensor]
-"""Numbers of pictures (B,) → features (B,C,H,W)."""
+Batch = Callable[[Tensor], Tensor]  # Numbers of pictures (B,) → features (B,C,H,W)
 Input = Callable[[Tensor], Tensor | list[Tensor]]
 """The same, standardised as a head reads them: of a pyramid the maps of its levels."""
 
@@ -48,12 +46,10 @@ class View:
     def __init__(self, read: Batch, count: int, *, cells: Batch | None = None, levels: Sequence[Level] = ()) -> None:
         self._count, self._levels = count, levels
         first = read(torch.tensor([0]))
-        self.shape: tuple[int, ...] = tuple(first.shape[1:])
-        """(C,H,W)."""
+        self.shape: tuple[int, ...] = tuple(first.shape[1:])  # (C,H,W)
         self.device = first.device
         """Where features are, and where heads learn from them; numbers of pictures are in main memory."""
-        self.take = self._kept(read)
-        """Numbers (B,) → (B,C,H,W), channels together in memory."""
+        self.take = self._kept(read)  # Numbers (B,) → (B,C,H,W), channels together in memory
         self._cells = cells or self.take
         self._statistics: dict[bytes, tuple[Tensor, Tensor]] = {}
 

@@ -37,8 +37,7 @@ from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.plan import SHOTS, Plan, Setting
 
 BETAS, EPSILON = (0.9, 0.999), 1e-8
-BUDGET = 64 << 20
-"""Numbers that a step of a stack may keep at most; larger stacks are trained in parts."""
+BUDGET = 64 << 20  # Numbers that a step of a stack may keep at most; larger stacks are trained in parts
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ class Places:
 
     on_evidence: Tensor
     """(N,H,W): how much of the evidence each cell covers, nᵢ; 0 for an example without evidence."""
-    everywhere: Tensor
-    """(1,H,W): how much each cell covers, dᵢ."""
+    everywhere: Tensor  # (1,H,W): how much each cell covers, dᵢ
     weight: float
 
     def missed(self, maps: Tensor, numbers: Tensor, counts: Tensor) -> Tensor:
@@ -131,10 +129,8 @@ class Trained(NamedTuple):
     """A head with the statistics of the features that it learned from."""
 
     head: ProbeHead
-    centre: Tensor
-    """(C,) means of the channels."""
-    spread: Tensor
-    """(C,) standard deviations."""
+    centre: Tensor  # (C,) means of the channels
+    spread: Tensor  # (C,) standard deviations
 
 
 @dataclass
@@ -148,16 +144,12 @@ class Trial:
     """Accuracy on the test pictures of each split, for each seed: (J,S)."""
     shares: dict[float, list[float]] = field(default_factory=dict)
     """Share of the training pictures → accuracy on the test pictures of each split, (J,), of the first seed."""
-    shots: dict[int, list[float]] = field(default_factory=dict)
-    """The same of so many training pictures a class."""
-    settings: list[Setting] = field(default_factory=list)
-    """What validation chose in each split."""
+    shots: dict[int, list[float]] = field(default_factory=dict)  # The same of so many training pictures a class
+    settings: list[Setting] = field(default_factory=list)  # What validation chose in each split
     probabilities: Tensor = field(default_factory=lambda: torch.zeros(0))
     """(N,K) of the first seed: each picture as its own split tested it; nothing of neighbours."""
-    trained: list[Trained] = field(default_factory=list)
-    """The heads of the first seed, one for each split."""
-    score: Resplit = field(init=False)
-    """Mean test accuracy."""
+    trained: list[Trained] = field(default_factory=list)  # The heads of the first seed, one for each split
+    score: Resplit = field(init=False)  # Mean test accuracy
     difference: Resplit | None = None
     """Test accuracy less that of the linear head; None for the linear head itself."""
 
@@ -204,8 +196,7 @@ class Material(NamedTuple):
     features: Features
     examples: Examples
     plan: Plan
-    places: Places | None = None
-    """Where labels can be seen, for heads that are taught where to look."""
+    places: Places | None = None  # Where labels can be seen, for heads that are taught where to look
 
 
 class Training:

@@ -31,7 +31,9 @@ class Work:
 
     def __init__(self, on_progress: OnProgress, seconds: Mapping[str, float]) -> None:
         self._on_progress, self._seconds, self._share = on_progress, seconds, 0.0
-        self._first = f"; all of it takes about {_minutes(sum(seconds.values()))}"
+        total = sum(seconds.values())
+        takes = pluralise(max(1, round(total)), "second") if total < 90 else f"{total / 60:.0f} minutes"
+        self._first = f"; all of it takes about {takes}"
 
     def __call__(self, part: str, done: float, total: float, what: str | None = None) -> None:
         """Say that ``done`` of ``total`` of a part is done; ``what`` is its name, where it is another one."""
@@ -40,10 +42,6 @@ class Work:
         share = (before + self._seconds[part] * done / max(total, 1)) / sum(self._seconds.values())
         self._share = max(self._share, min(share, 1.0))
         self._on_progress((what or part) + (self._first if part == parts[0] else ""), self._share, 1)
-
-
-def _minutes(seconds: float) -> str:
-    return pluralise(max(1, round(seconds)), "second") if seconds < 90 else f"{seconds / 60:.0f} minutes"
 
 
 def expected_seconds(

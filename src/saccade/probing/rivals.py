@@ -33,10 +33,8 @@ from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.heads import Material, Places, Trained, Training, Trial, accuracy, head_trial
 from saccade.probing.plan import Plan, Setting
 
-RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)
-"""All rivals that are trained."""
-NEIGHBOURS = (1, 5, 20)
-"""How many neighbours vote; validation chooses."""
+RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)  # All rivals that are trained
+NEIGHBOURS = (1, 5, 20)  # How many neighbours vote; validation chooses
 
 
 def habit_trial(name: str, examples: Examples, splits: Sequence[Split], kinds: Tensor) -> Trial:
@@ -75,22 +73,16 @@ def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
                 voters = voters if len(voters) else split.train
                 likeness = values[picture[rows[own]]] @ values[picture[voters]].T  # (n,T)
                 for count in NEIGHBOURS:
-                    votes = _votes(likeness, labels[voters], min(count, len(voters)), len(examples.classes))
-                    answers[count][own] = votes.argmax(1)
+                    near = likeness.topk(min(count, len(voters)), dim=1)
+                    weight = 1 + 1e-6 * near.values.double()  # of equal ones the nearest decides
+                    votes = torch.zeros(len(own), len(examples.classes), dtype=torch.float64)
+                    answers[count][own] = votes.scatter_add_(1, labels[voters][near.indices], weight).argmax(1)
             for count in NEIGHBOURS:
                 right[count].append(accuracy(answers[count], labels[rows]))
         val, test = max(right.values(), key=lambda scores: scores[0])  # of equal ones the fewest neighbours
         trial.val.append(val)
         trial.test.append([test])
     return trial
-
-
-def _votes(likeness: Tensor, labels: Tensor, voters: int, classes: int) -> Tensor:
-    """Votes (n,K) of the nearest, from likenesses (n,T); of equal ones the nearest decides."""
-    near = likeness.topk(voters, dim=1)
-    votes = torch.zeros(len(likeness), classes, dtype=torch.float64)
-    weight = 1 + 1e-6 * near.values.double()  # closeness counts for less than one vote in all
-    return votes.scatter_add_(1, labels[near.indices], weight)
 
 
 @dataclass(frozen=True)
@@ -101,16 +93,11 @@ class ProbeResult:
     splits: Sequence[Split]
     plan: Plan
     trials: dict[str, Trial]
-    kept: HeadName
-    """The name of the head that is kept."""
-    setting: Setting
-    """How it is trained on all pictures."""
-    final: Trained
-    """What came of that."""
-    details: Part
-    """Confusions, scores of classes, and the worst mistakes by the number of the example."""
-    calibration: float
-    """Expected calibration error of the kept head."""
+    kept: HeadName  # The name of the head that is kept
+    setting: Setting  # How it is trained on all pictures
+    final: Trained  # What came of that
+    details: Part  # Confusions, scores of classes, and the worst mistakes by the number of the example
+    calibration: float  # Expected calibration error of the kept head
     verdict: str
     rests_on: Part = field(default_factory=dict)
     """Answers without the evidence and without the rest; empty where no evidence is known."""

@@ -15,20 +15,9 @@ from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import check_usable
 from saccade.data.tables.table import Columns, Row, Table
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families import (
-    Family,
-    Probing,
-    class_folders,
-    data_entries,
-    families,
-    family_of_data,
-    own_tables,
-    picture_tables,
-    read_table,
-)
+from saccade.families import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
 
-IN_MEMORY = "pictures"
-"""What stands for the name of data that has none."""
+IN_MEMORY = "pictures"  # What stands for the name of data that has none
 
 
 def labelled_pictures(
@@ -64,7 +53,7 @@ def prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
     """
     name = reference.partition(":")[0]
     readers = [family for family, entry in data_entries().get(name, ()) if entry.kind == "reader"]
-    if not readers or name in {**own_tables(""), **class_folders(), **picture_tables()}:
+    if not readers or name in OWN_DATA:
         readers = [family_of_data(reference)]  # which says what is wrong with a name that nobody knows
     able = [(family, family.probing) for family in readers if family.probing is not None]
     if not able:

@@ -63,10 +63,8 @@ class CellMaps(NamedTuple):
         return geometry.project(self.maps.detach().cpu().float(), frame, size)
 
 
-Attribute = Callable[[Tensor, Tensor], CellMaps]
-"""Network inputs (B,3,H,W) and classes (B,) → maps."""
-Logit = Callable[[Tensor], Tensor]
-"""Network inputs (B,3,H,W) → the logit (B,) of the answer to each."""
+Attribute = Callable[[Tensor, Tensor], CellMaps]  # Network inputs (B,3,H,W) and classes (B,) → maps
+Logit = Callable[[Tensor], Tensor]  # Network inputs (B,3,H,W) → the logit (B,) of the answer to each
 
 
 def check_method(method: object) -> None:
@@ -92,7 +90,7 @@ def attribution(method: Any, network: Network, *, layer: str | None = None) -> t
         return name, lambda images, targets: _tiled(make(network, images, targets), images)
     own = named_in(name, "attribute") if isinstance(name, str) else name
     called = name if isinstance(name, str) else getattr(own, "__name__", type(own).__name__)
-    return called, lambda images, targets: _tiled(_as_maps(_call(own, network, images, targets), called), images)
+    return called, lambda images, targets: _tiled(_own_maps(own, called, network, images, targets), images)
 
 
 def _tiled(maps: Tensor, images: Tensor) -> CellMaps:
@@ -111,20 +109,17 @@ class ClassTarget:
         return output[..., self.category]
 
 
-def _call(own: Any, network: Network, images: Tensor, targets: Tensor) -> Any:
-    """What a method of the user's own returns."""
+def _own_maps(own: Any, called: str, network: Network, images: Tensor, targets: Tensor) -> Tensor:
+    """The maps (B,h,w) of a method of the user's own."""
     with torch.enable_grad():
         if hasattr(own, "attribute"):
-            return own.attribute(images, target=targets)
-        if not callable(own):
+            result = own.attribute(images, target=targets)
+        elif not callable(own):
             raise ConfigError(f"method: expected a function (model, images, targets), found {type(own).__name__}")
-        if "input_tensor" in inspect.signature(own).parameters:
-            return own(input_tensor=images, targets=[ClassTarget(target) for target in targets.tolist()])
-        return own(network.module, images, targets)
-
-
-def _as_maps(result: Any, called: str) -> Tensor:
-    """(B,h,w) of what a method returned for (B,3,H,W)."""
+        elif "input_tensor" in inspect.signature(own).parameters:
+            result = own(input_tensor=images, targets=[ClassTarget(target) for target in targets.tolist()])
+        else:
+            result = own(network.module, images, targets)
     is_array = isinstance(result, (Tensor, np.ndarray))
     maps = torch.as_tensor(result).detach().float() if is_array else torch.zeros(0)
     maps = maps.sum(1) if maps.dim() == 4 else maps
@@ -152,7 +147,8 @@ def _slope(network: Network, images: Tensor, targets: Tensor) -> Tensor:
 
 
 def _gradxinput(network: Network, images: Tensor, targets: Tensor) -> Tensor:
-    return ((images - network.black) * _slope(network, images, targets)).sum(1)  # (B,H,W): x counts from black
+    """Pixels count from black."""
+    return ((images - network.black) * _slope(network, images, targets)).sum(1)  # (B,H,W)
 
 
 def _integrated_gradients(network: Network, images: Tensor, targets: Tensor) -> Tensor:

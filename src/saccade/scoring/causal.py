@@ -83,7 +83,10 @@ class CausalTruth(Truths):
     def __init__(self, folder: Path) -> None:
         causal = read_drawn_set(folder)
         self.where, self.facts = str(folder), causal.facts
-        self.scenes = [_without_objects(scene) for scene in causal]
+        self.scenes = list(causal)
+        for scene in self.scenes:
+            for picture in (scene, *scene.twins.values()):
+                picture.row = {}  # which no score reads; all scenes of a set are in memory
         self.name(True, "__")
         self.paths = list(self.names)
 
@@ -114,13 +117,6 @@ class CausalTruth(Truths):
         return TwinPool(self, policies)
 
 
-def _without_objects(scene: CausalScene) -> CausalScene:
-    """The scene without what no score reads, as all scenes of a set are in memory."""
-    for picture in (scene, *scene.twins.values()):
-        picture.row = {}
-    return scene
-
-
 _Key = tuple[Size, Size, torch.dtype, torch.device]
 """What scenes that are scored together have in common: size of the maps, and of the pixels that they lie on."""
 
@@ -134,12 +130,9 @@ class TwinPool:
         self._open: dict[int, dict[str, Tensor]] = {}
         self._closed: set[int] = set()
         self._ready: dict[_Key, list[tuple[int, dict[str, Tensor]]]] = {}  # a scene, and its maps (H,W) by role
+        self.twins = truth.places.keys() - truth.names.keys()  # the names of their maps
         self.shown: Size = (truth.facts.size, truth.facts.size)  # of every picture
         self.unread = 0  # maps of twins that no score reads
-
-    def is_twin(self, name: str) -> bool:
-        """Whether a map of that name is about a twin."""
-        return name in self._truth.places and name not in self._truth.names
 
     def missing(self, came: set[str]) -> list[str]:
         """Maps of twins that are not among those that came."""

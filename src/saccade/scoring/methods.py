@@ -125,8 +125,8 @@ def method_maps(
     check_method(method)
     if model is None:
         raise ConfigError(f"method={method} needs a model: a zoo name, a folder, timm:NAME, hf:NAME or my_net.py:build")
-    is_ours = isinstance(method, str) and method in METHODS and not is_strange(model)
-    if not is_ours:
+    is_strange = isinstance(model, nn.Module) or is_file(model) or is_published(model)
+    if is_strange or not isinstance(method, str) or method not in METHODS:
         network = open_network(model, size=size, device=device)
         called, attribute = attribution(method, network, layer=layer)
         where = {"where": f"{called} of {network.name}", "method": called, "model": network.name}
@@ -143,11 +143,6 @@ def method_maps(
     make_own: MapOf = own if method == "own" else _Method(str(method), predictor)
     where = {"where": f"{method} of {predictor.name}", "method": str(method), "model": predictor.name}
     return MethodMaps(folder, make_own, truths, separator=separator, questions=questions, **where)
-
-
-def is_strange(model: object) -> bool:
-    """Whether a model is not one of ours: a module, a file, or a name of another library."""
-    return isinstance(model, nn.Module) or is_file(model) or is_published(model)
 
 
 def _of_network(network: Network, attribute: Attribute, picture: Path, question: str | None) -> Tensor:

@@ -168,7 +168,11 @@ def built(name: str) -> nn.Module:
     """The module that ``FILE.py:NAME`` is or returns."""
     made = named_in(name, "build")
     if not isinstance(made, nn.Module):
-        if not callable(made) or not _needs_nothing(made):
+        needed = inspect.signature(made).parameters.values() if callable(made) else ()
+        is_needed = [
+            one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in needed
+        ]
+        if not callable(made) or any(is_needed):
             raise ConfigError(f"{name}: expected a function that is called with nothing and returns a torch module")
         try:
             made = made()
@@ -177,8 +181,3 @@ def built(name: str) -> nn.Module:
     if not isinstance(made, nn.Module):
         raise ConfigError(f"{name}: expected a torch module, found {type(made).__name__}")
     return made
-
-
-def _needs_nothing(function: Any) -> bool:
-    needed = (each for each in inspect.signature(function).parameters.values() if each.default is each.empty)
-    return all(each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD) for each in needed)

@@ -40,8 +40,7 @@ from saccade.scoring.results import (
 
 OWN = "maps"
 BASELINES = ("even", "centre", "noise", "edges", "other picture")
-TENTH = 0.1
-"""A patch where nothing lies may move the answer by this share of what removing an object does."""
+TENTH = 0.1  # A patch where nothing lies may move the answer by this share of what removing an object does
 _DRAWN = 3  # photographs of a kind that are drawn
 _SAID = {
     "even": "an even map",

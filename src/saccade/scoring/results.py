@@ -29,10 +29,8 @@ CHOICES: dict[str, dict[str, str]] = WORDS["choices"]
 """How to treat maps and masks that cannot be scored as they are; the first of each is the default."""
 _LISTED = 10
 
-Means = Mapping[str, Mapping[str, float]]
-"""Name of a baseline or bound → its scores."""
-Rows = tuple[list[str], list[list[str]]]
-"""The columns and the rows of a table."""
+Means = Mapping[str, Mapping[str, float]]  # Name of a baseline or bound → its scores
+Rows = tuple[list[str], list[list[str]]]  # The columns and the rows of a table
 
 
 @dataclass(frozen=True)

@@ -141,15 +141,14 @@ class Scoring:
             fixed = [*(truths.paths if truths.is_fixed else ()), *(maps.paths if maps.is_fixed else ())]
             has_folders = any("/" in path for path in fixed)
             short = not has_folders and short_names([maps.paths, truths.paths], policies.separator)
-        self.short = short
-        """Whether maps and truths are called by the last part of their paths."""
+        self.short = short  # Whether maps and truths are called by the last part of their paths
         maps.name(short)
         truths.name(short, policies.separator)
         self._waiting: dict[_Key, list[_Waiting]] = {}
         self.shard = Shard()
         self._points = FixationPool(truths, policies.separator) if truths.kind == "points" else None
         self._pool = truths.pool(policies)
-        self._twins: set[str] = set()  # maps of twins that came
+        self._twins: set[str] = set()  # names of maps of twins that came
 
     def gather(self) -> None:
         """Score all maps."""
@@ -190,7 +189,7 @@ class Scoring:
         """Find the truth of a map, apply the policies, and let it wait for others of its size."""
         shard = self.shard
         shard.see(name)
-        pool = self._pool if self._pool is not None and self._pool.is_twin(name) else None
+        pool = self._pool if self._pool is not None and name in self._pool.twins else None
         truth = name if pool is not None else truth_for(name, self._truths.names, self._policies.separator)
         if truth is None:
             if isinstance(map, SaccadeError):  # nobody can say what it would have been

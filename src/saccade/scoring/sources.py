@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from saccade.scoring.causal import TwinPool
     from saccade.scoring.results import Policies
 
-Named = tuple[str, Tensor | SaccadeError]
-"""The name of a map, and the map (h,w) or what is wrong with it."""
+Named = tuple[str, Tensor | SaccadeError]  # The name of a map, and the map (h,w) or what is wrong with it
 Convert = Callable[[Any, str], Tensor]
 TABLES = (".csv", ".json", ".jsonl")
 
@@ -219,10 +218,8 @@ class Truths(ABC):
     kind: Literal["masks", "boxes", "points"] = "masks"
     paths: Collection[str]
     """What they are called before they are named, see :mod:`saccade.data.maps`."""
-    names: Mapping[str, Any]
-    """All that a map can be compared with."""
-    unusable: Sequence[str] = ()
-    """Rows that could not be read."""
+    names: Mapping[str, Any]  # All that a map can be compared with
+    unusable: Sequence[str] = ()  # Rows that could not be read
     is_stacked: bool = False
     is_fixed: bool = False
 

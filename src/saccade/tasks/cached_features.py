@@ -29,7 +29,7 @@ class CachedFeatures:
     Args:
         files: the pictures, by number.
         images: numbers (B,) → network inputs (B,3,H,W).
-        model: an ``ImageModel``, or an object with its ``config``, ``encoder`` and ``encode``.
+        model: has ``config``, ``encoder`` and ``encode``, as an ``ImageModel``.
         limit_mb: disk space for all cached features, those of other trainings included.
         what: name of the features, if they are not just the encoder's last map.
         on_progress: called with "features", pictures done and pictures in all.

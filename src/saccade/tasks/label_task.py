@@ -29,8 +29,8 @@ from saccade.metrics.result import Part, Summary
 from saccade.metrics.verdict import Altered
 from saccade.models.base import LAST, ImageOnlyModel, LabelModel
 from saccade.tasks.evaluate import Measurements, Scoring, answers_of, in_parts, thread_count
-from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
-from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches
+from saccade.tasks.picture_task import PictureTask, filled_in
+from saccade.tasks.task import Batch, HeldOut, in_batches
 from saccade.trace import LabelOutput
 
 FIRST = 5  # How many answers ``top5`` may give
@@ -191,10 +191,10 @@ class LabelTask(PictureTask):
         self.answers = self.data_config.answers if self.table is None else self.table.answers
         return filled_in(model_config, {"answers": len(self.answers)}, "the data")
 
-    @classmethod
-    def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
-        """The pictures of a split."""
-        return with_labels_of(DrawnSplit(config, split, device), how.facts)
+    @staticmethod
+    def generated(config: Any, split: Split, device: torch.device | str, *, allow_pack: bool) -> Any:
+        """The drawn pictures of a split."""
+        return DrawnSplit(config, split, device)
 
     def taken(self, data: Any, indices: Tensor, number: int) -> LabelledBatch:
         """The pictures ``indices`` (B,) for training; ``number`` is that of the batch."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar, cast
 
 import torch
 from torch import Tensor
 
+from saccade.data.examples import Split
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size, cell_profiles
@@ -15,26 +16,30 @@ from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, ImageModel
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.tasks.data_parts import Entries, glyph_entries, table_parts, word_entries
-from saccade.tasks.task import Batch, HeldOut, Task, evenly_spaced
+from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, Task, evenly_spaced
 from saccade.trace import COMBINE, AttentionTrace, Look, ModelOutput
 
 HELD_OUT_AT_ONCE = 100
-Split = TypeVar("Split")
+Examples = TypeVar("Examples")
 
 
 class PictureTask(Task):
     """Trains one model on pictures, drawn or of a table."""
 
     model_kind: ClassVar[type] = ImageModel
+    #: (config, split, device, allow_pack=…) → a split that is drawn.
+    generated: ClassVar[Callable[..., Any]]
+    #: (config, split=…, table=…, device=…, progress=…, words of a model) → a split of files.
+    files: ClassVar[Callable[..., Any]]
     model: ImageModel
     table: Table | None = None
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
+        #: (height, width) of the network input.
         self.size = self.network_size()
-        """(height, width) of the network input."""
+        #: The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence.
         self.evidence_weight = 0.0
-        """The largest ``evidence_weight`` of the losses asked for; above 0, batches hold their evidence."""
         self._map_losses = MapLosses()
         self.model.check_input(self.size)
 
@@ -42,6 +47,20 @@ class PictureTask(Task):
         """(height, width) of the network input."""
         height, width = self.data_config.size
         return height, width
+
+    @classmethod
+    def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
+        """Generated pictures, or those of a table, in the words of a trained model."""
+        table = cls.read(config) if how.table is None else how.table
+        if table is None:
+            return with_labels_of(cls.generated(config, split, device, allow_pack=how.allow_pack), how.facts)
+        words = {} if how.facts is None else cls.words_of(how.facts)
+        return cls.files(config, split=split, table=table, device=device, progress=how.progress, **words)
+
+    @classmethod
+    def words_of(cls, facts: ModelFacts) -> dict[str, Any]:
+        """What a trained model knows of the words of a table, as arguments of :attr:`files`."""
+        return {"answers": facts.answers}
 
     @property
     def preprocessing(self) -> Preprocessing:
@@ -69,10 +88,8 @@ class PictureTask(Task):
     def require_evidence(self, weight: float, has_evidence: bool) -> None:
         """Makes batches hold their evidence from now on, if ``weight`` is above 0."""
         if weight and not has_evidence:
-            raise ConfigError(
-                "loss: evidence_weight needs training pictures with evidence, and there are none; add a column box, "
-                "point or mask, or leave it out"
-            )
+            advice = "add a column box, point or mask, or leave it out"
+            raise ConfigError(f"loss: evidence_weight: no training picture has evidence; {advice}")
         self.evidence_weight = max(self.evidence_weight, weight)
 
     def with_evidence(
@@ -180,7 +197,7 @@ def _weights(look: Look) -> Tensor:
     return cast(Tensor, look.weights).float()
 
 
-def with_labels_of(examples: Split, facts: ModelFacts | None) -> Split:
+def with_labels_of(examples: Examples, facts: ModelFacts | None) -> Examples:
     """``examples``; a DataError if their labels are not those of a trained model, in its order."""
     split: Any = examples
     if facts is not None and split.answers != facts.answers:

@@ -89,11 +89,7 @@ def evenly_spaced(size: int, count: int) -> Tensor:
 
 
 def build_loss(settings: Mapping[str, object] | str, losses: Mapping[str, type]) -> object:
-    """The dataclass of the loss that ``settings`` name, ``{name: NAME, NUMBER: value, …}`` or NAME.
-
-    Raises:
-        ConfigError: no such loss among ``losses``, no such number, or a number out of bounds.
-    """
+    """The dataclass of the loss that ``settings`` name, ``{name: NAME, NUMBER: value, …}`` or NAME."""
     numbers = {"name": settings} if isinstance(settings, str) else dict(settings)
     name = str(numbers.pop("name", ""))
     if name not in losses:
@@ -125,35 +121,35 @@ class Task(ABC):
             validation and test examples.
     """
 
+    #: The family's.
     name: ClassVar[str]
-    """The family's."""
+    #: What a model must be for this task to train and score it.
     model_kind: ClassVar[type] = AttentionModel
-    """What a model must be for this task to train and score it."""
+    #: The same in words, after "a model that …".
     model_description: ClassVar[str] = "says where it looked"
-    """The same in words, after "a model that …"."""
+    #: Whether answers are sentences made of the words in ``answers``.
     sentences: ClassVar[bool] = False
-    """Whether answers are sentences made of the words in ``answers``."""
+    #: The losses that a phase may use: names and their dataclasses.
     losses: ClassVar[Mapping[str, type]]
-    """The losses that a phase may use: names and their dataclasses."""
+    #: (model, examples, limit, options of the family) → what is measured.
     scores: ClassVar[Callable[..., Scoring]]
-    """(model, examples, limit, options of the family) → what is measured."""
+    #: Whether a phase can learn from kept features of a frozen encoder.
     caches_features: ClassVar[bool] = False
-    """Whether a phase can learn from kept features of a frozen encoder."""
+    #: What a phase may learn from; the first is the plain examples.
     data_choices: ClassVar[tuple[str, ...]] = ("default",)
-    """What a phase may learn from; the first is the plain examples."""
+    #: The dataclass of ``data_config``; None: :meth:`settings_of` knows it.
     data_settings: ClassVar[type | None] = None
-    """The dataclass of ``data_config``; None: :meth:`settings_of` knows it."""
+    #: The :class:`~saccade.data.tables.readers.Reader` of each kind of table and collection, by name.
     readers: ClassVar[Mapping[str, Any]] = {}
-    """The :class:`~saccade.data.tables.readers.Reader` of each kind of table and collection, by name."""
+    #: The settings of the data, a dataclass with ``is_generated``.
     data_config: Any
-    """The settings of the data, a dataclass with ``is_generated``."""
+    #: The rows of files, read once; None where examples are drawn.
     table: Any = None
-    """The rows of files, read once; None where examples are drawn."""
     model: AttentionModel
+    #: The questions by id; empty if the model takes none, or any text.
     queries: tuple[str, ...] = ()
-    """The questions by id; empty if the model takes none, or any text."""
+    #: The answers by id; :meth:`model_settings` sets it.
     answers: tuple[str, ...]
-    """The answers by id; :meth:`model_settings` sets it."""
 
     def __init__(
         self,
@@ -288,9 +284,7 @@ class Task(ABC):
         """A fresh model, a function of ``seed`` and of the weights that it starts from, if any."""
         spec = model_spec(self.architecture)
         if not issubclass(spec.load(), self.model_kind):
-            raise ConfigError(
-                f"model '{self.architecture}': the task '{self.name}' needs one that {self.model_description}"
-            )
+            raise ConfigError(f"model '{self.architecture}': '{self.name}' needs one that {self.model_description}")
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
             model = cast(AttentionModel, spec.build(self.model_config, where="model.config"))
@@ -466,15 +460,7 @@ class Task(ABC):
     ) -> Evaluation:
         """Every score of ``model``, in eval mode, on a split; see :func:`saccade.commands.evaluate.evaluate`.
 
-        Args:
-            model: in eval mode.
-            data: settings of the data.
-            split: train, val or test.
-            facts: of the model, whose words the examples use.
-            limit: score at most so many examples.
-            allow_pack: see :class:`Opening`.
-            progress: called with examples done and examples in all.
-            **options: of the family.
+        ``facts`` and ``allow_pack`` are those of :class:`Opening`, ``options`` those of the family.
         """
         device = next(model.parameters()).device
         how, config = Opening(facts=facts, allow_pack=allow_pack), cls.configure(data)
@@ -497,14 +483,9 @@ class Task(ABC):
         facts: ModelFacts | None = None,
         progress: Progress | None = None,
     ) -> tuple[list[Example], str]:
-        """The first examples of a split for a person to look at, and :meth:`summary_of` the data.
+        """The first ``count`` examples of a split for a person to look at, and :meth:`summary_of` the data.
 
-        Args:
-            settings: of the data, as in a recipe; ``name`` is a generator or READER:PATH.
-            split: train, val or test.
-            count: number of examples at most.
-            facts: of a model whose words the examples use; its scenes do not need MNIST.
-            progress: called while files are read.
+        ``facts``: of a model whose words the examples use; its scenes do not need MNIST.
         """
         remark = ""
         kind = cls.settings_of(str(settings.get("name", "")))

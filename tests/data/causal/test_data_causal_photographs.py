@@ -1,6 +1,7 @@
 """Causal sets of photographs: twins change what they say and nothing else, the same bytes each time, nothing silent."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.data import read_causal_set
-from saccade.data.causal import photograph_sources, read_drawn_set
+from saccade.data.causal import marking, photograph_sources, read_drawn_set
 from saccade.data.causal.marking import UnusablePictureError, labeller, marker
 from saccade.data.causal.photograph_sources import make_photographs
 from saccade.data.pictures.reading import read_picture
@@ -105,6 +106,29 @@ def test_removing_an_object_does_not_eat_into_one_that_touches_it(two):
         assert not twin.masks[number].any()
     assert two.target == 0  # the larger
     assert not (two.twins["moved"].masks[0] & second).any()
+
+
+def test_an_object_that_a_border_cuts_off_stays_at_it(tmp_path):
+    save(tmp_path / "images" / "a.png", painted(1, square(left=0, top=20)))
+    save(tmp_path / "masks" / "a.png", square(left=0, top=20))
+    twin = next(iter(make(tmp_path))).twins["moved"]
+    x0, y0, _, _ = twin.row["box"]
+    assert (x0, y0 != 20) == (0, True)
+
+
+def test_a_network_marks_what_stands_out(monkeypatch):
+    class Session:
+        def get_inputs(self):
+            return [SimpleNamespace(name="input")]
+
+        def run(self, outputs, inputs):  # (1,3,320,320): what is redder than the mean stands out
+            return [(inputs["input"][:, :1] > 1.5).astype(np.float32)]
+
+    monkeypatch.setattr(marking, "network", lambda name, feature: Session())
+    kind, mark = marker("auto", ["a.png"])
+    things = mark("a.png", read_picture(painted(1, square())))
+    assert kind == "auto"
+    assert (things.map.astype(bool) ^ square()).sum() < 30
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_other_places(tmp_path, whole):

@@ -49,10 +49,23 @@ def test_twins_change_one_object_and_nothing_else(batch):
         assert changed[at, obj].all(), name
         assert changed.sum() == len(at), name
         touched = (batch.images[SCENE] != batch.images[name]).any(1)
-        mine = (batch.masks[SCENE] == obj[:, None, None].numpy() + 1) | (
-            batch.masks[name if what == "moved" else SCENE] == obj[:, None, None].numpy() + 1
-        )
-        assert not (touched & ~mine).any(), name
+        number = obj[:, None, None].numpy() + 1
+        old, new = (batch.masks[which] == number for which in (SCENE, name if what == "moved" else SCENE))
+        assert not (touched & ~old & ~new).any(), name
+        if what == "moved":  # to free ground: not even its own old ink is there
+            assert not (new & (batch.masks[SCENE] > 0)).any(), name
+            assert (new.sum((1, 2)) == old.sum((1, 2))).all(), name
+
+
+@pytest.mark.parametrize("spec", BACKGROUNDS.values(), ids=BACKGROUNDS)
+def test_another_background_leaves_the_objects(spec):
+    (made,) = drawn(spec, 12)
+    layout, changed = made.layouts[SCENE], made.layouts["background_changed"]
+    before, after = made.images[SCENE], made.images["background_changed"]
+    assert (before != after).any((1, 2, 3)).all()
+    plain = changed.spec.background(GLYPHS, layout.seed, layout.index, 100).numpy()
+    assert np.array_equal(np.where(made.masks[SCENE][:, None] > 0, plain, after), plain)
+    assert changed.spec.background.name != layout.spec.background.name
 
 
 def test_the_other_object_is_the_one_of_nearest_area_that_can_be_moved(batch):

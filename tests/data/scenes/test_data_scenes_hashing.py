@@ -4,13 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.data.scenes.hashing import (
-    hash_more,
-    hash_state,
-    hash_u32,
-    uniform_below,
-    uniform_pair_below,
-)
+from saccade.data.scenes.hashing import hash_u32, uniform_below, uniform_pair_below
 
 
 def plain_hash(seed: int, *counters: int) -> int:
@@ -32,8 +26,6 @@ def plain_hash(seed: int, *counters: int) -> int:
 
 def test_values_are_pinned():
     """Every recorded result depends on these numbers: a change here is a new data set."""
-    assert hash_u32(0, torch.arange(4)).tolist() == [plain_hash(0, k) for k in range(4)]
-    assert hash_u32(1234567890123, 5, torch.tensor([2**40])).tolist() == [plain_hash(1234567890123, 5, 2**40)]
     assert hash_u32(0, torch.arange(3)).tolist() == [2512016629, 3013776045, 957188526]
 
 
@@ -41,14 +33,6 @@ def test_values_are_pinned():
 def test_agrees_with_unbounded_integers(seed, counters):
     tensors = [torch.tensor([counter]) for counter in counters]
     assert hash_u32(seed, *tensors).tolist() == [plain_hash(seed, *counters)]
-
-
-def test_broadcasting_and_continuation_change_nothing():
-    rows, columns = torch.arange(5)[:, None], torch.arange(7)
-    whole = hash_u32(3, rows, columns)
-    assert whole.shape == (5, 7)
-    assert torch.equal(hash_more(hash_state(3, rows), columns), whole)
-    assert torch.equal(torch.stack([hash_u32(3, torch.tensor(r), columns) for r in range(5)]), whole)
 
 
 def test_uniform_below_reaches_both_ends():

@@ -8,7 +8,6 @@ import torch
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.stream import Prefetcher, SceneStream
-from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 CPU = torch.device("cpu")
@@ -27,16 +26,6 @@ def test_what_was_begun_is_handed_over_and_made_once():
     assert ahead.take(3) == 30
     assert [number for number, _ in made] == [3]
     assert made[0][1].startswith("ahead")
-
-
-def test_an_error_in_the_background_is_raised_where_the_thing_is_needed():
-    def make(number):
-        raise DataError("no room")
-
-    ahead = Prefetcher(make, CPU)
-    ahead.start(0)
-    with pytest.raises(DataError, match="no room"):
-        ahead.take(0)
 
 
 @pytest.mark.gpu

@@ -23,9 +23,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
 
 
-def annotated(
-    folder: Path, *annotations: dict[str, Any], name: str = "instances.json", size: tuple[int, int] = (4, 6)
-) -> Path:
+def annotated(folder: Path, *annotations: dict[str, Any], size: tuple[int, int] = (4, 6)) -> Path:
     """Pictures 1 to 3 of ``size`` (H, W), each with the annotations that name it."""
     (folder / "images").mkdir(parents=True, exist_ok=True)
     images = []
@@ -33,13 +31,13 @@ def annotated(
         Image.new("RGB", (size[1], size[0])).save(folder / "images" / f"{number}.png")
         images.append({"id": number, "file_name": f"{number}.png", "height": size[0], "width": size[1]})
     categories = [{"id": 7, "name": "cat"}, {"id": 9, "name": "dog"}]
-    path = folder / name
+    path = folder / "instances.json"
     path.write_text(json.dumps({"images": images, "categories": categories, "annotations": list(annotations)}))
     return path
 
 
-def read(path: Path, family: str = "classify") -> Table:
-    return read_quietly(f"coco:{path}", family)
+def read(path: Path) -> Table:
+    return read_quietly(f"coco:{path}", "classify")
 
 
 def mask_of(table: Table) -> np.ndarray:
@@ -60,9 +58,6 @@ def test_a_picture_of_one_category_is_a_row(tmp_path: Path) -> None:
     (row,) = table.rows
     assert (row.image, row.label, row.box, row.mask) == (tmp_path / "images" / "1.png", "cat", (1, 0, 5, 4), None)
     assert sorted(table.skipped) == ["no annotation: 3.png", "several categories: 2.png"]
-    for family in ("question", "multiset"):
-        (same,) = read(tmp_path / "instances.json", family).rows
-        assert (same.image, same.labels) == (row.image, ("cat",))
 
 
 def test_polygons_become_a_mask_in_the_cache_which_is_drawn_again_if_it_was_replaced(tmp_path: Path) -> None:
@@ -81,14 +76,6 @@ def test_polygons_become_a_mask_in_the_cache_which_is_drawn_again_if_it_was_repl
     assert mask.read_bytes() == before
 
 
-@pytest.mark.parametrize("counts", [[5, 2, 5], "525"])
-def test_run_lengths_as_numbers_and_as_text(tmp_path: Path, counts: object) -> None:
-    """Numbers below 16 are the characters from 0 on; from the fourth on they are differences."""
-    told = {"image_id": 1, "category_id": 7, "segmentation": {"size": [4, 3], "counts": counts}}
-    marked = mask_of(read(annotated(tmp_path, told, size=(4, 3))))
-    assert marked.astype(int).tolist() == [[0, 0, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]]
-
-
 def encoded(lengths: list[int]) -> str:
     """COCO's string, written after its definition."""
     text = ""
@@ -103,12 +90,14 @@ def encoded(lengths: list[int]) -> str:
     return text
 
 
-def test_long_runs_and_negative_differences(tmp_path: Path) -> None:
+@pytest.mark.parametrize("as_text", [False, True])
+def test_run_lengths_as_numbers_and_as_text(tmp_path: Path, as_text: bool) -> None:
+    """Down the columns; as text, the lengths from the fourth on are differences, some of them negative."""
     lengths = [100, 700, 3, 40, 900, 1, 656]
-    told = {"image_id": 1, "category_id": 7, "segmentation": {"size": [60, 40], "counts": encoded(lengths)}}
-    marked = mask_of(read(annotated(tmp_path, told, size=(60, 40))))
+    runs = {"size": [60, 40], "counts": encoded(lengths) if as_text else lengths}
+    path = annotated(tmp_path, {"image_id": 1, "category_id": 7, "segmentation": runs}, size=(60, 40))
     down = np.concatenate([np.full(length, at % 2) for at, length in enumerate(lengths)])
-    assert np.array_equal(marked, down.reshape(40, 60).T > 0)
+    assert np.array_equal(mask_of(read(path)), down.reshape(40, 60).T > 0)
 
 
 @pytest.mark.parametrize(
@@ -117,8 +106,7 @@ def test_long_runs_and_negative_differences(tmp_path: Path) -> None:
         ({"size": [4, 6], "counts": [5, 2]}, "unreadable segmentation: 1.png, runs that do not add up to 4 × 6"),
         ({"size": [10**6, 10**6], "counts": [10**12]}, "unreadable segmentation: 1.png, run lengths of"),
         ([["a", "b"]], "unreadable segmentation: 1.png"),
-        ({"size": [10, 10], "counts": [2**62, 2**62, 2**62, 2**62 + 100]}, "unreadable segmentation: 1.png"),
-        ({"size": [4, 6], "counts": [float("inf")]}, "unreadable segmentation: 1.png"),
+        ({"size": [4, 6], "counts": [2**62, 2**62, 2**62, 2**62 + 24]}, "unreadable segmentation: 1.png"),
         ({"size": [4, 6], "counts": "o" * 10**6}, "unreadable segmentation: 1.png"),
     ],
 )
@@ -129,7 +117,7 @@ def test_a_segmentation_that_is_none_is_counted(tmp_path: Path, segmentation: ob
     assert any(each.startswith(why) for each in table.skipped)
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"images": [{}], "annotations": []}', '{"images": [{"id": 1e999}]}'])
+@pytest.mark.parametrize("text", ["{", "[]", '{"images": [{"id": 1e999}]}'])
 def test_a_file_that_is_no_coco_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "x.json").write_text(text)
     with pytest.raises(DataError, match=r"x\.json"):

@@ -54,22 +54,6 @@ def test_a_table_for_each_split(tmp_path: Path) -> None:
     assert family_of_data(f"metadata:{tmp_path}").name == "question"  # it has queries
 
 
-@pytest.mark.parametrize(
-    ("columns", "row", "family"),
-    [
-        ("query,label", "crown,red", "question"),
-        ("labels", "red;red", "multiset"),
-        ("caption", "a red crown", "caption"),
-    ],
-)
-def test_every_family_reads_it_by_its_columns(tmp_path: Path, columns: str, row: str, family: str) -> None:
-    pictures(tmp_path, "a.png")
-    (tmp_path / "metadata.csv").write_text(f"file_name,{columns}\na.png,{row}\n")
-    (found,) = read_quietly(f"metadata:{tmp_path}", family).rows
-    assert (found.image, *found.labels) == (tmp_path / "a.png", *row.rpartition("crown,")[2].split(";"))
-    assert family_of_data(f"metadata:{tmp_path}").name == family
-
-
 def png(shade: int) -> bytes:
     stream = BytesIO()
     Image.new("RGB", (3, 2), (shade, 0, 0)).save(stream, format="PNG")

@@ -1,4 +1,4 @@
-"""The recipes of captions cut down to a few steps: trained, resumed exactly, scored, asked, toured."""
+"""The recipes of captions cut down to a few steps: trained, scored, asked."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from typer.testing import CliRunner
 import saccade
 from caption_stubs import captioned_files, short_splits
 from saccade.commands.door import app
-from saccade.engine.loop import RunResult
-from saccade.engine.progress import StopRequest
 from saccade.errors import ConfigError
 from saccade.models.facts import read_facts
 
@@ -49,39 +47,15 @@ def _short(tmp_path_factory: pytest.TempPathFactory):
         yield
 
 
-def train(out: Path, *more: str, recipe: str = "sat-soft-scenes") -> RunResult:
-    return saccade.train(recipe, out=out, overrides=[*TINY, *more], device="cpu", quiet=True)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run; not to be changed."""
-    return train(tmp_path_factory.mktemp("runs") / "sat").out
+    out = tmp_path_factory.mktemp("runs") / "sat"
+    return saccade.train("sat-soft-scenes", out=out, overrides=TINY, device="cpu", quiet=True).out
 
 
-@pytest.fixture(scope="module")
-def table(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Captions of files, by reader and path."""
-    return f"csv:{captioned_files(tmp_path_factory.mktemp('files'), 16)}"
-
-
-def test_resuming_is_exact(tmp_path: Path, monkeypatch) -> None:
-    """Of hard attention the draws and the moving average too."""
-    whole = train(tmp_path / "whole", recipe="sat-hard-scenes").out
-    steps = iter(range(1, 100))
-    monkeypatch.setattr(StopRequest, "reason", lambda self: "time" if next(steps) >= 3 else None)
-    assert train(tmp_path / "parts", recipe="sat-hard-scenes").step == 3
-    monkeypatch.undo()
-    with short_splits():
-        again = saccade.train(out=tmp_path / "parts", resume=True, device="cpu", quiet=True)
-    assert (again.stopped, again.step) == ("finished", 4)
-    one, other = (load_file(folder / "model" / "model.safetensors") for folder in (whole, tmp_path / "parts"))
-    assert one.keys() == other.keys()
-    assert all(torch.equal(one[name], other[name]) for name in one)
-    assert "baseline" in one
-
-
-def test_files_are_trained_on_kept_features_and_scored(table: str, tmp_path: Path) -> None:
+def test_files_are_trained_on_kept_features_and_scored(tmp_path: Path) -> None:
+    table = f"csv:{captioned_files(tmp_path / 'files', 16)}"
     out = saccade.train("sat-hard", data=table, out=tmp_path / "run", overrides=FILES, device="cpu", quiet=True).out
     states = [load_file(next(path.glob("*.safetensors"))) for path in sorted((out / "checkpoints").iterdir())]
     changed = {

@@ -45,20 +45,6 @@ def test_there_and_back():
     assert vocabulary.encode("") == []
 
 
-@given(st.lists(st.text()))
-def test_known_captions_survive(captions):
-    try:
-        vocabulary = Vocabulary.build(captions, at_least=1)
-    except DataError:
-        assert not any(vocabulary_words for vocabulary_words in map(Vocabulary(()).encode, captions))
-        return
-    for caption in captions:
-        ids = vocabulary.encode(caption)
-        assert UNKNOWN not in ids
-        assert vocabulary.encode(vocabulary.decode(ids)) == ids
-    assert Vocabulary.of_model(vocabulary.entries) == vocabulary
-
-
 def test_damaged_words_of_a_model_are_refused():
     for entries in ([], ["a", "b"], ["<end>", "<unknown>", "a", "a"]):
         with pytest.raises(CheckpointError):

@@ -80,15 +80,6 @@ def test_proposals_may_be_taught_the_square_of_responses() -> None:
     assert found == pytest.approx((0.1 - 0.05) / 2)  # the mean of two boxes
 
 
-def test_no_region_is_taught_that_the_model_cannot_propose() -> None:
-    """A model whose smallest side is a half learns one of a half where responses ask for less."""
-    raw = {"responses": torch.tensor([[[0.5, 0.1, 0.05]]]), "boxes": torch.tensor([[[0.5, 0.25, 0.25]]])}
-    raw = LabelOutput(**raw, **{"strongest": torch.tensor([[[0.5, 0.0]]]), "scale_logits": torch.zeros(1, 1, 3)})
-    for loss in (Proposals("scale2", target="responses"), Proposals("scale2", side=0.2)):
-        assert taught_regions(raw, loss, 0.5).tolist() == [[[0.5, 0.25, 0.25]]]
-        assert float(zoom_loss(raw, torch.tensor([0]), loss, 0.5)["loss"]) == 0.0
-
-
 def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
     """By the side that a loss teaches; not of a scale that is taught another region, nor may a phase choose by it."""
     told = task(smallest=0.2)

@@ -1,21 +1,18 @@
-"""Training readers of multisets: every loss and what it teaches, validation, decoded answers, and every verb."""
+"""Training readers of multisets: every loss and what it teaches, validation, decoded answers, and controls."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 from torch import Tensor, nn
-from typer.testing import CliRunner
 
 import saccade
 from glimpse_traces import glimpse_trace
 from multiset_stubs import PACK, SMALL, short_splits
-from saccade.commands.door import app
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
 from saccade.families.multiset.task import (
@@ -264,29 +261,11 @@ TINY = [f"phases.{number}.{setting}" for number in (0, 1) for setting in PHASE]
 TINY += ["data.glyphs=pack", "batch_size=8", "log_every=2", "checkpoint_every=1"]
 
 
-def train(out: Path, recipe: str, **config: object) -> Path:
-    overrides = [*TINY, f"model.config={json.dumps(config)}"]
-    return saccade.train(recipe, out=out, overrides=overrides, device="cpu", quiet=True).out
-
-
 @pytest.mark.parametrize("recipe", ["hsal-ce-mnist-set", "counts-mnist-multiset"])
 def test_controls_train_and_are_scored(recipe: str, tmp_path: Path) -> None:
-    out = train(tmp_path / "run", recipe, backbone="small", through="stage2", hidden=8)
+    overrides = [*TINY, "model.config={backbone: small, through: stage2, hidden: 8}"]
+    out = saccade.train(recipe, out=tmp_path / "run", overrides=overrides, device="cpu", quiet=True).out
     found = saccade.evaluate(out, device="cpu", limit=6)
     assert (found["n"], found["protocol"]) == (6, "unlimited")
     assert {"macro_f1", "exact_match", "macro_f1_by_presence"} <= set(found["metrics"])
     assert {"uniform", "grid_oracle"} <= set(found["baselines"])
-
-
-def test_look_prints_a_multiset_and_writes_a_strip(tmp_path: Path) -> None:
-    run, runner = train(tmp_path / "run", "hsal-mnist-multiset", **SMALL), CliRunner()
-    Image.new("RGB", (80, 60), "grey").save(tmp_path / "a.png")
-    command = ["look", str(tmp_path / "a.png"), "--model", str(run), "--device", "cpu"]
-    told = runner.invoke(app, [*command, "--json"])
-    found = json.loads(told.output)
-    assert found["answer"] == "{" + ", ".join(sorted(word for word, _ in found["labels"])) + "}"
-    assert found["question"] is None
-    table = runner.invoke(app, [*command, "--out", str(tmp_path / "out"), "--filmstrip"])
-    assert table.exit_code == 0, table.output
-    assert "asked" not in table.output
-    assert Image.open(tmp_path / "out" / "a.png").width > 900

@@ -50,20 +50,6 @@ def first_batch(task: QuestionTask, size: int = 8, features: str = "auto") -> di
     return batch
 
 
-def test_a_phase_that_leaves_the_backbone_alone_learns_from_kept_features(table: Path) -> None:
-    task = new_task(table)
-    whole = first_batch(task)
-    assert "images" in whole  # everything learns
-    freeze(task)
-    batch = first_batch(task)
-    assert set(batch) == {"encoding", "query", "label"}
-    assert torch.equal(batch["query"], whole["query"])
-    assert torch.equal(batch["label"], whole["label"])
-    task.model.eval()
-    one, other = (task.model.forward_raw(**task.inputs(each)).logits for each in (batch, whole))
-    torch.testing.assert_close(one, other, rtol=2e-3, atol=2e-3)
-
-
 def test_kept_features_come_with_the_evidence_that_a_loss_asks_for(table: Path) -> None:
     task = new_task(table)
     task.checked_loss(CrossEntropy(evidence_weight=0.5), "default")

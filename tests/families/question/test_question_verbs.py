@@ -1,9 +1,7 @@
-"""One's own pictures from table to overlay: train, resume, evaluate, look; by Python and by the command line."""
+"""One's own pictures from a table: learned, resumed, scored."""
 
 from __future__ import annotations
 
-import json
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,11 +10,9 @@ import pytest
 import torch
 from PIL import Image
 from safetensors.torch import load_file
-from typer.testing import CliRunner
 
 import saccade
-from question_tables import COLOURS, SPLITS, write_table
-from saccade.commands.door import app
+from question_tables import write_table
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
 
@@ -25,7 +21,6 @@ TINY = (
     "phases.0.schedule.warmup=0",
 )  # fmt: skip
 SMALL = ("model.config.channels=4", "model.config.depth=2")
-N = 2 * len(SPLITS["test"])
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +34,6 @@ def train(out: Path, data: str, *more: str, recipe: str | None = "attributes", *
 
 def scored(run: Path, data: str | None, **options: Any) -> dict:
     return saccade.evaluate(run, data=data, **{"device": "cpu", "sweeps": 1, **options})
-
-
-def verb(*args: object) -> str:
-    result = CliRunner().invoke(app, [str(arg) for arg in args])
-    assert result.exit_code == 0, result.output
-    return result.stdout
 
 
 @pytest.fixture(scope="module")
@@ -86,23 +75,6 @@ def test_a_run_goes_on_exactly_where_it_stopped_from_any_folder(
     one, other = (load_file(next(step.glob("*.safetensors"))) for step in last)
     assert one.keys() == other.keys()
     assert all(torch.equal(value, other[name]) for name, value in one.items())
-
-
-def test_by_command_line(table: Path, tmp_path: Path) -> None:
-    overrides = [part for each in (*TINY, *SMALL) for part in ("--set", each)]
-    out = tmp_path / "run"
-    command = ("train", "attributes", "--data", f"csv:{table}", "--out", out, "--device", "cpu", *overrides)
-    result = CliRunner().invoke(app, [str(part) for part in command])
-    assert result.exit_code == 0, result.output
-    assert re.search(rf"saccade evaluate \S+ --data csv:{re.escape(str(table))}", result.stderr.replace("\n", " "))
-    found = json.loads(verb("evaluate", out, "--data", f"csv:{table}", "--split", "test", "--json", "--device", "cpu"))
-    assert found["n"] == N
-    shown = verb("evaluate", out, "--data", f"csv:{table}", "--limit", 8, "--device", "cpu", "--quiet")
-    for words in ("accuracy", "training prior", "part prior", "n 8"):
-        assert words in shown, words
-    assert "None" not in shown
-    asked = ("--model", out, "--ask", "Upper", "--device", "cpu")
-    assert json.loads(verb("look", table.parent / "00.png", *asked, "--json"))["answer"] in COLOURS
 
 
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:

@@ -305,24 +305,6 @@ def test_the_rule_reader_finds_the_same_answers_and_supporting_sentences(task, w
             assert later.goes_on(earlier)
 
 
-@pytest.mark.parametrize("task", TASKS)
-def test_supporting_sentences_decide_the_answer_and_no_other_does(task):
-    changed: dict[bool, list[bool]] = {True: [], False: []}
-    for index in range(STORIES):
-        asked = generate_story(task, 4, index)[-1]
-        if task != 3:  # the official files leave out the sentence in which the thing is taken
-            alone = [asked.sentences[at] for at in sorted(asked.supporting)]
-            assert derive(alone, asked.question).answer == asked.answer.lower(), asked
-        last = asked.supporting[-1]
-        for removed in {last, *range(len(asked.sentences))} - set(asked.supporting[:-1]):
-            without = [sentence for at, sentence in enumerate(asked.sentences) if at != removed]
-            known = derive(without, asked.question)
-            changed[removed == last].append(known is None or known.answer != asked.answer.lower())
-    assert sum(changed[True]) > 0.55 * STORIES  # "no" often stays "no"
-    # pronouns lose their names, and a thing in task 3 the sentence in which it was taken
-    assert sum(changed[False]) <= (0.06 * len(changed[False]) if task in (3, 11, 13) else 0)
-
-
 def test_a_story_depends_on_seed_task_and_number_alone_and_stays_as_it_was():
     """Stories are named by seed and number in records: these words must never change."""
     first, *_, last = generate_story(1, 0, 0)

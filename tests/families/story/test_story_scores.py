@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import replace
 
 import pytest
@@ -11,11 +10,7 @@ import torch
 from saccade.families.story import tensors as story_tensors
 from saccade.families.story.causal import (
     CausalTests,
-    exchanged,
     names_in,
-    pairs_of_names,
-    removed,
-    rules_know,
     weight_edits,
 )
 from saccade.families.story.scores import (
@@ -23,12 +18,10 @@ from saccade.families.story.scores import (
     StoryScoring,
     sample_questions,
     story_numbers,
-    taught_note,
 )
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.tensors import as_tensors, batch_for, is_right, respond, sentence_weights
 from saccade.models.dmn import DMNModel
-from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
 from saccade.models.story import StoryLSTMModel
 from saccade.tasks.evaluate import evaluate
@@ -188,20 +181,6 @@ def test_stories_of_like_length_are_read_together_with_the_same_result(monkeypat
     assert seen[0] < seen[5] == 6, "no batch has the nine slots of the memory"
 
 
-def facts(loss):
-    return ModelFacts(
-        architecture="dmn", model={}, family="story", queries=(), answers=("", "a"),
-        recipe={"phases": [{"loss": {"name": "answer"}}, {"loss": {"name": loss}}]},
-    )  # fmt: skip
-
-
-def test_a_model_whose_stories_left_out_what_the_supporting_facts_did_not_name_says_so():
-    told = replace(facts("answer"), data={"name": "babi", "leave_out": 0.3})
-    whole = replace(facts("answer"), data={"name": "babi", "leave_out": 0.0})
-    gated = facts("gated")
-    assert [bool(taught_note(each)) for each in (told, whole, facts("answer"), gated)] == [True, False, False, True]
-
-
 def test_a_pass_that_chooses_the_end_is_no_look_at_a_sentence():
     """Two passes of three facts: the first looks at sentence 1, the second at the end, which is in slot 2."""
     model = tiny_model(DMNModel, gate="softmax", memory=2)
@@ -307,16 +286,6 @@ STORY = StoryExample(
 )  # fmt: skip
 
 
-def test_without_a_sentence_the_rules_say_what_the_answer_is_then():
-    edit = removed(STORY, 2)
-    assert (edit.sources, edit.truth, edit.facts) == ((0, 1), "garden", (0,))
-    assert edit.example.supporting == (), "the fact is gone"
-    assert removed(removed(STORY, 2).example, 0).truth is None, "nothing is told of Mary"
-    assert removed(STORY, 0).example.supporting == (1,), "it moved up"
-    assert rules_know(STORY)
-    assert not rules_know(StoryExample(STORY.sentences, "Where is Mary?", "garden"))
-
-
 def test_names_are_what_opens_sentences_and_is_never_small():
     told = [
         STORY,
@@ -326,24 +295,6 @@ def test_names_are_what_opens_sentences_and_is_never_small():
         "mary",
         "john",
     }
-
-
-def test_names_are_exchanged_everywhere():
-    asked = StoryExample(("Jeff gave the milk to Fred.", "Bill got it."), "Who gave the milk to fred?", "Jeff", (0,))
-    edit = exchanged(asked, "jeff", "fred")
-    assert edit.example.sentences == ("Fred gave the milk to Jeff.", "Bill got it.")
-    assert (edit.example.question, edit.example.answer, edit.names) == (
-        "Who gave the milk to jeff?",
-        "Fred",
-        ("jeff", "fred"),
-    )
-    assert edit.truth == "fred"
-    pairs = pairs_of_names(asked, {"jeff", "fred", "bill", "mary"}, random.Random(0))
-    assert {one for one, _ in pairs} == {"jeff", "fred"}
-    assert {two for _, two in pairs} == {"jeff", "fred", "bill"}, "names that the story has"
-    assert all("jeff" in pair for pair in pairs[:3]), "the answer"
-    alone = StoryExample(("Jason is thirsty.",), "Where will jason go?", "kitchen", (0,))
-    assert pairs_of_names(alone, {"jason", "yann"}, random.Random(0)) == [("jason", "yann")]
 
 
 def edits(model: type[StubModel]) -> dict:

@@ -266,18 +266,6 @@ def test_a_story_takes_the_same_slots_in_a_batch_and_alone(memory: int) -> None:
     assert [slot for slot in held["supporting"][0].tolist() if slot >= 0] == needed
 
 
-def test_facts_that_the_memory_holds_are_taught_in_their_order() -> None:
-    told = tuple(f"{name} in garden." for name in ("Mary", "John", "Mary", "John"))
-    batch = tensors(StoryExample(told, "Where is Mary?", "garden", (0, 2, 3)), memory=2).take(torch.tensor([0]))
-    assert batch["supporting"].tolist() == [[0, 1]]  # sentence 0 is dropped; 2 and 3 are slots 0 and 1
-    scores = torch.full((1, 3, 3), -20.0)
-    for number, slot in enumerate((0, 1, 2)):  # fact, fact, end
-        scores[0, number, slot] = 0.0
-    assert float(gate_loss(scores, batch["supporting"], batch["count"])) == pytest.approx(0, abs=1e-6)
-    wrong = scores[:, [2, 1, 0]]
-    assert float(gate_loss(wrong, batch["supporting"], batch["count"])) > 10
-
-
 def table(folder: Path, answer: str = "garden") -> Path:
     rows = [
         {"story": [f"Mary in {place}.", f"John in {s}{n}."], "question": "Where is Mary?", "answer": place, "split": s}

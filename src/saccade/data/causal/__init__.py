@@ -172,11 +172,7 @@ def is_frozen(facts: CausalFacts) -> bool:
 
 
 def check_frozen(facts: CausalFacts, where: str) -> None:
-    """Refuse a set that says or should be a part of ``causal-v1`` with a known digest, and has another one.
-
-    Raises:
-        DataError: names both digests.
-    """
+    """Refuse a set that says or should be a part of ``causal-v1`` with a known digest, and has another one."""
     pinned = V1_DIGESTS.get(facts.count)
     if facts.version not in (None, V1 if is_frozen(facts) and facts.count == V1_COUNT else None):
         raise DataError(f"{where}: its settings or its number of scenes are not those of {facts.version}")
@@ -220,10 +216,9 @@ class CausalPicture:
 
 
 class CausalTwin(CausalPicture):
-    """A scene with one thing changed.
+    """A scene with one thing changed: ``object``, None for the background.
 
-    ``object`` says which object was changed, None for the background. ``answer`` and ``other_answer`` are those to the
-    first and the second question, None where the object is gone.
+    ``answer`` and ``other_answer`` are those to both questions, None where the object is gone.
     """
 
     def __init__(self, folder: Path, size: tuple[int, int], objects: int, row: Mapping[str, Any]) -> None:
@@ -235,11 +230,7 @@ class CausalTwin(CausalPicture):
 
 
 class CausalScene(CausalPicture):
-    """A scene with its twins by name, and two questions.
-
-    ``question`` is a digit whose colour is asked for, ``answer`` the colour, ``target`` the object. The second question
-    is about the object ``other``.
-    """
+    """A scene with its twins by name, and two questions: about the object ``target``, and about ``other``."""
 
     def __init__(self, folder: Path, side: int, row: Mapping[str, Any]) -> None:
         super().__init__(folder, (side, side), len(row["objects"]), row)
@@ -273,11 +264,7 @@ class RowFolder(ABC):
         """Whether each part of a line is as it should be; what is not there raises a KeyError or the like."""
 
     def rows(self) -> Iterator[Row]:
-        """The lines in their order; of a long set only one is in memory.
-
-        Raises:
-            DataError: a line that is none or leads out of the folder, the wrong number of them, or another digest.
-        """
+        """The lines in their order, each checked; of a long set only one is in memory."""
         path, digest, count = self.folder / ROWS, hashlib.blake2b(digest_size=32), 0
         with path.open(encoding="utf-8", errors="replace") as lines:
             for count, line in enumerate(lines, start=1):
@@ -302,11 +289,7 @@ class RowFolder(ABC):
         """The digest of a line, computed from its files."""
 
     def verify(self) -> None:
-        """Read every file and check every digest.
-
-        Raises:
-            DataError: names the first line that is not as it was written.
-        """
+        """Read every file and check every digest."""
         for row in self.rows():
             if (digest := self.digest_of(row)) != row["digest"]:
                 raise DataError(
@@ -359,11 +342,7 @@ class CausalSet(RowFolder):
 
 
 def read_causal_set(folder: str | Path) -> CausalSet | PhotographSet:
-    """The causal set in ``folder``, to be iterated: each scene or photograph has image, masks and twins.
-
-    Raises:
-        DataError: no such set, or facts that are not those of one.
-    """
+    """The causal set in ``folder``, to be iterated: each scene or photograph has image, masks and twins."""
     folder = Path(folder).expanduser()
     path = folder / FACTS
     if not path.is_file():

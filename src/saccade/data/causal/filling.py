@@ -4,10 +4,9 @@
 migan`` and run by onnxruntime (extra ``photo``). On the CPU the same hole gives the same pixels. It sees pictures
 upside down: then it takes less for a thing that it knows, and invents fewer.
 
-**Smooth** solves Laplace's equation in the hole: each pixel becomes the mean of its four neighbours, with the pixels
-around the hole as they are. A constant and a ramp are continued exactly. The border of the picture lets nothing through
-(a pixel there has fewer neighbours). Each channel is solved by conjugate gradients, begun from the solution at half the
-size.
+**Smooth** solves Laplace's equation in the hole: each pixel becomes the mean of its four neighbours (fewer at the
+border of the picture). A constant and a ramp are continued exactly. Each channel is solved by conjugate gradients,
+begun from the solution at half the size.
 """
 
 from __future__ import annotations

@@ -55,10 +55,10 @@ def write_photographs(
 
     Args:
         source: where they come from.
-        facts: the settings; counts and digest are ignored.
+        facts: the settings.
         out: a new or empty folder; with ``resume`` one in which a run with the same settings was stopped.
         count: photographs at most; None: all that can be used.
-        resume: keep what is there.
+        resume: go on with what is there.
         progress: called with (photographs written, photographs in all, if every one can be used).
     """
     names = hashlib.sha256("\n".join(sorted(source.names)).encode(errors="surrogateescape")).hexdigest()[:16]

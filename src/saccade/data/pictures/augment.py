@@ -68,14 +68,11 @@ class Augmentation:
     """Each channel is multiplied by its own 1 ± this at most; not where a question is about colours."""
 
     def __post_init__(self) -> None:
-        low, high = self.area
-        if not 0 < low <= high <= MAX_AREA:
-            raise ConfigError(
-                f"area: two numbers above 0 and at most {MAX_AREA:g}, the smaller first, found {low} and {high}"
-            )
-        low, high = self.erase_area
-        if not 0 < low <= high <= 1 / HOLE_ASPECT:
-            raise ConfigError(f"erase_area: two numbers from 0 to 1/3, the smaller first, found {low} and {high}")
+        for name, most in (("area", MAX_AREA), ("erase_area", 1 / HOLE_ASPECT)):
+            low, high = getattr(self, name)
+            if not 0 < low <= high <= most:
+                limits = f"two numbers above 0 and at most {most:.2g}, the smaller first"
+                raise ConfigError(f"{name}: {limits}, found {low} and {high}")
 
 
 def augment(images: Tensor, how: Augmentation, seed: int) -> tuple[Tensor, Tensor]:

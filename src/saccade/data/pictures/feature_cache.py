@@ -116,17 +116,11 @@ class FeatureCache:
         """Compute what is missing; when it is interrupted, the shards that are done stay.
 
         Several processes may fill one cache: each leaves out what another has written. ``begin`` is the share of the
-        shards where this one begins, so that each computes its part and little twice.
-
-        Args:
-            compute: numbers (b,) → features ``(b, *shape)``.
-            batch_size: numbers asked for at once at most.
-            progress: called with (features behind us, features in all) after each batch.
-            begin: 0..1; it goes on to the end and then from the start.
+        shards (0..1) where this one begins, so that each computes its part and little twice. ``progress`` is called
+        with (features behind us, features in all) after each batch.
 
         Raises:
             DataError: a feature is not finite, or too large for half precision.
-            OutputError: the disk is full, or cannot be written to.
         """
         first_shard, done = int(begin * self.shards), self.count - len(self.missing)
         for place in range(self.shards):

@@ -123,14 +123,9 @@ _BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC", b
 
 
 def decode(file: BinaryIO, name: str, pixels: int) -> tuple[Image.Image, tuple[str, ...]]:
-    """The picture in ``file``, upright and RGB, and notes of what was done to it.
+    """The picture in the seekable ``file``, upright and RGB, and notes of what was done to it.
 
-    Anything that Pillow raises is a DataError.
-
-    Args:
-        file: seekable; read from where it stands.
-        name: what messages call it.
-        pixels: the most that it may hold, by its header.
+    By its header it may hold so many ``pixels`` at most. Anything that Pillow raises is a DataError.
     """
     head = file.read(16)
     file.seek(-len(head), os.SEEK_CUR)

@@ -3,9 +3,9 @@
 A mask is the evidence where there is one, else a disc round the point, else the box. All go through the same canvas as
 their picture, and boxes end where it ends. A box beside a mask or a point is that of the object they lie on.
 
-What cannot be used is left out when the split is opened, counted and named in one warning: unreadable pictures, words
-that a model does not know, and evidence that does not fit its picture. So a batch always has its full size. A family
-adds its columns: the numbers of labels, questions or words.
+Unreadable pictures, words that a model does not know, and evidence that does not fit its picture are left out when the
+split is opened, and named in one warning. So a batch always has its full size. A family adds its columns: the numbers
+of labels, questions or words.
 
 Axes: N rows, P pictures, B rows of a batch, H and W pixels of the network input.
 """
@@ -164,10 +164,10 @@ class ImageSplit:
         split: train, val or test.
         size: (height, width) of the network input.
         device: where pictures are kept and batches made.
-        queries: those of a trained model, in its order; by default those of the table.
+        queries: those of a trained model, in its order; None: those of the table.
         answers: likewise; rows with other words are left out.
-        most: labels of a row at most; by default as many as any training row has. Training rows with more
-            are left out; others stay, as leaving out what must fail would flatter the score.
+        most: labels of a row at most; None: as many as any training row has. Training rows with more are left out;
+            others stay, as leaving out what must fail would flatter the score.
         cache_mb: decoded pictures kept at most.
         progress: called with (pictures decoded, pictures in all).
     """

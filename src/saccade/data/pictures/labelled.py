@@ -150,19 +150,14 @@ def write_pictures(
     what: str,
     numbers: range,
     out_dir: Path,
-    progress: Progress | None = None,
+    progress: Progress | None,
     *,
-    length: int | None = None,
+    length: int | None,
 ) -> Path:
-    """Write the pictures ``numbers``, all or nothing, and return the folder, which must be new or empty.
+    """Write the pictures ``numbers``, all or nothing, to a new or empty folder, and return it.
 
-    Args:
-        make: (some numbers, their files) → the pictures.
-        what: the name of the data, for messages.
-        numbers: which pictures.
-        out_dir: a new or empty folder.
-        progress: called after every batch.
-        length: how many pictures there are; None: without end.
+    ``make`` gives the pictures of some numbers and files; ``what`` is the data, which has ``length`` pictures (None:
+    without end); ``progress`` is called after every batch.
     """
     check_new(out_dir)
     if length is not None and numbers.stop > length:

@@ -24,11 +24,11 @@ from saccade.geometry import Size, crop_frame
 
 
 class PreparedPictures:
-    """The pictures ``paths`` by number, decoded once when this is made.
+    """The pictures ``paths`` by number, decoded once when this is made, as network inputs of ``size``.
 
     Args:
         paths: the files.
-        size: (height, width) of the network input.
+        size: (height, width).
         device: where they are kept.
         limit: bytes kept at most; see :class:`ByteStore`.
         crops: the part xyxy of each picture to cut out, or None for all of it.
@@ -82,12 +82,12 @@ def cut_out(picture: Picture, box: Box, size: Size) -> tuple[Tensor, Tensor, Ten
     return pixels, canvas, torch.tensor(picture.size)
 
 
-def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None = None) -> Tensor:
-    """The mask in ``path``, of a picture of ``picture_size``, as bytes 0 or 1 in a network input of ``size``: (H,W).
+def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None) -> Tensor:
+    """The mask of a picture of ``picture_size``, as bytes 0 or 1 in a network input of ``size``: (H,W).
 
-    It is resized as the picture is, and a pixel counts where it then is at least half white; of evidence so thin that
-    nothing would be left, every pixel counts that has some. With ``grey``, pixels of that value are the evidence, else
-    all that are not black. A mask that is unreadable, of another size or empty is a DataError.
+    Pixels of the value ``grey`` are the evidence; None: all that are not black. After resizing, a pixel counts that is
+    at least half evidence; where none is, every one that has some. A mask of another size, or an empty one, is a
+    DataError.
     """
     mask = read_picture(path)
     if mask.size != picture_size:
@@ -114,7 +114,7 @@ class ByteStore:
         decode: number → uint8 tensor of ``shape``, in several threads; a DataError makes that number unreadable.
         shape: of each tensor.
         device: where they are kept.
-        limit: bytes kept at most; the others are decoded again whenever they are taken.
+        limit: bytes kept at most; the others are decoded whenever they are taken.
         progress: called with (decoded, count).
     """
 
@@ -158,7 +158,6 @@ class ByteStore:
         return taken
 
     def _try(self, number: int) -> Tensor | str:
-        """The tensor, or what is wrong with it."""
         try:
             return self._decode(number)
         except DataError as error:

@@ -4,8 +4,7 @@ Whatever comes in (a path, bytes, a PIL image, an array, a tensor) leaves as an 
 as a DataError that names the file, what is wrong with it and what to do.
 
 Files are untrusted. Before one is decoded, its format must be in a list, its header within the limit of pixels, and its
-decoding no more work than its pixels are. Uploads to the server are decoded in a process of their own
-(:mod:`saccade.web.decode`).
+decoding no more work than its pixels are.
 
 Choices, said once: EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not
 clipped; of an animation the first frame is taken. ``Picture.notes`` says which of these happened.
@@ -151,9 +150,9 @@ def stream_pictures(
 ) -> Iterator[list[Picture]]:
     """Read ``sources``, in order, into lists of at most ``batch`` pictures (fewer when they are very large).
 
-    Files are decoded by a few threads. Of a list of sources, later batches are decoded while the caller computes with
-    the earlier ones; of any other iterable no more is taken than the next batch needs. ``on_bad`` is called with a
-    source that cannot be read and its error, in order; without it the error is raised.
+    Of a list, a few threads decode later batches while the caller computes; of any other iterable no more is taken than
+    the next batch needs. ``on_bad`` is called with a source that cannot be read and its error; without it the error is
+    raised.
     """
     if batch < 1:
         raise DataError(f"a batch holds 1 picture or more, found {batch}")

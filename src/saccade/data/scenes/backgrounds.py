@@ -51,12 +51,7 @@ class Background(Protocol):
     def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
         """Pictures (B, 3, size, size) uint8 for the scenes ``indices`` (B,); the caller may write into them.
 
-        Args:
-            glyphs: those that the digits come from, on the device of ``indices``; a background made of glyphs takes
-                them from here, so that it keeps to the split.
-            seed: which stream of scenes.
-            indices: numbers of the scenes in it.
-            size: side of the pictures.
+        A background made of glyphs takes those of the digits, so that it keeps to the split.
         """
         ...
 
@@ -97,7 +92,7 @@ class Distractors:
         return f"distractors-{self.count}"
 
     def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
-        """Black pictures with crops of ``glyphs`` added."""
+        """Black, with crops added."""
         number = torch.arange(self.count, device=indices.device)
         scene = hash_state(seed, indices[:, None])  # lanes (B, 1)
         draws = torch.arange(_SOURCE, _PLACE + 1, device=indices.device)[:, None, None]
@@ -133,17 +128,10 @@ class Distractors:
 
 
 def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_authors: Tensor | None) -> Tensor:
-    """The sum of coloured crops with left edges ``x`` and top edges ``y`` (B, K): (B, 3, size, size) uint8.
+    """The sum of crops with left edges ``x`` and top edges ``y`` (B, K): (B, 3, size, size) uint8.
 
-    Whole numbers add up to the same in any order, so a device may take the crops as they come.
-
-    Args:
-        ink: (B, K, p, p) int32 0..255, empty beyond each crop's own side.
-        colour: (B, K, 3) int32 0..255.
-        x: (B, K).
-        y: (B, K).
-        size: side of the pictures.
-        as_authors: (B,) bool, the scenes whose sums wrap around; None: none. All others stop at 255.
+    ``ink`` (B, K, p, p) int32 is empty beyond each crop's own side; ``colour`` (B, K, 3). Sums wrap around in the
+    scenes ``as_authors`` (B,), else they stop at 255. Whole numbers add up to the same in any order.
     """
     batch, padding = len(ink), ink.shape[-1]
     width = size + padding  # room at the right and below for the empty part of a crop
@@ -176,7 +164,7 @@ class Clutter:
     name: str = "clutter"
 
     def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
-        """Grey clutter in all three channels."""
+        """Grey clutter."""
         return strewn(glyphs, seed, indices, size, PATCHES)[:, None].repeat(1, 3, 1, 1)
 
 

@@ -135,10 +135,9 @@ def load_mnist(part: Literal["train", "test"]) -> GlyphSet:
 
 @lru_cache(maxsize=4)
 def _read_idx(path: Path, changed: int) -> np.ndarray:
-    """The bytes of one of MNIST's idx files, gzipped or not; once for the splits of a run.
+    """The array in one of MNIST's idx files, gzipped or not; once for the splits of a run.
 
-    The format: two zero bytes, the type (8 = unsigned byte), the number of axes, each axis as a big-endian 32-bit
-    number, then the data.
+    The format: two zero bytes, the type, the number of axes, each axis as a big-endian 32-bit number, then the bytes.
     """
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:

@@ -78,16 +78,11 @@ def uniform_pair_below(bits: Tensor, bound: int | Tensor) -> State:
 def distinct_below(bits: Tensor, bound: int | Tensor, count: int | Tensor) -> Tensor:
     """A random subset of 0 … bound − 1, every one as likely: its numbers in the first ``count`` columns of each row.
 
-    By Floyd's method: of the i-th of ``count`` draws, from one number more each time, a number that is taken already
-    becomes the largest it could have been. The order within a row is not random.
-
-    Args:
-        bits: (B, K) 32 random bits for each draw.
-        bound: an int, or (B,).
-        count: how many of each row, at most K and ``bound``; an int, or (B,).
+    By Floyd's method: each of ``count`` draws is from one number more than the one before, and a number that is taken
+    already becomes the largest it could have been. The order within a row is not random.
 
     Returns:
-        (B, K) int64; later columns mean nothing.
+        (B, K) int64, of as many random ``bits``; columns from ``count`` on mean nothing. Bound and count may be (B,).
     """
     chosen = torch.empty_like(bits)
     for draw in range(bits.shape[1]):

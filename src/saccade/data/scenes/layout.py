@@ -36,12 +36,10 @@ class PictureSpec(Protocol):
     @property
     def size(self) -> int:
         """Side of the picture in pixels."""
-        ...
 
     @property
     def largest(self) -> int:
         """The largest side of a glyph in whole pixels."""
-        ...
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -176,7 +174,7 @@ class SceneSpec:
 
     @property
     def extents(self) -> tuple[int, int]:
-        """The scale range as sides in 2⁻¹⁶ px, upper end excluded."""
+        """The range of sides in 2⁻¹⁶ px, upper end excluded."""
         low, high = (round(GLYPH * scale * (1 << FRACTION_BITS)) for scale in self.scale)
         return low, high
 
@@ -200,7 +198,7 @@ class SceneLayout(GlyphLayout):
         return rgb(self.colour, self.noise)
 
     def recolour(self, obj: Tensor, colour: Tensor) -> SceneLayout:
-        """Give object ``obj`` (B,) of each scene the colour ``colour`` (B,); its noise stays."""
+        """Give object ``obj`` (B,) of each scene another ``colour`` (B,); its noise stays."""
         return replace(self, colour=with_object(self.colour, obj, colour))
 
     def facts(self) -> list[list[dict[str, object]]]:

@@ -17,8 +17,8 @@ train/ and one of test/, val/    nine tenths of train/ · the other tenth · tha
 anything else                    eight, one and one tenth of all pictures in it
 =============================== ======================================================================================
 
-Tenths are cut in the order of a hash of the names. Pictures are decoded once, on the host, and kept as bytes on the
-device, so scenes are the same on every device wherever the same decoder reads the files.
+Tenths are cut in the order of a hash of the names. Pictures are decoded once, on the host, so scenes are the same on
+every device.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import numpy as np
@@ -62,16 +63,12 @@ _NAMED = 5  # unreadable pictures that a warning lists by name
 class Photographs:
     """A stack of photographs to cut backgrounds from; a :class:`~saccade.data.scenes.backgrounds.Background`.
 
-    Args:
-        pictures: RGB, of any size; taken one at a time.
-        label: folder and split; the name adds their number and a digest of their pixels. The name of a set that is
-            known takes the place of its folder.
+    Its name is the ``label`` FOLDER-SPLIT, their number and a digest of their pixels; the name of a known set takes the
+    place of the folder.
     """
 
     def __init__(self, pictures: Iterable[Image.Image], label: str) -> None:
         planes = [_scaled(picture, short) for picture in pictures for short in _SHORT_SIDES]  # (3, h, w) each
-        if not planes:
-            raise DataError(f"{label}: no photograph to put behind the digits")
         pixels = torch.cat([plane.flatten() for plane in planes])
         height, width = (torch.tensor([plane.shape[axis] for plane in planes]) for axis in (1, 2))
         start = (3 * height * width).cumsum(0) - 3 * height * width
@@ -123,13 +120,14 @@ def photographs_for(split: Split, folder: str | Path | None = None) -> Photograp
     base, label = _folder(folder)
     files = _share(base, split)
     unreadable: list[str] = []
-    try:
-        photographs = Photographs(_readable(files, unreadable), f"{label}-{split}")
-    except DataError as error:
+    pictures = _readable(files, unreadable)
+    first = list(islice(pictures, 1))
+    if not first:
         raise DataError(
             f"{base}: none of the {len(files)} pictures for {split} can be read ({unreadable[0]}); "
             "replace them, or name another folder"
-        ) from error
+        )
+    photographs = Photographs(chain(first, islice(pictures, LIMIT - 1)), f"{label}-{split}")
     if unreadable:
         count, listed = f"{len(unreadable)} of {len(files)} pictures", first_few(unreadable, _NAMED)
         warnings.warn(f"{base}: left out {count} for {split}, which cannot be read: {listed}", stacklevel=2)
@@ -185,17 +183,12 @@ def _cut(files: list[Path], splits: Sequence[Split], split: Split, where: Path) 
 
 
 def _readable(files: Sequence[Path], unreadable: list[str]) -> Iterator[Image.Image]:
-    """The first ``LIMIT`` pictures that can be read; what is wrong with the others is added to ``unreadable``."""
-    read = 0
+    """The pictures that can be read; what is wrong with the others is added to ``unreadable``."""
     for file in files:
         try:
             yield read_picture(file).image
         except DataError as error:
             unreadable.append(str(error))
-            continue
-        read += 1
-        if read == LIMIT:
-            return
 
 
 def _scaled(image: Image.Image, short_side: int) -> Tensor:

@@ -81,13 +81,7 @@ def sample_layout(spec: SceneSpec, glyphs: GlyphSet, seed: int, indices: Tensor)
 
 
 def _places(spec: SceneSpec, glyphs: GlyphSet, glyph: Tensor, scene: State, present: Tensor) -> tuple[Tensor, Tensor]:
-    """Scales and positions, in as many attempts as it takes, of the glyphs ``glyph`` (B, N) that are ``present``.
-
-    ``scene`` is the hash state of each scene, lanes (B,).
-
-    Returns:
-        extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
-    """
+    """Scales and positions, in as many attempts as it takes; arguments and result as of the kernel ``place``."""
     device = present.device
 
     def by_one_kernel() -> tuple[Tensor, Tensor]:
@@ -165,8 +159,8 @@ def _place_on_host(
 class _Occupied:
     """The non-zero pixels of a batch of square pictures as bits, and the question whether a box is free of them.
 
-    A picture row is a few 64-bit words. For every row the OR of the 2^level rows from it on is kept, for the levels
-    that boxes ask for. So the occupied columns of a box are two lookups, however large it is.
+    A picture row is a few 64-bit words. For every row the OR of the 2^level rows from it on is kept: so the occupied
+    columns of a box are two lookups, however large it is.
     """
 
     def __init__(self, batch: int, spec: SceneSpec) -> None:

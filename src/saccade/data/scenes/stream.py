@@ -36,15 +36,7 @@ _FEW = 8  # fewer scenes than this are a look at single pictures, not a pass thr
 
 
 class GlyphStream(ABC, Generic[Layout]):
-    """Scene numbers to layouts and pictures; what kind of scenes, a subclass says.
-
-    Args:
-        spec: how scenes are drawn.
-        glyphs: what from.
-        seed: which stream.
-        device: where scenes are made and kept.
-        length: number of scenes, None for no end.
-    """
+    """Scene numbers to layouts and pictures; what kind of scenes, a subclass says. ``length`` None: without end."""
 
     def __init__(
         self,
@@ -93,7 +85,7 @@ class GlyphStream(ABC, Generic[Layout]):
         what: str,
         numbers: range,
         out: Path,
-        progress: Callable[[int, int], None] | None = None,
+        progress: Callable[[int, int], None] | None,
     ) -> Path:
         """Write scenes: pictures, and a line of ``facts`` (layout of the one scene, file) for each."""
 
@@ -124,7 +116,7 @@ class GlyphStream(ABC, Generic[Layout]):
     def _chunk(self, number: int) -> tuple[Layout, Tensor]:
         if number not in self._chunks:
             layout, images = self._make(number) if self._ahead is None else self._ahead.take(number)
-            if self._ahead is not None and self.device.type == "cuda":
+            if self._ahead is not None:
                 # Memory that another CUDA stream has filled is not given back to it before this one is done with it:
                 # batches are slices of it, and may be kept for longer than the chunk is.
                 stream = torch.cuda.current_stream(self.device)
@@ -152,7 +144,7 @@ class SplitStream(GlyphStream[Layout]):
         stream: a number of the set, so that no other one draws the same scenes from a seed.
         size: number of scenes, None for no end.
         device: where scenes are made and kept.
-        allow_pack: let the test split use the shipped glyphs when MNIST is not there.
+        allow_pack: see :func:`glyphs_for`.
     """
 
     def __init__(
@@ -207,12 +199,7 @@ Made = TypeVar("Made")
 
 
 class Prefetcher(Generic[Made]):
-    """Makes one numbered thing in advance; one at a time.
-
-    Args:
-        make: number → the thing; a function of the number alone.
-        device: where it is made.
-    """
+    """Makes one numbered thing in advance on a device; ``make`` is a function of the number alone."""
 
     def __init__(self, make: Callable[[int], Made], device: torch.device) -> None:
         self._make, self._device = make, device

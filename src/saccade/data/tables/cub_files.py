@@ -21,8 +21,8 @@ class CubFiles:
     """The text files of the data set; numbers stay the text they are.
 
     ``images``: picture → its file below images/. ``species``: species → its name. ``species_of``: picture → species.
-    ``boxes``: picture → box of the bird, xyxy. ``splits``: picture → split, the official lists, and a tenth of the
-    training list for val, by a hash of the name.
+    ``boxes``: picture → box of the bird, xyxy. ``splits``: picture → the official split; val is a tenth of train, by a
+    hash of the name.
     """
 
     def __init__(self, path: Path) -> None:

@@ -1,8 +1,7 @@
 """Sentences about a table: counts, rows that were left out, and what looks wrong with it.
 
-A reader leaves nothing out silently: each row that cannot be used becomes an entry ``REASON: WHERE``, and a message
-counts the entries by reason. Suspicious things are reported, never changed: the user decides whether ``cup`` and
-``Cup`` are one word.
+Each row that cannot be used becomes an entry ``REASON: WHERE``, and a message counts the entries by reason. Suspicious
+things are reported, never changed: the user decides whether ``cup`` and ``Cup`` are one word.
 
 A table that puts one picture, or one group of pictures, into two splits is refused. Copies under other names only cause
 a warning, as some collections have many.

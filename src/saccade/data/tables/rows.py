@@ -89,6 +89,15 @@ def json_in(path: Path) -> Any:
 
 
 @contextmanager
+def layout_of(path: Path, what: str, advice: str = "download it again") -> Iterator[None]:
+    """Whatever reading an unexpected layout raises is a DataError: ``path`` is not ``what``."""
+    try:
+        yield
+    except (OSError, LookupError, ValueError, TypeError, AttributeError, OverflowError, RuntimeError) as error:
+        raise DataError(f"{path}: not {what} ({type(error).__name__}: {error}); {advice}") from error
+
+
+@contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
     """A text file in UTF-8, with or without a byte order mark; whatever prevents that is a DataError."""
     try:

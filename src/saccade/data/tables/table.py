@@ -15,8 +15,7 @@ mask      optional: path of a picture of the same size, black where there is no 
 
 Which of these a family reads, its :class:`Columns` say; other columns are ignored. Without ``split``, 70 / 15 / 15 % of
 the groups (or pictures) are train / val / test by a hash of the name, so a picture stays in its split when the table
-grows. With it, a picture or a group in two splits is refused, and copies of a picture are named
-(:mod:`saccade.data.tables.doubts`).
+grows.
 
 No pixels here: a hundred thousand rows take seconds. What cannot be used is left out, never silently: ``Table.skipped``
 has one entry for each, ``REASON: WHERE``.
@@ -196,9 +195,8 @@ class Table:
         most: int | None = None,
         **facts: Any,
     ) -> Table:
-        """A table whose words are those of its training rows; rows with other words are left out.
+        """A table whose words are those of its training rows, or of all where none is; other rows are left out.
 
-        A table without training rows, made to score a model that is trained already, has the words of all its rows.
         ``facts`` are further fields: several, kind, doubts.
         """
         every = tuple(row for _, row in rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade import models
-from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_tables, picture_tables
+from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_data
 
 if TYPE_CHECKING:
     from saccade.families import Decode, ModelFacts, Responder, Task, TrainedScenes
@@ -25,8 +25,8 @@ MODELS = {
     ),
 }
 
-TABLES = picture_tables()
-del TABLES["coco"]  # here it is the collection
+OWN = own_data("image, caption; optional split")
+del OWN["folder"], OWN["coco"]  # classes are no captions, and coco is the collection here
 _FLICKR = "pictures for non-commercial research and education only"
 _PHOTOGRAPHS: dict[str, Any] = {"kind": "reader", "research_only": True, "example": "cat"}
 _READERS = {
@@ -58,8 +58,7 @@ DATA = {
         "a small red seven above a large white two"
     ),
     **_READERS,
-    **own_tables("image, caption; optional split"),
-    **TABLES,
+    **OWN,
 }
 
 

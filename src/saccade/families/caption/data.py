@@ -55,8 +55,8 @@ class CaptionDataConfig:
     """Which pictures and captions."""
 
     name: str = SCENES  # ``scenes``, or READER:PATH.
-    size: Annotated[Size, Within(1, SIDE_LIMIT)] = None  # type: ignore[assignment]  # 100 × 100 for scenes, 224 × 224 for files
-    """(height, width) of the network input; scenes are square."""
+    size: Annotated[Size, Within(1, SIDE_LIMIT)] = field(default=cast(Size, None))
+    """(height, width) of the network input: of scenes, which are square, 100 × 100 by default, of files 224 × 224."""
     options: dict[str, Any] = field(default_factory=dict)  # Settings of the reader; scenes have none.
     seed: Seed = 0  # Seed of generated scenes.
     cache_mb: Annotated[int, Within(0)] = 4096
@@ -211,11 +211,7 @@ class CaptionScenes(SplitStream[SceneLayout]):
 
 
 def vocabulary_of(table: Table, config: CaptionDataConfig) -> Vocabulary:
-    """The words of the training captions; of all captions, if the table has no training rows.
-
-    Raises:
-        DataError: no word is frequent enough.
-    """
+    """The words of the training captions; of all captions, if the table has no training rows."""
     splits = ("train",) if table.count("train") else SPLITS
     captions = (caption for split in splits for row in table.rows if row.split == split for caption in row.labels)
     try:

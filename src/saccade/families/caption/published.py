@@ -37,7 +37,7 @@ from saccade.config import Within
 from saccade.data.examples import SPLITS, hashed_share
 from saccade.data.tables.doubts import check_usable
 from saccade.data.tables.readers import OWN, Reader
-from saccade.data.tables.rows import Cells, UnusableRowError, json_in, text_in
+from saccade.data.tables.rows import Cells, UnusableRowError, json_in, layout_of, text_in
 from saccade.data.tables.table import Columns, Row, Table, TableOptions, read_rows
 from saccade.errors import DataError
 from saccade.families.caption.vocabulary import tokenise
@@ -133,18 +133,13 @@ def karpathy_captions(
     path: Path, find: Callable[[Path], Path | None], splits: Mapping[str, str]
 ) -> Iterator[RawCaption]:
     """The captions of Karpathy's file ``path``; pictures outside ``splits`` are skipped."""
-    try:
+    with layout_of(path, "Karpathy's dataset_*.json: an image lacks filename, split or sentences"):
         for entry in json_in(path)["images"]:
             if entry["split"] in splits:
                 picture = Path(entry.get("filepath", ""), entry["filename"])
                 image, captions = find(picture), [sentence["raw"] for sentence in entry["sentences"]]
                 for number, caption in enumerate(captions if captions and image else [None]):
                     yield RawCaption(picture.name, image, caption, splits[entry["split"]], (picture, number))
-    except (KeyError, TypeError, AttributeError) as error:
-        raise DataError(
-            f"{path}: an entry of 'images' lacks filename, split or sentences ({type(error).__name__}: {error}); "
-            "this reader takes Karpathy's dataset_*.json"
-        ) from error
 
 
 COCO_HELD_OUT = 5_000  # pictures of val, and of test, cut from the official val pictures
@@ -182,22 +177,17 @@ def _annotated_captions(
 
     year = next((year for year in ("2014", "2017") if annotations(f"train{year}")), None)
     if year is None:
-        raise DataError(
-            f"{folder}: neither dataset_coco.json nor annotations/captions_train2014.json (or 2017) is here; "
-            "name COCO's folder, with its annotations unpacked"
-        )
+        wanted = "neither dataset_coco.json nor annotations/captions_train2014.json (or 2017)"
+        raise DataError(f"{folder}: {wanted} is here; name COCO's folder, with its annotations unpacked")
     for part in (f"train{year}", f"val{year}"):
         if (file := annotations(part)) is None:
             continue
         content = json_in(file)
-        try:
+        with layout_of(file, "COCO's caption annotations"):
             names = {int(image["id"]): str(image.get("file_name")) for image in content["images"]}
             captions = [
                 (int(entry["image_id"]), int(entry["id"]), entry.get("caption")) for entry in content["annotations"]
             ]
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            why = f"{type(error).__name__}: {error}"
-            raise DataError(f"{file}: not COCO's caption annotations ({why}); download it again") from error
         order = sorted(set(names.values()), key=lambda name: (hashed_share(name), name))
         size = min(COCO_HELD_OUT, len(order) // 2)
         split_of = dict.fromkeys(order[size : 2 * size], "test") | dict.fromkeys(order[:size], "val")

@@ -127,10 +127,8 @@ _NAMED = (-1, 0, 0, 0, -1, 1, 1, 1, *[-1] * 6)  # the digit that each of them na
 def check_words(vocabulary: Vocabulary, *, empty: bool) -> None:
     """A DataError if the vocabulary lacks words of scenes ("nothing" if some are ``empty``)."""
     if missing := [word for word in scene_vocabulary(empty=empty).words if word not in vocabulary]:
-        raise DataError(
-            f"scenes: the vocabulary lacks '{', '.join(missing[:5])}', so it cannot say what is on them; use a model "
-            "that was trained on scenes" + (", with empty ones, or leave out data.empty" if empty else "")
-        )
+        wanted = "scenes, with empty ones, or leave out data.empty" if empty else "scenes"
+        raise DataError(f"scenes: the vocabulary lacks '{', '.join(missing[:5])}'; use a model trained on {wanted}")
 
 
 def describe(layout: SceneLayout, vocabulary: Vocabulary = SCENE_VOCABULARY) -> tuple[Tensor, Tensor]:

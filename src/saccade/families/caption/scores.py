@@ -78,15 +78,10 @@ class CaptionMeasurements(Measurements):
 
 
 class CaptionScoring(Scoring):
-    """Measures a captioner.
+    """Measures a captioner on at most ``limit`` pictures: of generated scenes the first, of files a sample.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split, in the words of the model.
-        limit: at most this many pictures: of generated scenes the first, of files a sample.
-        beam: captions followed side by side; 1 is greedy.
-        length_penalty: of a beam.
-        sweeps: photographs of a sample whose words are asked for again while parts of them are altered.
+    ``beam`` captions are followed side by side. ``sweeps``: photographs of a sample whose words are asked for again
+    while parts of them are altered.
     """
 
     together = 100  # a batch of maps is eleven words of each

@@ -44,7 +44,6 @@ from saccade.families.caption.vocabulary import END, NO_WORD, UNKNOWN, Vocabular
 from saccade.losses import captions as caption_losses
 from saccade.losses.policy import self_critical_loss
 from saccade.metrics.maps.words import same_caption
-from saccade.metrics.result import Evaluation
 from saccade.metrics.text.meteor import MeteorWords, meteor_of_words
 from saccade.metrics.text.ngrams import NGramRarity, bleu, bleu_of_words, cider_of_words
 from saccade.metrics.text.tokens import ptb_tokens
@@ -337,11 +336,6 @@ class CaptionTask(PictureTask):
         scores = {name: bleu_scores[name] for name in ("bleu_1", "bleu_4", "length_ratio")}
         scores |= {"exact_match": float(torch.cat(exact).mean())} if exact else {}
         return {**scores, "log_likelihood": likelihood / steps}
-
-    @classmethod
-    def evaluate(cls, model: nn.Module, data: Mapping[str, Any], split: str, **how: Any) -> Evaluation:
-        """Every score of ``model`` on a split, at the picture size of the model."""
-        return super().evaluate(model, {**data, "size": cast(SatModel, model).config.input_size}, split, **how)
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:

@@ -83,21 +83,15 @@ class Vocabulary:
 
     @classmethod
     def build(cls, captions: Iterable[str], *, at_least: int = 5, most: int = 10_000) -> Vocabulary:
-        """The ``most`` frequent words of ``captions``, each there ``at_least`` times; ties go by the alphabet.
-
-        Raises:
-            DataError: no word is frequent enough.
-        """
+        """The ``most`` frequent words of ``captions``, each there ``at_least`` times; ties go by the alphabet."""
         counts: Counter[str] = Counter()
         for caption in captions:
             counts.update(tokenise(caption))
         frequent = [word for word, count in counts.items() if count >= at_least]
         if not frequent:
             word, count = max(counts.items(), key=lambda item: item[1], default=("", 0))
-            most_frequent = f"the most frequent, '{word}', is there {count}" if word else "there is no word at all"
-            raise DataError(
-                f"no word is in the captions {at_least} times: {most_frequent}; lower at_least, or add captions"
-            )
+            why = f"the most frequent, '{word}', is there {count}" if word else "there is no word at all"
+            raise DataError(f"no word is in the captions {at_least} times: {why}; lower at_least, or add captions")
         return cls(tuple(sorted(frequent, key=lambda word: (-counts[word], word))[:most]))
 
     def __len__(self) -> int:
@@ -138,16 +132,10 @@ class Vocabulary:
 
     @classmethod
     def of_model(cls, entries: Sequence[str]) -> Vocabulary:
-        """The vocabulary of a trained model, whose folder keeps its :attr:`entries`.
-
-        Raises:
-            CheckpointError: no vocabulary has such entries.
-        """
+        """The vocabulary of a trained model, whose folder keeps its :attr:`entries`."""
         words = tuple(entries[len(SPECIAL) :])
         if tuple(entries[: len(SPECIAL)]) != SPECIAL or len(set(words)) < len(words):
-            raise CheckpointError(
-                f"the model's words are not {', '.join(SPECIAL)} and others, each once; get its folder again"
-            )
+            raise CheckpointError(f"the model's words are not {', '.join(SPECIAL)} and others; get its folder again")
         return cls(words)
 
     @cached_property

@@ -6,16 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.families import (
-    DataEntry,
-    Family,
-    ModelSpec,
-    Probing,
-    class_folders,
-    cub_birds,
-    own_tables,
-    picture_tables,
-)
+from saccade.families import DataEntry, Family, ModelSpec, Probing, cub_birds, own_data
 
 if TYPE_CHECKING:
     from saccade.families import Decode, Task
@@ -63,9 +54,7 @@ DATA = {
         example="cat",
     ),
     "cub": cub_birds("11,788 pictures of 200 kinds of birds, each with its box"),
-    **class_folders(),
-    **own_tables("image, label; optional split, group, box, mask"),
-    **picture_tables(),
+    **own_data("image, label; optional split, group, box, mask"),
 }
 
 

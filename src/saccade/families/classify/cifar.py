@@ -52,9 +52,7 @@ class CifarPictures:
 
     def __init__(self, name: str, split: Split, size: Size, device: torch.device, *, hold_out: bool) -> None:
         if tuple(size) != (SIDE, SIDE):
-            raise DataError(
-                f"{name}: its pictures are {SIDE} × {SIDE}, found size {size[0]} × {size[1]}; leave size out"
-            )
+            raise DataError(f"{name}: pictures are {SIDE} × {SIDE}, found size {size[0]} × {size[1]}; leave size out")
         self.split, self.device = split, device
         self._note = LEARNS_VAL if split == "val" and not hold_out else ""
         images, labels = read_part(name, "test" if split == "test" else "train")
@@ -100,11 +98,7 @@ def part_digest(name: str, part: str) -> str:
 
 
 def read_part(name: str, part: str) -> tuple[Tensor, Tensor]:
-    """The pictures (N,3,32,32) uint8 and labels (N,) of ``train`` or ``test``, in the official order.
-
-    Raises:
-        DataError: they are not there, not whole, or not what they should be.
-    """
+    """The pictures (N,3,32,32) uint8 and labels (N,) of ``train`` or ``test``, in the official order."""
     path = name.partition(":")[2]
     folder = Path(path).expanduser() if path else cache_home() / NAME
     files = tuple(_files(folder, part, is_cached=not path))
@@ -121,10 +115,8 @@ def _files(folder: Path, part: str, *, is_cached: bool) -> Iterator[Path]:
                 yield from (place / name for name in names)
                 return
     if any((place / "data_batch_1").exists() for place in (folder, folder / "cifar-10-batches-py")):
-        raise DataError(
-            f"{folder}: this is the python version of CIFAR-10, which is pickle and is not opened, as it can run code; "
-            "get the binary version, cifar-10-binary.tar.gz"
-        )
+        why = "the python version is pickle and is not opened, as it can run code"
+        raise DataError(f"{folder}: {why}; get the binary version, cifar-10-binary.tar.gz")
     wanted = ", ".join(f"{batch}.bin" for batch in _BATCHES[part])
     get = f"run 'saccade data get {NAME}'" if is_cached else "unpack the binary version there"
     raise DataError(f"{folder}: CIFAR-10 is not there (looked for {wanted}, or the PNGs of the package); {get}")
@@ -154,10 +146,7 @@ def _records(file: Path) -> Tensor:
     """A binary file, a label and the colours of a picture in each row: (N,3073)."""
     content = read_regular(file, 2 * PER_BATCH * _RECORD)
     if len(content) != PER_BATCH * _RECORD:
-        raise DataError(
-            f"{file}: {len(content):,} bytes, and a batch has {PER_BATCH * _RECORD:,}; it is cut off or no batch of "
-            "CIFAR-10: get it again"
-        )
+        raise DataError(f"{file}: {len(content):,} bytes, and a batch has {PER_BATCH * _RECORD:,}; get it again")
     return torch.from_numpy(np.frombuffer(content, dtype=np.uint8).reshape(PER_BATCH, _RECORD).copy())
 
 

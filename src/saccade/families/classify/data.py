@@ -92,10 +92,10 @@ def drawn(layout: DetailLayout) -> LabelledBatch:
 
 
 class LabelFiles(ImageSplit):
-    """The pictures of a table; arguments as of :class:`ImageSplit`."""
+    """The pictures of a table; ``how`` as of :class:`ImageSplit`."""
 
-    def __init__(self, *arguments: Any, **how: Any) -> None:
-        super().__init__(*arguments, **how)
+    def __init__(self, config: LabelDataConfig, table: Table, split: str, **how: Any) -> None:
+        super().__init__(table, split, config.size, cache_mb=config.cache_mb, **how)
         self.label = self.ids(self.answers, lambda row: row.label)  # (N,)
 
     def take(self, indices: Tensor) -> LabelledBatch:

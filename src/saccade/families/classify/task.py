@@ -42,9 +42,8 @@ from saccade.models.facts import ModelFacts
 from saccade.models.racnn import CROPS, SCALES, RacnnModel
 from saccade.tasks.data_parts import Entries
 from saccade.tasks.label_task import CrossEntropy, LabelTask
-from saccade.tasks.picture_task import with_labels_of
 from saccade.tasks.rivals import Asked
-from saccade.tasks.task import AS_IS, Batch, Opening
+from saccade.tasks.task import Batch
 from saccade.trace import LabelOutput, Output
 
 USUAL_SIDE = 0.5  # Side of the first regions for proposals as a share of the parent's, as in the paper
@@ -143,26 +142,19 @@ class ClassifyTask(LabelTask):
     readers = LABEL_READERS
     losses = LOSSES
     scores = ClassifyScoring
+    files = LabelFiles
 
     @classmethod
     def read(cls, config: LabelDataConfig) -> Table | None:
         """The rows of a table; CIFAR-10 is none."""
         return None if config.is_cifar else super().read(config)
 
-    @classmethod
-    def open(
-        cls, config: LabelDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
-    ) -> LabelFiles | DrawnSplit | CifarPictures:
-        """Files, drawn pictures, or CIFAR-10."""
-        table = cls.read(config) if how.table is None else how.table
-        if table is not None:
-            words = None if how.facts is None else how.facts.answers
-            more: dict[str, Any] = {"cache_mb": config.cache_mb, "progress": how.progress}
-            return LabelFiles(table, split, config.size, device, answers=words, **more)
+    @staticmethod
+    def generated(config: LabelDataConfig, split: Split, device: torch.device | str, *, allow_pack: bool) -> Any:
+        """Drawn pictures, or CIFAR-10."""
         if config.is_generated:
-            return with_labels_of(DrawnSplit(config.drawn(), split, device), how.facts)
-        pictures = CifarPictures(config.name, split, config.size, torch.device(device), hold_out=config.hold_out)
-        return with_labels_of(pictures, how.facts)
+            return DrawnSplit(config.drawn(), split, device)
+        return CifarPictures(config.name, split, config.size, torch.device(device), hold_out=config.hold_out)
 
     @classmethod
     def asked(cls, examples: LabelFiles | DrawnSplit | CifarPictures) -> Asked | None:
@@ -212,14 +204,13 @@ class ClassifyTask(LabelTask):
             raise ConfigError(f"loss: this model is taught by {fitting}, found {type(loss).__name__}")
         if isinstance(loss, Proposals | Rank) and not model.proposals:
             raise ConfigError(
-                f"loss: a model with crops '{model.config.crops}' proposes no crops; train it with the loss scales"
+                f"loss: a model with crops '{model.config.crops}' proposes no crops; take the loss scales"
             )
         if isinstance(loss, Proposals):
             self.taught |= dict.fromkeys(CROPS if loss.of == "both" else (loss.of,), loss)
         if getattr(loss, "evidence_weight", 0.0) and self.data_config.shift is not None:
             raise ConfigError(
-                "loss: evidence_weight: data.shift moves pictures without their evidence; take data.augment, or "
-                "data.shift=null"
+                "loss: evidence_weight: data.shift moves pictures without their evidence; data.shift=null"
             )
         return super().checked_loss(loss, data)
 

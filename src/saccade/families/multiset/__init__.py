@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.families import DataEntry, Family, ModelSpec, class_folders, drawn_digits, own_tables, picture_tables
+from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_data
 
 if TYPE_CHECKING:
     from saccade.families import Decode, ModelFacts, Task, TrainedScenes
@@ -41,9 +41,7 @@ DATA = {
         "to score a trained model, test.tar.gz is enough",
         shows="photographs of house numbers",
     ),
-    **class_folders(),
-    **own_tables("image, labels: the multiset of labels on each picture; optional split, boxes"),
-    **picture_tables(),
+    **own_data("image, labels: the multiset of labels on each picture; optional split, boxes"),
 }
 
 

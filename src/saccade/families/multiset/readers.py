@@ -83,10 +83,8 @@ def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
     repeats = [row.image.name for row in table.as_found if len(set(row.labels)) < len(row.labels)]
     if options.kind == "set" and repeats:  # it was meant to be something else: that is for the user to say
         named = ", ".join(repeats[:3]) + (", …" if len(repeats) > 3 else "")
-        raise DataError(
-            f"{path}: kind 'set', but a label repeats in {len(repeats):,} row(s): {named}; "
-            "remove the repeats, or set kind: multiset"
-        )
+        why = f"a label repeats in {len(repeats):,} row(s): {named}"
+        raise DataError(f"{path}: kind 'set', but {why}; remove the repeats, or set kind: multiset")
     return table
 
 
@@ -140,17 +138,14 @@ def _follow(path: Path) -> list[tuple[str, list[str], list[rows.Box]]]:
         return [float(file[value][0, 0]) if isinstance(value, h5py.Reference) else float(value) for value in values]
 
     numbers = []
-    try:
-        with h5py.File(path, "r") as file:
-            names, groups = (file[f"digitStruct/{part}"][:].ravel() for part in ("name", "bbox"))
-            for name, group in zip(names, groups, strict=True):
-                columns = (numbers_of(file, file[group][key]) for key in ("label", "left", "top", "width", "height"))
-                digits, left, top, width, height = columns
-                named = ["0" if digit == 10 else f"{digit:g}" for digit in digits]
-                boxes = [(x, y, x + w, y + h) for x, y, w, h in zip(left, top, width, height, strict=True)]
-                numbers.append(("".join(map(chr, file[name][:].ravel())), named, boxes))
-    except (OSError, LookupError, ValueError, TypeError, AttributeError, RuntimeError) as error:
-        raise DataError(f"{path}: not a digitStruct.mat of SVHN ({error}); unpack the archive again") from error
+    with rows.layout_of(path, "a digitStruct.mat of SVHN", "unpack the archive again"), h5py.File(path, "r") as file:
+        names, groups = (file[f"digitStruct/{part}"][:].ravel() for part in ("name", "bbox"))
+        for name, group in zip(names, groups, strict=True):
+            columns = (numbers_of(file, file[group][key]) for key in ("label", "left", "top", "width", "height"))
+            digits, left, top, width, height = columns
+            named = ["0" if digit == 10 else f"{digit:g}" for digit in digits]
+            boxes = [(x, y, x + w, y + h) for x, y, w, h in zip(left, top, width, height, strict=True)]
+            numbers.append(("".join(map(chr, file[name][:].ravel())), named, boxes))
     return numbers
 
 
@@ -179,10 +174,8 @@ def read_svhn(path: Path, options: SvhnOptions) -> Table:
             if file.is_file():
                 annotations[part] = file
     if not annotations:
-        raise DataError(
-            f"{path}: neither train/digitStruct.mat nor train.csv is here, nor either of test; name the folder that "
-            "train.tar.gz or test.tar.gz of SVHN's format 1 was unpacked in"
-        )
+        wanted = "neither train/digitStruct.mat nor train.csv is here, nor either of test"
+        raise DataError(f"{path}: {wanted}; name the folder that an archive of SVHN's format 1 was unpacked in")
     usable: list[Found] = []
     skipped: list[str] = []
     for part, file in annotations.items():

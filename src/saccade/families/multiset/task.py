@@ -22,7 +22,6 @@ from torch import Tensor, nn
 
 from saccade.answer import Answer
 from saccade.config import Weight, Within
-from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.errors import ConfigError
 from saccade.families.multiset import scores as multiset_scores
@@ -44,8 +43,8 @@ from saccade.models.base import ImageOnlyModel
 from saccade.models.facts import ModelFacts
 from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.tasks.evaluate import Measurements, answers_of
-from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
-from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, in_batches, loss_name
+from saccade.tasks.picture_task import PictureTask, filled_in
+from saccade.tasks.task import Batch, HeldOut, in_batches, loss_name
 from saccade.trace import MultisetOutput, Output
 
 OBJECTS = "objects"  # the data of a phase that learns single objects
@@ -135,6 +134,8 @@ class MultisetTask(PictureTask):
     readers = MULTISET_READERS
     losses = LOSSES
     scores = multiset_scores.MultisetScoring
+    generated = MultisetScenes
+    files = MultisetFiles
     data_choices = ("default", OBJECTS)
 
     def __init__(self, **settings: Any) -> None:
@@ -163,15 +164,9 @@ class MultisetTask(PictureTask):
         return {"maps_supervised": f"by boxes: a look beside the label that is said counts {self.elsewhere:g}, not 1"}
 
     @classmethod
-    def open(
-        cls, config: MultisetDataConfig, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
-    ) -> MultisetSplit:
-        """Generated scenes, or the pictures of a table, in the labels of a trained model."""
-        table = cls.read(config) if how.table is None else how.table
-        if table is None:
-            return with_labels_of(MultisetScenes(config, split, device, allow_pack=how.allow_pack), how.facts)
-        limits = {} if how.facts is None else {"answers": how.facts.answers, "most": how.facts.model.get("most")}
-        return MultisetFiles(config, table, split, device=device, progress=how.progress, **limits)
+    def words_of(cls, facts: ModelFacts) -> dict[str, Any]:
+        """Also how many labels the model reads at most."""
+        return {"answers": facts.answers, "most": facts.model.get("most")}
 
     def make_split(self, name: str, /, **changes: Any) -> MultisetSplit:
         """A split, or SPLIT/SCENES: that of other generated scenes."""
@@ -217,9 +212,7 @@ class MultisetTask(PictureTask):
         looks = isinstance(loss, Reinforce) and loss.elsewhere < 1
         if (isinstance(loss, EachObject) or looks) and not self._has_boxes("train"):
             what = "elsewhere" if looks else name
-            raise ConfigError(
-                f"loss: '{what}' learns from boxes, and no training picture has one; add a column 'boxes'"
-            )
+            raise ConfigError(f"loss: '{what}' learns from boxes, and no picture has one; add a column 'boxes'")
         if looks and self.is_list:
             raise ConfigError(f"loss '{name}': 'elsewhere' is for labels in any order, these are lists; leave it out")
         if isinstance(loss, Reinforce):

@@ -7,17 +7,7 @@ from typing import TYPE_CHECKING
 
 from saccade import models
 from saccade.data.scenes import LICENCE
-from saccade.families import (
-    DataEntry,
-    Family,
-    ModelSpec,
-    Probing,
-    class_folders,
-    cub_birds,
-    drawn_digits,
-    own_tables,
-    picture_tables,
-)
+from saccade.families import DataEntry, Family, ModelSpec, Probing, cub_birds, drawn_digits, own_data
 
 if TYPE_CHECKING:
     from saccade.families import ModelFacts, Task, TrainedScenes
@@ -98,11 +88,9 @@ DATA = {
         shows="photographs",
         example="cat",
     ),
-    **own_tables(
+    **own_data(
         "image, query, label (or labels); optional split, box, point, mask; without query all are asked the same"
     ),
-    **class_folders(),
-    **picture_tables(),
 }
 
 

@@ -34,11 +34,7 @@ def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
 
 
 def page_model(predictor: Predictor) -> dict[str, object]:
-    """Facts and weights of ``predictor``'s model as plain values, for ``load`` of the engine.
-
-    Raises:
-        ConfigError: the engine cannot compute the model.
-    """
+    """Facts and weights of ``predictor``'s model as plain values, for ``load`` of the engine."""
     model = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False)
     size = predictor.facts.preprocessing.size  # type: ignore[union-attr]  # it reads pictures
     trace = model(torch.zeros(1, 3, *size), torch.zeros(1, dtype=torch.long)).trace
@@ -53,10 +49,7 @@ def page_model(predictor: Predictor) -> dict[str, object]:
 def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
     model = predictor.model
     if not isinstance(model, (SoftModel, HAttNetModel)):
-        raise ConfigError(
-            f"'{predictor.name}' ({predictor.facts.architecture}) does not run inside a page; soft and hattnet do, "
-            "any other model runs behind 'saccade serve'"
-        )
+        raise ConfigError(f"'{predictor.name}' does not run inside a page; soft and hattnet do; use 'saccade serve'")
     config = model.config
     for what, is_so in {
         f"has the backbone {config.backbone}": config.backbone != "small",

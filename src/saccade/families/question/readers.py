@@ -48,7 +48,7 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import other_background
 from saccade.data.tables.cub_files import CubFiles
 from saccade.data.tables.readers import Reader, own_readers
-from saccade.data.tables.rows import Box, json_in
+from saccade.data.tables.rows import Box, json_in, layout_of
 from saccade.data.tables.table import ONE_QUESTION, Columns, Found, Row, Table, answers_in
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneDataConfig, SceneName
@@ -167,12 +167,9 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> Table:
     pictures = {file.stem: file for name in reversed(_FOLDERS) for file in (path / name).glob("*.jpg")}
     if not pictures:
         raise DataError(f"{path}: no pictures in {' or '.join(_FOLDERS)}; unpack images.zip and images2.zip there")
-    try:
+    with layout_of(path, "in the layout of version 1.2"):
         entries = json_in(path / "attributes.json")
         objects: dict[int, list[_Thing]] = {int(entry["image_id"]): list(_things(entry)) for entry in entries}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise DataError(f"{path}: not in the layout of version 1.2 ({reason}); download the files again") from error
     every = [thing for things in objects.values() for thing in things]
     classes = _frequent((thing.name for thing in every), "class", options, path)
     attributes = _frequent((word for thing in every for word in thing.attributes), "attribute", options, path)
@@ -216,10 +213,8 @@ def _word(text: str) -> str:
 def _frequent(words: Iterable[str], what: str, options: VisualGenomeOptions, path: Path) -> set[str]:
     frequent = {word for word, count in Counter(words).items() if count > options.min_count}
     if not frequent:
-        raise DataError(
-            f"{path}: no {what} appears more than {options.min_count} times; set data.options.min_count to a smaller "
-            "number"
-        )
+        most = options.min_count
+        raise DataError(f"{path}: no {what} appears more than {most} times; set data.options.min_count lower")
     return frequent
 
 

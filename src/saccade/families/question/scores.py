@@ -52,14 +52,9 @@ _TWINS_ELSEWHERE = 250  # a GPU starves on few
 
 
 class QuestionScoring(Scoring):
-    """Measurements for questions of any kind.
+    """Measurements for the questions ``numbers`` (N,) of a split with pictures of that ``size``.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split, in the words of the model.
-        numbers: (N,) of the questions.
-        swept: (n,) of those for deletion and insertion, which cost dozens of forward passes each.
-        size: (H, W) of the pictures.
+    Deletion and insertion, dozens of forward passes each, are of the questions ``swept`` (n,).
     """
 
     swept_at_once = 10
@@ -146,14 +141,10 @@ class SceneMeasurements(Measurements):
 
 
 class SceneScoring(QuestionScoring):
-    """Measures a model on a finite split of scenes.
+    """Measures a model on the first ``limit`` triples of a finite split of scenes.
 
-    Args:
-        model: in eval mode, on the device of ``data``.
-        data: the split; a model that can reject absent digits is also asked for them.
-        limit: most triples, from the first on.
-        sweeps: triples for deletion and insertion.
-        twins: triples whose scenes are rendered again for scores of maps under intervention.
+    ``sweeps`` of them are for deletion and insertion, ``twins`` are rendered again for scores of maps under
+    intervention. A model that can reject absent digits is also asked for them.
     """
 
     data: SceneData
@@ -216,10 +207,10 @@ class SceneScoring(QuestionScoring):
         wanted = min(self.twins, total)
         rendered = torch.arange(wanted) * max(1, min(_TWIN_STEP, total // max(wanted, 1)))  # (n,)
         for number, numbers in enumerate(self.data.by_scene(rendered, _TWINS if self.on_cpu else _TWINS_ELSEWHERE)):
-            yield partial(self._twinned, edits=number % _EDIT_STEP == 0), numbers
+            yield partial(self._twinned, with_edits=number % _EDIT_STEP == 0), numbers
 
-    def _twinned(self, numbers: Tensor, *, edits: bool) -> SceneMeasurements:
-        return SceneMeasurements(twins=twin_scores(self.model, self.take(numbers), edits=edits))
+    def _twinned(self, numbers: Tensor, *, with_edits: bool) -> SceneMeasurements:
+        return SceneMeasurements(twins=twin_scores(self.model, self.take(numbers), with_edits=with_edits))
 
     def scores(self, measured: Measurements) -> dict[str, Any]:
         """The scores, of answers by the scale of the digit too."""

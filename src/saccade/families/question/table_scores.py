@@ -88,7 +88,7 @@ def training_prior(table: Table, queries: tuple[str, ...], answers: tuple[str, .
     overall = holds.sum(0) / asked.sum()  # (K,)
     by_query = torch.where(asked[:, None] > 0, holds / asked[:, None].clamp(min=1), overall)  # (Q,K)
     along = [torch.tensor(points, dtype=torch.float64).reshape(-1, 2) for points in places]  # (n,2) each
-    mean = [[mean_defined(each[:, 0]), mean_defined(each[:, 1])] for each in along]
+    mean = [[mean_defined(points[:, 0]), mean_defined(points[:, 1])] for points in along]
     return TrainingPrior(overall, by_query, torch.tensor(mean))
 
 
@@ -184,7 +184,7 @@ class TableScoring(QuestionScoring):
         """What was taken for what, the worst mistakes, and where the maps of each query point."""
         if self.model.multi_label:
             return {}
-        said, label, confidence, of_true = (
+        answer, label, confidence, of_true = (
             measured.columns[name] for name in ("answer", "label", "confidence", "of_true")
         )
 
@@ -193,7 +193,7 @@ class TableScoring(QuestionScoring):
             return {"picture": str(row.image), "asked": row.query}
 
         self._add_pointing(measured, summary)
-        return details_of(said, label, confidence, of_true, self.data.answers, place)
+        return details_of(answer, label, confidence, of_true, self.data.answers, place)
 
     def _add_pointing(self, measured: Measurements, summary: Summary) -> None:
         """Add ``pointing_at`` of each query, the model's and those of the baselines that know where parts lie."""

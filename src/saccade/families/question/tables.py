@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
@@ -74,32 +73,13 @@ class TableDataConfig:
 class TableData(ImageSplit):
     """One split of a table of questions by number.
 
-    ``table`` has the rows of ``config``, if already read; the rest is as in :class:`ImageSplit`.
+    ``table`` has the rows of ``config``, if already read; ``how`` is as of :class:`ImageSplit`.
     """
 
-    def __init__(
-        self,
-        config: TableDataConfig,
-        split: str,
-        device: torch.device | str = "cpu",
-        table: Table | None = None,
-        queries: Sequence[str] | None = None,
-        answers: Sequence[str] | None = None,
-        *,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> None:
+    def __init__(self, config: TableDataConfig, split: str, table: Table | None = None, **how: Any) -> None:
         self.config = config
         table = read_reference(config.name, READERS, config.options) if table is None else table
-        super().__init__(
-            table,
-            split,
-            config.size,
-            device,
-            queries=queries,
-            answers=answers,
-            cache_mb=config.cache_mb,
-            progress=progress,
-        )
+        super().__init__(table, split, config.size, cache_mb=config.cache_mb, **how)
         self.multi_label = table.several
         self.features: RowFeatures | None = None  # Cached features in place of pictures
         self._query = self.ids(self.queries, lambda row: row.query)  # (N,)

@@ -34,12 +34,13 @@ from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.metrics.verdict import Answered, against_rivals
 from saccade.models.base import QueryModel
+from saccade.models.facts import ModelFacts
 from saccade.tasks.cached_features import is_frozen, with_features
 from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
 from saccade.tasks.evaluate import distinct, in_parts
-from saccade.tasks.picture_task import PictureTask, filled_in, with_labels_of
+from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.rivals import Asked, shares_features
-from saccade.tasks.task import AS_IS, Batch, HeldOut, Opening, evenly_spaced, in_batches
+from saccade.tasks.task import Batch, HeldOut, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput
 
 # λ of Xu et al. (2015), from their released code: keeps drawn locations from settling early.
@@ -91,6 +92,8 @@ class QuestionTask(PictureTask):
         "reinforce": Reinforce,
     }
     caches_features = True
+    generated = SceneData
+    files = TableData
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -110,17 +113,9 @@ class QuestionTask(PictureTask):
         return cast("SceneDataConfig | TableDataConfig", super().configure(settings, protocol))
 
     @classmethod
-    def open(
-        cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS
-    ) -> SceneData | TableData:
-        """Generated scenes, or a table in the words of the model."""
-        if isinstance(config, SceneDataConfig):
-            scenes = SceneData(config, split, device, allow_pack=how.allow_pack)
-            return with_labels_of(scenes, how.facts)
-        words: dict[str, Any] = {}
-        if how.facts is not None:
-            words = {"queries": how.facts.queries, "answers": how.facts.answers}
-        return TableData(config, split, device, how.table, progress=how.progress, **words)
+    def words_of(cls, facts: ModelFacts) -> dict[str, Any]:
+        """Also the questions of the model."""
+        return {"queries": facts.queries, "answers": facts.answers}
 
     @classmethod
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> QuestionScoring:
@@ -204,10 +199,8 @@ class QuestionTask(PictureTask):
             return False
         is_still = encoder is not None and is_frozen(encoder)
         if features == "kept" and not is_still:
-            raise ConfigError(
-                "features 'kept': the weights or statistics of the encoder change in this phase, or it has replicas; "
-                "freeze it, or take features: fresh"
-            )
+            why = "the weights or statistics of the encoder change in this phase, or it has replicas"
+            raise ConfigError(f"features 'kept': {why}; freeze it, or take features: fresh")
         return is_still and (features == "kept" or config.augment is None)
 
     def batch(self, data: Any, indices: Tensor, number: int) -> Batch:
@@ -247,14 +240,10 @@ class QuestionTask(PictureTask):
         """Any loss whose evidence is there; whether the model draws what it needs is seen when it does."""
         config, table = self.data_config, self.table
         if loss.evidence_weight and table is None and config.augment is not None:
-            raise ConfigError(
-                "loss: evidence_weight: the evidence of scenes is not varied with them; data.augment=null"
-            )
+            raise ConfigError("loss: evidence_weight: evidence of scenes is not varied with them; data.augment=null")
         if loss.overlap_weight and (table is not None or config.protocol != "unlimited" or config.asks < 2):
-            raise ConfigError(
-                "loss: overlap_weight compares questions about one picture, and training has one for each; take "
-                "generated scenes with data.asks of 2 or more and `protocol=unlimited`, or leave it out"
-            )
+            wanted = "generated scenes with data.asks of 2 or more and `protocol=unlimited`"
+            raise ConfigError(f"loss: overlap_weight compares questions about one picture; take {wanted}")
         rows = () if table is None else table.rows
         marked = any(row.split == "train" and (row.box or row.point or row.mask) for row in rows)
         self.require_evidence(loss.evidence_weight, table is None or marked)
@@ -268,10 +257,8 @@ class QuestionTask(PictureTask):
         """
         draws = raw.sampled_logits is not None
         if isinstance(loss, Reinforce) and not draws:
-            raise ConfigError(
-                "loss 'reinforce': this model draws no locations in training; take model 'hard' with estimator: "
-                "reinforce, or the default loss"
-            )
+            other = "model 'hard' with estimator: reinforce"
+            raise ConfigError(f"loss 'reinforce': this model draws no locations; take {other}, or another loss")
         logits, label = raw.logits, batch["label"]
         if draws and isinstance(loss, Default):
             taught = sampled_loss(raw, label, loss.entropy)
@@ -319,7 +306,7 @@ class QuestionTask(PictureTask):
         val, model = self.split("val"), cast(QueryModel, self.model.eval())
         numbers = torch.arange(val.size)
         rivals = self.rivals(model, self.data_config, val, numbers, on_progress=self.on_progress).right
-        right = torch.cat([right_answers(*each).double().cpu() for each in self.answered(model)])
+        right = torch.cat([right_answers(logits, label).double().cpu() for logits, label in self.answered(model)])
         query, _, picture = val.questions(numbers)
         return str(against_rivals(Answered(right, rivals, picture, query, self.queries)).get("says", ""))
 

@@ -45,22 +45,8 @@ from saccade.data.scenes.drawing import COLOURS, render
 from saccade.data.scenes.hashing import hash_u32, uniform_below
 from saccade.data.scenes.layout import SceneLayout, free_places
 from saccade.families.question.scenes import SceneBatch
+from saccade.metrics.maps import edits
 from saccade.metrics.maps.baselines import Grids, can_exchange, derangement, grids_of
-from saccade.metrics.maps.edits import (
-    ALONE,
-    REMOVED,
-    EditScores,
-    beside,
-    cells_about,
-    cells_on,
-    crop_boxes,
-    edited_weights,
-    grown,
-    mask_boxes,
-    one_by_one,
-    over,
-    round_about,
-)
 from saccade.metrics.maps.interventions import object_effects
 from saccade.metrics.maps.twins import TwinMaps, TwinScores, TwinTruth, alike, foreground
 from saccade.models.base import QueryModel
@@ -79,9 +65,7 @@ _ASKS_ELSEWHERE = 10_000
 class SceneTwins:
     """The scenes of a batch of questions with all their twins, and which belongs to which question.
 
-    Args:
-        batch: the questions; those about one scene are consecutive.
-        least: least move in pixels.
+    Questions about one scene are consecutive; moves have ``least`` pixels at least.
     """
 
     def __init__(self, batch: SceneBatch, least: int) -> None:
@@ -151,13 +135,10 @@ def drawn(layout: SceneLayout) -> Tensor:
     return as_float(render(layout))
 
 
-def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> TwinScores:
-    """All scores of the model's maps under intervention for a batch of questions.
+def twin_scores(model: QueryModel, batch: SceneBatch, *, with_edits: bool = True) -> TwinScores:
+    """All scores of the model's maps under intervention for a batch of questions, as :class:`SceneTwins` takes them.
 
-    Args:
-        model: in eval mode.
-        batch: the questions; those about one scene are consecutive.
-        edits: whether attention is edited too, if possible; some 40 forward passes a question.
+    ``with_edits``: whether attention is edited too, if possible; some 40 forward passes a question.
     """
     size = (batch.images.shape[-2], batch.images.shape[-1])
     first, scene = distinct(batch.picture)  # (S,), (B,)
@@ -187,7 +168,7 @@ def twin_scores(model: QueryModel, batch: SceneBatch, *, edits: bool = True) -> 
     effects = effects_on(model, twins, recoloured, model.probabilities(raw.logits))
     scores, places = TwinScores(), (twins.truth(), twins.objects())
     scores.add(TwinMaps(**maps), *places, effects, batch.picture, bright=TwinMaps(**bright), grids=grids)
-    if edits:
+    if with_edits:
         scores.edits.join(edit_scores(twins, trace, encoded, removed))
     return scores
 
@@ -228,16 +209,12 @@ Answers = dict[str, dict[str, Tensor]]  # By edited looks, then by edit: ids (B,
 
 def edit_scores(
     twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures, removed: EncodedPictures
-) -> EditScores:
+) -> edits.EditScores:
     """Answers on edited attention; empty for a model whose total cannot be given.
 
-    Args:
-        twins: the questions, their scenes and twins.
-        trace: of the unedited pass.
-        encoded: the scenes.
-        removed: the same with one digit removed.
+    ``trace`` is that of the unedited pass, ``encoded`` are the scenes, ``removed`` the same with one digit removed.
     """
-    scores, batch = EditScores(), twins.batch
+    scores, batch = edits.EditScores(), twins.batch
     looks, names = trace.looks_of_total, encoded.model.look_names
     target = torch.zeros_like(batch.layout.present).scatter(1, batch.object[:, None], True)
     if len(looks) == 1 and looks[0].kind == "crop" and looks[0].name in names:
@@ -251,8 +228,8 @@ def edit_scores(
     alone = EncodedPictures(encoded.model, drawn(replace(batch.layout, present=target)))
     before, answers, possible = run_edits(twins, trace, encoded)
     answers["all"] |= {  # pictures that are changed in place of attention: what an edit can reach at most
-        REMOVED: removed.ask(batch.query, twins.number(twins.target)).logits.argmax(-1),
-        ALONE: alone.ask(batch.query).logits.argmax(-1),
+        edits.REMOVED: removed.ask(batch.query, twins.number(twins.target)).logits.argmax(-1),
+        edits.ALONE: alone.ask(batch.query).logits.argmax(-1),
     }
     answers["all"] = {name: torch.where(possible, ids, -1) for name, ids in answers["all"].items()}
     truth = {"move": batch.layout.colour.gather(1, twins.other[:, None]).squeeze(1)}
@@ -271,10 +248,10 @@ def _weights(twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures)
     for look in trace.looks_of_total:
         originals[look.name] = weights = torch.as_tensor(look.weights)
         frame = trace.frame_on(look, size).to(weights.device)
-        cells = cells_about(on_target, weights, frame)
-        onto = cells_on(on_other, frame, (weights.shape[-2], weights.shape[-1])) & ~cells.target  # (B,h,w)
+        cells = edits.cells_about(on_target, weights, frame)
+        onto = edits.cells_on(on_other, frame, (weights.shape[-2], weights.shape[-1])) & ~cells.target  # (B,h,w)
         moved = torch.as_tensor(look.edit(cells.target, onto=onto).weights)
-        edited[look.name] = edited_weights(look, cells) | {"move": moved}
+        edited[look.name] = edits.edited_weights(look, cells) | {"move": moved}
         if exchanged is not None:
             edited[look.name]["exchanged"] = weights[exchanged]
         possible &= cells.are_enough
@@ -284,7 +261,7 @@ def _weights(twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures)
 
     before, names = answered(originals), list(originals)
     answers = {"all": {edit: answered({name: edited[name][edit] for name in names}) for edit in edited[names[0]]}}
-    for title, name, fixed in one_by_one(originals):
+    for title, name, fixed in edits.one_by_one(originals):
         some = [edit for edit in ONE_LOOK if edit in edited[name]]
         answers[title] = {edit: answered({**fixed, name: edited[name][edit]}) for edit in some}
     return before, answers, possible
@@ -293,27 +270,27 @@ def _weights(twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures)
 def _windows(twins: SceneTwins, trace: AttentionTrace, encoded: EncodedPictures) -> tuple[Tensor, Answers, Tensor]:
     """Answers (B,) to the model's own crop, and to crops in other places."""
     batch, look, size = twins.batch, trace.looks_of_total[0], (twins.masks.shape[-2], twins.masks.shape[-1])
-    crops = crop_boxes(trace.frame_on(look, size), look.grid or size)  # (B,4)
-    target, other = (mask_boxes(twins.masks[twins.scene, slot]) for slot in (twins.target, twins.other))  # (B,4)
-    sides = grown(target, _ROUND, _NARROWEST)  # (B,2)
+    crops = edits.crop_boxes(trace.frame_on(look, size), look.grid or size)  # (B,4)
+    target, other = (edits.mask_boxes(twins.masks[twins.scene, slot]) for slot in (twins.target, twins.other))  # (B,4)
+    sides = edits.grown(target, _ROUND, _NARROWEST)  # (B,2)
     always = torch.ones(len(crops), dtype=torch.bool, device=crops.device)  # (B,)
     whole = torch.tensor([0.0, 0.0, size[1], size[0]], dtype=torch.float64, device=crops.device)
-    near = round_about(target, sides, size)
-    edits: dict[str, tuple[Tensor, Tensor]] = {
-        "zero_target": beside(crops, target, size),
-        "zero_random": over(crops, target, size),
+    near = edits.round_about(target, sides, size)
+    places: dict[str, tuple[Tensor, Tensor]] = {
+        "zero_target": edits.beside(crops, target, size),
+        "zero_random": edits.over(crops, target, size),
         "keep_target": (near, always),
-        "keep_random": beside(near, target, size, seed=1),
-        "move": (round_about(other, grown(other, _ROUND, _NARROWEST), size), always),
+        "keep_random": edits.beside(near, target, size, seed=1),
+        "move": (edits.round_about(other, edits.grown(other, _ROUND, _NARROWEST), size), always),
         "even": (whole.expand_as(crops), always),
     }
     if can_exchange(batch.picture):
-        edits["exchanged"] = (crops[derangement(batch.picture).to(crops.device)], always)
+        places["exchanged"] = (crops[derangement(batch.picture).to(crops.device)], always)
 
     def answered(boxes: Tensor) -> Tensor:
         attention = look.aim(boxes).as_given()
         return encoded.ask(batch.query, twins.scene, attention=attention).logits.argmax(-1)  # (B,)
 
     before = encoded.ask(batch.query, twins.scene).logits.argmax(-1)
-    answers = {name: torch.where(possible, answered(boxes), -1) for name, (boxes, possible) in edits.items()}
+    answers = {name: torch.where(possible, answered(boxes), -1) for name, (boxes, possible) in places.items()}
     return before, {"all": answers}, always

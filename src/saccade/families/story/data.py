@@ -167,10 +167,8 @@ def babi_questions(root: Path, config: StoryDataConfig, part: str) -> list[Story
             questions += generated(config, int(task.removeprefix("qa")), _MANY[config.size])
         elif config.tasks:
             there = ", ".join(name for name, parts in files.items() if part in parts)
-            raise DataError(
-                f"{config.name}: no {part} file of {task} ({config.size}); there are {there}; "
-                "set data.fill=true to generate its training questions"
-            )
+            missing = f"no {part} file of {task} ({config.size}); there are {there}"
+            raise DataError(f"{config.name}: {missing}; set data.fill=true to generate its training questions")
     return questions
 
 
@@ -187,10 +185,8 @@ def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
             if match and (rank == 0 or match[3] == "test"):
                 files.setdefault(int(match[2]), {}).setdefault(match[3], path)
     if not files:
-        raise DataError(
-            f"babi:{root}: no files {_FOLDERS[size][0]}/qa1_…_train.txt there; "
-            f"unpack the archive, and give its folder {_ARCHIVE}"
-        )
+        wanted = f"{_FOLDERS[size][0]}/qa1_…_train.txt"
+        raise DataError(f"babi:{root}: no files {wanted} there; unpack the archive, and give its folder {_ARCHIVE}")
     return {f"qa{number}": files[number] for number in sorted(files)}
 
 
@@ -220,10 +216,8 @@ def read_babi(path: Path, task: str) -> list[StoryExample]:
             sentences, places = [], {}
         supporting = [places.get(int(part)) for part in (numbers or "").split()]
         if not (int(number) == 1 or 0 < last < int(number)) or None in supporting:
-            raise DataError(
-                f"{path}, line {at}: '{line[:60]}' is neither NUMBER SENTENCE nor NUMBER QUESTION, tab, ANSWER, tab, "
-                "numbers of SENTENCES before it; numbers rise, and 1 starts a story"
-            )
+            wanted = "NUMBER SENTENCE, or NUMBER QUESTION, tab, ANSWER, tab, numbers of SENTENCES before it"
+            raise DataError(f"{path}, line {at}: '{line[:60]}' is not {wanted}; numbers rise, and 1 starts a story")
         last = int(number)
         if answer is None:
             places[last] = len(sentences)
@@ -277,10 +271,8 @@ def read_story_jsonl(path: Path) -> tuple[Splits, str]:
             torn.append(f"{before[0]} ({before[1]}) and {where} ({split})")
     check_usable(name, first, skipped, strict=False, thing="question")
     if torn:
-        raise DataError(
-            f"{name}: {pluralise(len(torn), 'question')} in more than one split, so a score would be on training "
-            f"stories: {first_few(torn, 3)}; give each story one split, or leave out the key 'split'"
-        )
+        named = f"{pluralise(len(torn), 'question')} in more than one split: {first_few(torn, 3)}"
+        raise DataError(f"{name}: {named}; give each story one split, or leave out the key 'split'")
     stories = pluralise(len({sentences for sentences, _ in first}), "story", "stories")
     questions = pluralise(sum(map(len, splits.values())), "question")
     summary = f"{name}: {questions} about {stories} ({split_sizes(lambda split: len(splits[split]))})"

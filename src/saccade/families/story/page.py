@@ -69,10 +69,7 @@ def page_model(predictor: Predictor) -> dict[str, object]:
     """Facts and weights of ``predictor``'s model as plain values, for ``network`` of the runtime."""
     model = predictor.model
     if not isinstance(model, MemN2NModel):
-        raise ConfigError(
-            f"'{predictor.name}' ({predictor.facts.architecture}) does not run inside a page; memn2n does, "
-            "any other model runs behind 'saccade serve'"
-        )
+        raise ConfigError(f"'{predictor.name}' does not run inside a page; memn2n does; use 'saccade serve'")
     model = copy.deepcopy(model).cpu().float().requires_grad_(False)
     nothing = torch.zeros(1, model.config.memory, 1, dtype=torch.long)  # (B,S,J)
     trace = model(nothing, nothing[:, 0]).trace

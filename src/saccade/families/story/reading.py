@@ -76,10 +76,8 @@ class Stories(InputReader):
         if isinstance(source, (str, os.PathLike)):
             name = os.fspath(source)
             if not os.path.exists(name) or name.endswith(_TABLES):
-                raise DataError(
-                    f"{name}: no text file; a story is a text file, or in Python a list of sentences (a model is "
-                    "evaluated on a table, with data jsonl:PATH)"
-                )
+                wanted = "a story is a text file, or in Python a list of sentences"
+                raise DataError(f"{name}: no text file; {wanted} (to evaluate on a table: data jsonl:PATH)")
             facts, questions = facts_and_questions(Path(name).read_text("utf-8-sig"))
         else:
             texts = list(source) if isinstance(source, Iterable) else [source]
@@ -97,9 +95,7 @@ class Stories(InputReader):
         """Refuses a story of which the model knows no word."""
         if not numbers_of(facts).keys() & {word for sentence in item.sentences for word in words_of(sentence)}:
             some = "; ".join(item.sentences[:2])
-            raise DataError(
-                f"{item.name}: the model knows none of its words ({some}); its card lists the words that it knows"
-            )
+            raise DataError(f"{item.name}: the model knows none of its words ({some}); its card lists those it knows")
 
     def from_json(self, value: object) -> StoryItem:
         """The story in a list of sentences that a request sent."""
@@ -210,9 +206,7 @@ class StoryResponder(answering.Responder):
         words, numbers = words_of(ask), numbers_of(self.facts)
         ids = tuple(numbers[word] for word in words if word in numbers)
         if not ids:
-            raise DataError(
-                f"'{self.name}' knows none of the words of the question '{ask.strip()}'; its card lists those it knows"
-            )
+            raise DataError(f"'{self.name}' knows none of the words of the question '{ask.strip()}'; see its card")
         return StoryQuestion(ask.strip(), ids, tuple(word for word in words if word not in numbers))
 
     def query_text(self, query: Any) -> str | None:

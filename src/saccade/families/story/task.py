@@ -109,9 +109,8 @@ class StoryTask(Task):
             if getattr(self.model.config, "gate", "") != "softmax":  # gates that choose one fact in each pass
                 raise ConfigError(f"loss 'gated': gates of '{self.architecture}' cannot be trained; set gate: softmax")
             if not any(example.supporting for example in self.source.questions("train")):
-                raise ConfigError(
-                    f"loss 'gated': {self.data_config.name} names no supporting facts; use the recipe dmn-weak"
-                )
+                name = self.data_config.name
+                raise ConfigError(f"loss 'gated': {name} names no supporting facts; use the recipe dmn-weak")
         return loss
 
     def forward_options(self, loss: object) -> dict[str, object]:
@@ -239,10 +238,8 @@ def question_entries(source: StorySource, split: Split) -> Entries:
 def gate_loss(scores: Tensor, supporting: Tensor, count: Tensor) -> Tensor:
     """Cross-entropy of choosing the i-th supporting fact in pass i, and then the end-of-passes fact.
 
-    Args:
-        scores: of facts in each pass (B,T,S+1), −∞ for no fact.
-        supporting: slots of supporting facts (B,F), then below 0.
-        count: sentences of each story (B,), the slot of the end-of-passes fact.
+    ``scores`` (B,T,S+1) of facts in each pass are −∞ for no fact; ``supporting`` (B,F) are slots, then below 0;
+    ``count`` (B,) is the slot of the end-of-passes fact.
     """
     passes = scores.shape[1]
     facts = (supporting >= 0).sum(1, keepdim=True)  # (B,1)

@@ -56,8 +56,7 @@ from saccade.metrics.intervals import ByName, Grouped, Interval, jackknife_inter
 from saccade.metrics.maps.baselines import seen_by_cells
 from saccade.metrics.result import Part
 
-ON = 0.1
-"""Least share of a cell on an object for the cell to be on it."""
+ON = 0.1  # Least share of a cell on an object for the cell to be on it
 NECESSITY = {"model": "zero_target", "random_cells": "zero_random", "heaviest_cells": "zero_heaviest"}
 SUFFICIENCY = {"model": "keep_target", "random_cells": "keep_random"}
 """The edit of the model and of each rival, in ``edit_necessity`` and ``edit_sufficiency``."""
@@ -88,12 +87,9 @@ class Cells(NamedTuple):
     target: Tensor
     random: Tensor
     heaviest: Tensor
-    allowed: Tensor
-    """All cells that count; others, such as empty slots of a memory, keep their weight."""
-    chance: Tensor
-    """The draw (B,…) whose highest cells are the random ones."""
-    are_enough: Tensor
-    """(B,): whether there are as many cells elsewhere."""
+    allowed: Tensor  # All cells that count; others, such as empty slots of a memory, keep their weight
+    chance: Tensor  # The draw (B,…) whose highest cells are the random ones
+    are_enough: Tensor  # (B,): whether there are as many cells elsewhere
 
 
 def cells_among(target: Tensor, allowed: Tensor, weights: Tensor, chance: Tensor) -> Cells:
@@ -181,10 +177,8 @@ class EditScores(Grouped):
 
     def __init__(self) -> None:
         super().__init__()
-        self._changed = ByName()
-        """By edited looks and edit: whether the answer changed."""
-        self._right = ByName()
-        """The same: whether it was then right."""
+        self._changed = ByName()  # By edited looks and edit: whether the answer changed
+        self._right = ByName()  # The same: whether it was then right
 
     def add(
         self,
@@ -329,8 +323,7 @@ def anywhere_scores(crops: Tensor, masks: Tensor) -> dict[str, Tensor]:
     }
 
 
-_IN_A_ROW = 24
-"""Places in a row of the lattice."""
+_IN_A_ROW = 24  # Places in a row of the lattice
 
 
 def places_of(sides: Tensor, picture: Size) -> Tensor:

@@ -49,20 +49,16 @@ from saccade.metrics.maps.localisation import mass_on, where_defined
 from saccade.metrics.result import Part
 
 GROUPS = ("scene", "model")
-BRIGHT = 0.05
-"""Pixels without a brighter channel are background."""
-ALIKE = 2.0
-"""Areas are alike up to this factor."""
+BRIGHT = 0.05  # Pixels without a brighter channel are background
+ALIKE = 2.0  # Areas are alike up to this factor
 
 
 @dataclass(frozen=True)
 class TwinMaps:
     """The map of each question about a scene and its twins, (B,H,W) each; "other" is another object."""
 
-    first: Tensor
-    """Maps of the unchanged scene."""
-    other_question: Tensor
-    """Maps of the unchanged scene, asked for the other object."""
+    first: Tensor  # Maps of the unchanged scene
+    other_question: Tensor  # Maps of the unchanged scene, asked for the other object
     target_moved: Tensor
     target_removed: Tensor
     other_moved: Tensor
@@ -80,13 +76,10 @@ class TwinTruth:
 
     target: Tensor
     other: Tensor
-    target_new: Tensor
-    """After its move."""
+    target_new: Tensor  # After its move
     other_new: Tensor
-    has_moved: Tensor
-    """(B,) bool: both objects could be moved; else scores of moves are undefined."""
-    is_alike: Tensor
-    """(B,) bool: both have like areas; else scores that compare their changes are undefined."""
+    has_moved: Tensor  # (B,) bool: both objects could be moved; else scores of moves are undefined
+    is_alike: Tensor  # (B,) bool: both have like areas; else scores that compare their changes are undefined
 
     def asked_object(self, name: str) -> Tensor:
         """The pixels (B,H,W) asked for in the maps ``name`` of :class:`TwinMaps`; none once the target is removed."""
@@ -148,10 +141,8 @@ class TwinScores(Grouped):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scores: dict[str, Values] = {group: Values() for group in GROUPS}
-        """Scores of the maps, by group."""
-        self.rivals = {group: ByName() for group in GROUPS}
-        """By group and name of the rival."""
+        self.scores: dict[str, Values] = {group: Values() for group in GROUPS}  # Scores of the maps, by group
+        self.rivals = {group: ByName() for group in GROUPS}  # By group and name of the rival
         self.edits = EditScores()
         """Scores of answers to edited attention, if the model takes any, of fewer questions."""
 

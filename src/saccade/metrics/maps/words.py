@@ -46,8 +46,7 @@ def words_among(words: Tensor, kinds: Mapping[str, Iterable[int]]) -> dict[str, 
     return {kind: torch.isin(words, members) for kind, members in ids.items()}
 
 
-TOP = 0.1
-"""The share of a picture's pixels that is altered."""
+TOP = 0.1  # The share of a picture's pixels that is altered
 
 
 def marked(maps: Tensor) -> Tensor:
@@ -97,12 +96,9 @@ _NOTHING = -1  # at every place from the end on
 class WordFollow(NamedTuple):
     """1 or 0 for each caption (B,)."""
 
-    causal_follow: Tensor
-    """The word followed and the rest held."""
-    followed: Tensor
-    """The word is now the new one."""
-    rest_stays: Tensor
-    """Every other word is as before, and the caption as long."""
+    causal_follow: Tensor  # The word followed and the rest held
+    followed: Tensor  # The word is now the new one
+    rest_stays: Tensor  # Every other word is as before, and the caption as long
 
 
 def word_follow(before: Tensor, after: Tensor, *, place: Tensor, new_word: Tensor) -> WordFollow:

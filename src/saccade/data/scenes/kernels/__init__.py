@@ -1,7 +1,7 @@
 """Triton kernels that make scenes on a GPU: place and paint digits, scatter distractors, crop photographs.
 
 Each of the four is one kernel: torch's own operations are small, and a GPU would spend its time on starting them.
-The results are those of ``host.py`` and ``render.py`` to the last bit.
+The results are those of the host to the last bit.
 
 The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Elsewhere the host
 places digits and torch's own operations paint them, more slowly. The same happens for the rest of the process if a

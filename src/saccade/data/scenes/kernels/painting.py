@@ -21,32 +21,19 @@ _TILE = 32  # a digit is painted in squares of this side; two in three digits ar
 
 
 def paint(
-    pictures: Tensor,
+    pictures: Tensor,  # (B, 3, H, W) uint8
     glyphs: GlyphSet,
-    glyph: Tensor,
-    side: Tensor,
-    x: Tensor,
-    y: Tensor,
-    present: Tensor,
-    rgb: Tensor,
-    as_authors: Tensor | None = None,
+    glyph: Tensor,  # (B, N) ids in ``glyphs``
+    side: Tensor,  # (B, N) of the boxes
+    x: Tensor,  # (B, N) left edges
+    y: Tensor,  # (B, N) top edges
+    present: Tensor,  # (B, N) bool
+    rgb: Tensor,  # (B, N, 3) int64
+    as_authors: Tensor | None,  # (B,) bool, see ``drawing.py``; None: none
     *,
     largest: int,
 ) -> None:
-    """Paint digits that share no pixel onto ``pictures`` (B, 3, H, W) uint8, in place.
-
-    Args:
-        pictures: what lies behind the digits.
-        glyphs: material of the digits.
-        glyph: (B, N) ids in ``glyphs``.
-        side: (B, N) side of each box.
-        x: (B, N) left edges.
-        y: (B, N) top edges.
-        present: (B, N) bool.
-        rgb: (B, N, 3) int64 colours 0..255.
-        as_authors: (B,) bool, the scenes that are drawn as the authors draw them, see ``drawing.py``; None: none.
-        largest: the largest side there can be.
-    """
+    """Paint digits that share no pixel, with sides of at most ``largest``, onto ``pictures`` in place."""
     if present.numel():
         _paint[(present.numel(),)](
             pictures,
@@ -65,32 +52,19 @@ def paint(
 
 
 def strew(
-    pictures: Tensor,
+    pictures: Tensor,  # (B, 3, H, W) uint8
     glyphs: GlyphSet,
-    corner: Tensor,
-    side: Tensor,
-    x: Tensor,
-    y: Tensor,
-    rgb: Tensor,
-    as_authors: Tensor | None = None,
+    corner: Tensor,  # (B, K) where crops begin in the flattened glyphs
+    side: Tensor,  # (B, K) of the scaled crops
+    x: Tensor,  # (B, K) left edges
+    y: Tensor,  # (B, K) top edges
+    rgb: Tensor,  # (B, K, 3) int64
+    as_authors: Tensor | None,  # (B,) bool, the scenes whose sums wrap around; the others stop at 255
     *,
     crop: int,
     largest: int,
 ) -> None:
-    """Add coloured crops of glyphs to ``pictures`` (B, 3, H, W) uint8, in place.
-
-    Args:
-        pictures: what the crops are added to.
-        glyphs: what they are cut from.
-        corner: (B, K) where each crop begins in the flattened glyphs.
-        side: (B, K) side of each crop when it is scaled.
-        x: (B, K) left edges.
-        y: (B, K) top edges.
-        rgb: (B, K, 3) int64 colours 0..255.
-        as_authors: (B,) bool, the scenes whose sums wrap around; None: none. All others stop at 255.
-        crop: side of the crops in the glyphs.
-        largest: the largest side there can be.
-    """
+    """Add coloured crops of glyphs, of side ``crop`` and scaled to at most ``largest``, to ``pictures`` in place."""
     if side.numel():
         _strew[(len(side),)](
             pictures,
@@ -108,15 +82,9 @@ def strew(
 
 
 def cut(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored: Tensor, size: int) -> Tensor:
-    """Squares of side ``size`` from photographs, as pictures (B, 3, size, size) uint8.
+    """Squares (B, 3, size, size) of photographs, whose planes lie one after the other in ``pixels`` (n,) uint8.
 
-    Args:
-        pixels: (n,) uint8, all photographs with their planes one after the other.
-        corner: (B,) where each square begins in ``pixels``.
-        width: (B,) of its photograph.
-        area: (B,) of its photograph.
-        mirrored: (B,) bool: left and right exchanged.
-        size: side of the squares, at most 128.
+    (B,) each: where a square begins, width and area of its photograph, and whether left and right are exchanged.
     """
     pictures = torch.empty(len(corner), 3, size, size, dtype=torch.uint8, device=corner.device)
     if len(corner):
@@ -132,7 +100,6 @@ def cut(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored: T
 
 
 def _flags(as_authors: Tensor | None, batch: int, like: Tensor) -> Tensor:
-    """(B,) bool on the device of ``like``: ``as_authors``, or False for all."""
     return torch.zeros(batch, dtype=torch.bool, device=like.device) if as_authors is None else as_authors
 
 

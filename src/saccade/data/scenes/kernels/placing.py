@@ -24,28 +24,17 @@ _WARPS = 4
 
 def place(
     glyphs: GlyphSet,
-    glyph: Tensor,
-    scene: State,
-    present: Tensor,
+    glyph: Tensor,  # (B, N) ids in ``glyphs``
+    scene: State,  # hash state of each scene, lanes (B,)
+    present: Tensor,  # (B, N) bool, the digits of a scene first
     *,
-    size: int,
-    extents: tuple[int, int],
-    stream: int,
-    max_tries: int,
-    attempts: int,
+    size: int,  # of the picture, at most 128: two words for each row
+    extents: tuple[int, int],  # range of the scale in 2⁻¹⁶ px, upper end excluded
+    stream: int,  # number of the stream of draws
+    max_tries: int,  # for each digit before the scene is begun anew
+    attempts: int,  # how often a scene is begun
 ) -> tuple[Tensor, Tensor]:
     """Scales and positions of the digits of B scenes, each by as many attempts as it takes.
-
-    Args:
-        glyphs: material of the digits.
-        glyph: (B, N) ids in ``glyphs``.
-        scene: hash state of each scene, lanes (B,).
-        present: (B, N) bool, the digits of a scene first.
-        size: side of the picture, at most 128: two words for each row.
-        extents: range of the scale in 2⁻¹⁶ px, upper end excluded.
-        stream: number of the stream of draws.
-        max_tries: tries for each digit before the scene is begun anew.
-        attempts: how often a scene is begun.
 
     Returns:
         extent, x and y as (3, B, N), zero where nothing is present, and complete (B,) bool: all found room.
@@ -212,16 +201,9 @@ def size_table(largest: int, device: torch.device) -> Tensor:
 
 @triton.jit
 def glyph_at_size(image, table, side, row, column, width: tl.constexpr, pad: tl.constexpr):
-    """A square cut from glyphs at another size, before the last rounding.
+    """The rows and columns asked for of a cut of ``width``, at the size ``side``, before the last rounding.
 
-    Args:
-        image: where the cut begins.
-        table: coefficients of that size.
-        side: the size.
-        row: rows of the result that are wanted, zero where they lie outside.
-        column: columns of it.
-        width: side of the cut.
-        pad: the same as a power of two.
+    The cut begins at ``image``; ``table`` has the coefficients of that size; ``pad`` is the width as a power of two.
     """
     source = tl.arange(0, pad)
     there = source < width
