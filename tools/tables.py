@@ -21,11 +21,11 @@ from typing import Any
 import yaml
 
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
-from saccade.papers.tables import Cell, cell_text, cells_of, percent
+from saccade.papers.tables import KINDS, Cell, cell_text, cells_of, percent
 from saccade.show.tables import Table
 
 ROOT = Path(__file__).parent.parent
-FILES = (ROOT / "README.md", ROOT / "docs" / "results.md")
+FILES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "board.md")
 BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- /table -->)", re.DOTALL)
 
 TEXTS = yaml.safe_load((Path(__file__).parent / "tables.yaml").read_text(encoding="utf-8"))
@@ -36,6 +36,11 @@ NOTE = (
     "other conditions, given for context."
 )
 LED = ("cause_top", "misplaced", "map_follow", "true_positive_strength")
+BOARD = {
+    "scene": ("pointing", "true_positive_strength", "map_follow", "map_specific", "map_hold"),
+    "model": ("cause_top", "cause_pairs", "misplaced", "off_objects"),
+}
+STABLE = 0.9  # Kendall's τ between two halves of the photographs, at least
 
 
 def systems(only: Sequence[str] = ()) -> str:
@@ -141,6 +146,73 @@ def leaderboard() -> str:
     return Table(["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
 
 
+def board(about: str, name: str = "birds-pets") -> str:
+    """Maps of classifiers on photographs, of each network the best first; baselines of the scene stand there once.
+
+    A column in brackets ranks maps otherwise in one half of the photographs than in the other.
+    """
+    known = [row for row in rows(results_folder() / "causal.csv") if (row["set"], row["what"]) == (name, "value")]
+    tau = next(row for row in known if row["method"] == "split-half tau")
+    scores = [score for score in BOARD[about] if tau[score]]
+    maps = [row for row in known if row["kind"] in KINDS and any(row[score] for score in scores)]
+    networks = list(dict.fromkeys(row["model"] for row in maps))
+    if about == "scene":
+        maps = [row for row in maps if row["kind"] == "map" or row["model"] == networks[0]]
+        maps.sort(key=lambda row: (KINDS.index(row["kind"]), -float(row[scores[0]])))
+    else:
+        maps.sort(key=lambda row: (networks.index(row["model"]), KINDS.index(row["kind"]), -float(row[scores[0]])))
+    lines = []
+    for row in maps:
+        shown = [percent(row[score]) for score in scores]
+        shown = [
+            text if float(tau[score]) >= STABLE or text == "–" else f"({text})" for text, score in zip(shown, scores)
+        ]
+        model = row["model"] if row["kind"] == "map" or about == "model" else ""
+        lines.append(
+            [model, row["method"] if row["kind"] == "map" else f"*{row['method']}*", *shown, f"{int(row['n']):,}"]
+        )
+    lines.append(["split-half τ", "", *(f"{float(tau[score]):.2f}" for score in scores), ""])
+    return Table(["network", "map", *(score.replace("_", " ") for score in scores), "n"], lines).markdown()
+
+
+def _effects() -> Iterator[tuple[Mapping[str, str], dict[str, float], float]]:
+    """Of each network on photographs a line, its effects by what is changed, and those of a patch ÷ an object."""
+    known = [row for row in rows(results_folder() / "causal.csv") if row["kind"] == "effect"]
+    for network in dict.fromkeys((row["set"], row["model"]) for row in known):
+        of_network = [row for row in known if (row["set"], row["model"]) == network]
+        effects = {row["method"]: float(row["effect"]) for row in of_network}
+        yield of_network[0], effects, effects["patch"] / max(effects["target"], effects.get("others", 0.0))
+
+
+def moved() -> str:
+    """What moves the answers of the networks on photographs."""
+    changes = {
+        "target": "object removed",
+        "others": "stamp removed",
+        "patch": "patch filled in",
+        "moved": "object moved",
+        "ground": "other ground",
+    }
+    lines = []
+    for row, effects, share in _effects():
+        shown = [f"{effects[change]:.3f}" if change in effects else "–" for change in changes]
+        lines.append([row["model"], percent(row["accuracy"]), *shown, f"{100 * share:.1f}", f"{int(row['scenes']):,}"])
+    return Table(["network", "accuracy", *changes.values(), "patch ÷ object, %", "n"], lines).markdown()
+
+
+def refusals() -> str:
+    """A sentence for each network: whether there is a table about it."""
+    about = {
+        row["model"] for row in rows(results_folder() / "causal.csv") if row["kind"] == "map" and row["off_objects"]
+    }
+    sentences = []
+    for row, effects, share in _effects():
+        moves = f"a patch moves its answer by {effects['patch']:.3f}, {100 * share:.1f} % of what an object does"
+        verdict = "not refused" if row["model"] in about else "refused, no table about the model"
+        sentences.append(f"- **{row['model']}**: {verdict}; {moves}.")
+    return "\n".join([*sentences, ""])
+
+
 def foreign() -> str:
     """How many foreign pictures shipped models find, and their false alarms: five of them."""
     models = ("hattnet-ctx-sparse-mref", "soft-mref", "crown-cub", "ran-56-cifar10", "sat-soft-photos", "racnn-details")
@@ -161,6 +233,11 @@ TABLES: dict[str, Callable[[], str]] = {
     "parts": parts,
     "leaderboard": leaderboard,
     "foreign": foreign,
+    "board-scene": partial(board, "scene"),
+    "board-model": partial(board, "model"),
+    "board-stamp": partial(board, "model", "birds-pets-stamp"),
+    "board-moved": moved,
+    "board-refusals": refusals,
 }
 
 

@@ -90,8 +90,8 @@ def donors(pictures: Tensor, labels: Tensor, kinds: Tensor | None = None, *, see
     if kinds is not None:
         fits &= kinds[:, None] == kinds
     draw = torch.rand(fits.shape, generator=torch.Generator().manual_seed(seed)).to(fits.device)  # (B,B)
-    best, found = torch.where(fits, draw, -1.0).max(1)  # (B,), (B,)
-    return torch.where(best >= 0, found, -1)
+    best, lender = torch.where(fits, draw, -1.0).max(1)  # (B,), (B,)
+    return torch.where(best >= 0, lender, -1)
 
 
 def changed(images: Tensor, others: Tensor, evidence: Tensor) -> dict[str, Tensor]:
@@ -156,8 +156,8 @@ class EvidenceReliance(Grouped):
         return {
             "n": len(self),
             "pictures": len(torch.unique(self.groups)),
-            "accuracy": {name: each.mean for name, each in intervals.items()},
-            "intervals": {name: [each.low, each.high] for name, each in intervals.items()},
+            "accuracy": {name: share.mean for name, share in intervals.items()},
+            "intervals": {name: [share.low, share.high] for name, share in intervals.items()},
             "says": self.sentence(),
         }
 
@@ -201,9 +201,7 @@ class Answered(NamedTuple):
     pictures: Tensor  # (N,) ids
     query: Tensor | None = None  # (N,): number of the question
     questions: Sequence[str] = ()  # by number
-    same: Tensor | None = (
-        None  # (N,): 1 where a question with another right answer gets the same one, NaN: there is none
-    )
+    same: Tensor | None = None  # (N,): 1 where a question with another right answer gets the same one; NaN: no such
 
     def among(self, chosen: Tensor) -> Answered:
         """Those that are ``chosen`` (N,) bool, without their questions."""
@@ -220,7 +218,7 @@ def against_rivals(answered: Answered) -> Part:
     right, rivals, pictures = answered.right, answered.rivals, answered.pictures
     if not rivals or not len(right):
         return {}
-    name = max(rivals, key=lambda each: mean_defined(rivals[each]))
+    name = max(rivals, key=lambda rival: mean_defined(rivals[rival]))
     own, other = mean_defined(right), mean_defined(rivals[name])
     less = paired_difference(right.double(), rivals[name].double(), pictures)
     ends, it = f"{100 * less.low:+.1f} to {100 * less.high:+.1f}", "it" if name in RIVALS else "guessing"
@@ -288,45 +286,44 @@ def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
     among = torch.ones(len(maps.groups), dtype=torch.bool) if among is None else among
     for score in POINTING:
         values = {"": maps.total, **{name: maps.baselines[name] for name in BLIND if name in maps.baselines}}
-        of = {name: each[score][among] for name, each in values.items() if score in each}
-        of = {name: each for name, each in of.items() if not bool(each.isnan().all())}
+        of = {name: scores[score][among] for name, scores in values.items() if score in scores}
+        of = {name: own for name, own in of.items() if not bool(own.isnan().all())}
         if "" in of and len(of) > 1:
             break
     else:
         return {}
     own = of.pop("")
-    name = max(of, key=lambda each: mean_defined(of[each]))
+    name = max(of, key=lambda blind: mean_defined(of[blind]))
     value, chance = mean_defined(own), mean_defined(of[name])
-    found = paired_difference(own, of[name], maps.groups[among])
-    if math.isnan(found.low):
+    less = paired_difference(own, of[name], maps.groups[among])
+    if math.isnan(less.low):
         return {}
     rival = f"{100 * chance:.1f} % by {BLIND[name]}, the best blind map"
     where = "near the click" if score == "pointing_at" else "on the evidence"
-    ends = f"{100 * found.low:+.1f} to {100 * found.high:+.1f} points"
-    if found.low > 0:
+    ends = f"{100 * less.low:+.1f} to {100 * less.high:+.1f} points"
+    if less.low > 0:
         how = f"{value / chance:.1f} × as often as by chance" if chance > 0 else "more often than by chance"
     else:
-        how = "less often than by chance" if found.high < 0 else "no more often than by chance, as far as can be told"
+        how = "less often than by chance" if less.high < 0 else "no more often than by chance, as far as can be told"
     return {
         "says": f"its maps peak {where} in {100 * value:.1f} % of cases, {how} ({rival}; {ends})",
         "score": score,
         "value": value,
         "chance": name,
         "chance_value": chance,
-        "difference": found.mean,
-        "interval": [found.low, found.high],
+        "difference": less.mean,
+        "interval": [less.low, less.high],
     }
 
 
 def maps_verdict(maps: MapScorer | PointScorer) -> str:
     """Whether the maps of any tool beat the best of those that do not look, in a sentence; "" where none was scored."""
     score = next((name for name in ("pointing", "nss") if name in maps.total), "")
-    scored = {name: maps.baselines[name] for name in OF_ANY_TOOL if name in maps.baselines}
-    rivals = {name: each[score] for name, each in scored.items() if score in each}
-    rivals = {name: values for name, values in rivals.items() if not bool(values.isnan().all())}
+    scored = {name: maps.baselines[name] for name in OF_ANY_TOOL if score in maps.baselines.get(name, {})}
+    rivals = {name: own[score] for name, own in scored.items() if not bool(own[score].isnan().all())}
     if not rivals:
         return ""
-    own, name = maps.total[score], max(rivals, key=lambda each: mean_defined(rivals[each]))
+    own, name = maps.total[score], max(rivals, key=lambda rival: mean_defined(rivals[rival]))
     does, unit = ("point to the object", "") if score == "pointing" else ("lie on the points", "NSS ")
     difference = own.double() - rivals[name].double()  # (N,)
     less = mean_interval(difference, maps.groups, ends=None if unit else (-1.0, 1.0))
@@ -354,7 +351,7 @@ def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Part]:
 
 def joined(parts: Iterable[Part]) -> str:
     """What all parts say, in one line."""
-    return "; ".join(each["says"] for each in parts if each.get("says"))
+    return "; ".join(part["says"] for part in parts if part.get("says"))
 
 
 def verdict(answered: Answered, *, maps: MapScorer | None = None, rests_on: EvidenceReliance | None = None) -> Part:
@@ -362,5 +359,5 @@ def verdict(answered: Answered, *, maps: MapScorer | None = None, rests_on: Evid
     answers, chance = against_rivals(answered), {} if maps is None else against_chance(maps)
     rests = {} if rests_on is None else rests_on.summary()
     against = {name: part for name, part in (("answers", answers), ("maps", chance)) if part}
-    found: Part = {"verdict": joined([answers, rests, chance]), "against": against}
-    return without_nan({**found, "rests_on": rests} if rests else found)
+    sentence = {"verdict": joined([answers, rests, chance]), "against": against}
+    return without_nan({**sentence, "rests_on": rests} if rests else sentence)

@@ -261,7 +261,7 @@ def causal_tables() -> list[Table]:
     for name in dict.fromkeys(row["set"] for row in measured):
         of_set = [row for row in measured if (row["set"], row["what"]) == (name, "value")]
         halves = next(row for row in of_set if row["method"] == "split-half tau")
-        maps = [row for row in of_set if row["kind"]]
+        maps = [row for row in of_set if row["kind"] in KINDS]
         for title, scores in (("about the scene", SCENE), ("about the model", MODEL)):
             ordered = sorted(maps, key=lambda row: (KINDS.index(row["kind"]), -float(row[scores[0]] or "-inf")))
             lines = [[row["model"], row["method"], *(percent(row[score]) for score in scores)] for row in ordered]

@@ -127,9 +127,9 @@ class Probe:
             label_of = {str(label): label for label in labels}
         self._open(family, probing)  # what the backbone lacks is said before pictures are read
         self._compare(table, on_progress)
-        found = np.array([label_of.get(word, word) for word in self.pictures.classes])
-        order = found.argsort(kind="stable")
-        self.classes_ = found[order]
+        classes = np.array([label_of.get(word, word) for word in self.pictures.classes])
+        order = classes.argsort(kind="stable")
+        self.classes_ = classes[order]
         self._words = [self.pictures.classes[place] for place in order]
         self.seconds = time.monotonic() - began
         return self

@@ -120,13 +120,13 @@ class ProbeResult:
         questions = {"examples": len(examples), "questions": self.by_question()} if examples.questions.are_asked else {}
         rates, decays = zip(*self.plan.settings(PYRAMID))
         plan |= {"rates": sorted({*rates}), "decays": sorted({*decays})}
-        told = ("seeds", "rates", "decays", "batch_size", *(("evidence_weight",) if plan["evidence_weight"] else ()))
+        facts = ("seeds", "rates", "decays", "batch_size", *(("evidence_weight",) if plan["evidence_weight"] else ()))
         mistakes = [dict(mistake) for mistake in self.details["mistakes"]]
         return without_nan({
             "verdict": self.verdict,
             **questions,
             "classes": dict(zip(examples.classes, torch.bincount(examples.labels).tolist())),
-            "plan": {"splits": len(self.splits), "steps": self.steps, **{name: plan[name] for name in told}},
+            "plan": {"splits": len(self.splits), "steps": self.steps, **{name: plan[name] for name in facts}},
             "kept": {"head": self.kept, **self.setting._asdict()},
             "rivals": {name: trial.to_json() for name, trial in self.trials.items()},
             "calibration_error": self.calibration,

@@ -264,14 +264,16 @@ def _cam(method: str, network: Network, layer: str | None) -> Attribute:
             score = _logit(network, images, targets).sum()
             with torch.enable_grad():
                 (gradient,) = torch.autograd.grad(score, outputs[-1])
-        features, slopes = place.of(outputs[-1].detach()), place.of(gradient)  # (B,C,h,w) each
-        if method == "gradcam":
-            maps = (slopes.mean((-2, -1), keepdim=True) * features).sum(1).relu()  # (B,h,w)
-        else:
-            maps = hirescam(features, slopes.relu() if method == "layercam" else slopes)
-        return CellMaps(maps, frame)
+        return CellMaps(cam(method, place.of(outputs[-1].detach()), place.of(gradient)), frame)
 
     return attribute
+
+
+def cam(method: str, features: Tensor, slopes: Tensor) -> Tensor:
+    """The map (B,h,w) of features A and slopes ∂y/∂A, (B,C,h,w) each."""
+    if method == "gradcam":
+        slopes = slopes.mean((-2, -1), keepdim=True)
+    return hirescam(features, slopes.relu() if method == "layercam" else slopes)
 
 
 def cam_layer(network: Network, layer: str | None = None) -> tuple[_Cells, Tensor]:

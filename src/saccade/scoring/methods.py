@@ -4,7 +4,7 @@
 method      the map                                                                                             by
 ==========  ==================================================================================================  ========
 own         the attention that the model returns with its answer
-gradcam     relu(Σ_c ᾱ_c A_c), ᾱ_c the mean gradient of the answer over the last feature map A; Selvaraju 2017  captum
+gradcam     relu(Σ_c ᾱ_c A_c), ᾱ_c the mean gradient of the answer over the last feature map A; Selvaraju 2017
 hirescam    relu(Σ_c A_c ⊙ ∂y/∂A_c); Draelos and Carin 2020
 layercam    relu(Σ_c A_c ⊙ relu(∂y/∂A_c)); Jiang et al. 2021                                                    network
 gradxinput  Σ_c x_c ⊙ ∂y/∂x_c, x = 0 where the picture is black; Shrikumar et al. 2016
@@ -38,17 +38,16 @@ from saccade.data.maps import picture_of
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import ConfigError, DataError, MissingExtraError
-from saccade.metrics.maps.faithfulness import hirescam
 from saccade.models.base import ImageModel
 from saccade.predict import Predictor, load
-from saccade.scoring.attribution import Attribute, CellMaps, Logit, attribution, check_method, hooked, slope
+from saccade.scoring.attribution import Attribute, CellMaps, Logit, attribution, cam, check_method, hooked, slope
 from saccade.scoring.networks import Network, is_file, open_network
 from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 from saccade.tracing.published import is_published
 
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
 CAMS = ("gradcam", "hirescam")
-OF_CAPTUM = ("gradcam", "ig", "occlusion")
+OF_CAPTUM = ("ig", "occlusion")
 _STEPS = 32  # of integrated gradients
 _WINDOWS = 8  # of occlusion along each side; they move by half their width
 
@@ -208,16 +207,13 @@ class _Method:
         if method == "rollout":
             with torch.no_grad():
                 map = cast(Any, model).rollout(model.encode(images), *asked(images))
-        elif method == "gradcam":
-            cam = _captum("gradcam").LayerGradCam(logit, stages.stages[name])
-            map = cam.attribute(images, relu_attributions=True)[:, 0]  # (1,h,w)
         else:
             features: list[Tensor] = []
             keep = {stages.stages[name]: lambda module, inputs, output: features.append(output)}
             with torch.enable_grad(), hooked(keep):
                 score = logit(images.detach().requires_grad_()).sum()
                 (gradient,) = torch.autograd.grad(score, features[-1])
-            map = hirescam(features[-1].detach(), gradient)  # (1,h,w)
+            map = cam(method, features[-1].detach(), gradient)  # (1,h,w)
         return CellMaps(map, stages.frames[name])
 
 

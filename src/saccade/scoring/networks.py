@@ -93,15 +93,15 @@ class Network:
 def open_network(model: Any, *, size: int | None = None, device: str | torch.device = "auto") -> Network:
     """The classifier ``model``, see the module; ``size`` is the side of its input, in place of what it says."""
     place, name, fill = pick_device(device), str(model), 0.5
-    said: Size | None
+    stated: Size | None
     if is_published(model):
         source, _, rest = str(model).partition(":")
         published = SOURCES[source](rest)
-        module, said, scaling = published.network, published.size, (published.mean, published.std)
+        module, stated, scaling = published.network, published.size, (published.mean, published.std)
     elif isinstance(model, nn.Module) or is_file(model):
         module = model if isinstance(model, nn.Module) else built(str(model))
         name = type(module).__name__ if isinstance(model, nn.Module) else name
-        said, own = input_size(module), colours(module)
+        stated, own = input_size(module), colours(module)
         scaling = _PLAIN if own is None else own
     else:
         predictor: Predictor = load(model, place) if isinstance(model, (str, Path)) else model
@@ -115,9 +115,9 @@ def open_network(model: Any, *, size: int | None = None, device: str | torch.dev
             lacks = "reads no picture" if preprocessing is None else "needs a question"
             raise ConfigError(f"'{predictor.name}' is no classifier of pictures: it {lacks}; choose another model")
         module, name, scaling = predictor.model, predictor.name, _PLAIN
-        said, fill = preprocessing.size, preprocessing.fill
-    sides = said or (SIZE, SIZE) if size is None else (size, size)
-    by = "--size" if size is not None else "as the model says" if said else "it says no size"
+        stated, fill = preprocessing.size, preprocessing.fill
+    sides = stated or (SIZE, SIZE) if size is None else (size, size)
+    by = "--size" if size is not None else "as the model says" if stated else "it says no size"
     scaled = "colours from 0 to 1" if scaling == _PLAIN else "colours scaled by its own mean and deviation"
     facts = f"input {sides[0]} × {sides[1]} ({by}), {scaled}"
     network = Network(module.to(place), name, sides, *scaling, facts=facts, device=place, fill=fill)
@@ -159,25 +159,25 @@ def named_in(name: str, default: str) -> Any:
     finally:
         sys.path.remove(str(path.parent.absolute()))
     if not hasattr(module, attribute):
-        names = [each for each, value in vars(module).items() if callable(value) and not each.startswith("_")]
+        names = [word for word, value in vars(module).items() if callable(value) and not word.startswith("_")]
         raise ConfigError(f"{path}: no '{attribute}' in it; {nearest(attribute, names)}")
     return getattr(module, attribute)
 
 
 def built(name: str) -> nn.Module:
     """The module that ``FILE.py:NAME`` is or returns."""
-    made = named_in(name, "build")
-    if not isinstance(made, nn.Module):
-        needed = inspect.signature(made).parameters.values() if callable(made) else ()
+    module = named_in(name, "build")
+    if not isinstance(module, nn.Module):
+        needed = inspect.signature(module).parameters.values() if callable(module) else ()
         is_needed = [
             one.default is one.empty and one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD) for one in needed
         ]
-        if not callable(made) or any(is_needed):
+        if not callable(module) or any(is_needed):
             raise ConfigError(f"{name}: expected a function that is called with nothing and returns a torch module")
         try:
-            made = made()
+            module = module()
         except Exception as error:  # it is anyone's code
             raise ConfigError(f"{name}() failed ({type(error).__name__}: {error}); mend it") from error
-    if not isinstance(made, nn.Module):
-        raise ConfigError(f"{name}: expected a torch module, found {type(made).__name__}")
-    return made
+    if not isinstance(module, nn.Module):
+        raise ConfigError(f"{name}: expected a torch module, found {type(module).__name__}")
+    return module

@@ -147,11 +147,10 @@ class PhotographScores:
     @property
     def verdict(self) -> str:
         """One sentence that names the baseline that wins, if one does."""
-        said = [self._compared(self.scene, "pointing", "points to the object")]
+        parts = [self._compared(self.scene, "pointing", "points to the object")]
         if self.refused is None:
-            said.append(self._compared(self.about_model, "cause_top", "finds what the answer depends on"))
-        text = f"{self.method} " + "; it ".join(said)
-        return f"{text}."
+            parts.append(self._compared(self.about_model, "cause_top", "finds what the answer depends on"))
+        return f"{self.method} {'; it '.join(parts)}."
 
     def _compared(self, values: ByName, score: str, does: str) -> str:
         own = values[OWN][score]

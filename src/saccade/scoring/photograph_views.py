@@ -109,7 +109,7 @@ def chunks(views: Iterable[View]) -> Iterator[list[View]]:
     chunk: list[View] = []
     for view in views:
         chunk.append(view)
-        if sum(len(each.names) for each in chunk) >= _AT_ONCE:
+        if sum(len(other.names) for other in chunk) >= _AT_ONCE:
             yield chunk
             chunk = []
     if chunk:

@@ -90,7 +90,7 @@ def about_scene(maps: Tensor, view: View, *, holds_ground: bool) -> dict[str, Te
         "map_hold_removed": 1 - apart[others],
         "map_hold_ground": 1 - apart[view.twins("background") if holds_ground else []],
     }
-    means = {name: held.nan_to_num(0.0).mean() for name, held in holds.items()}  # NaN of none
+    means = {name: values.nan_to_num(0.0).mean() for name, values in holds.items()}  # NaN of none
     follow = torch.full((1,), torch.nan)
     if view.target_new is not None:
         moved = maps[view.names.index("moved")][None]
