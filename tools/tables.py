@@ -146,7 +146,7 @@ def leaderboard() -> str:
     return Table(["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
 
 
-def board(about: str, name: str = "birds-pets") -> str:
+def board(about: str, name: str) -> str:
     """Maps of classifiers on photographs, of each network the best first; baselines of the scene stand there once.
 
     A column in brackets ranks maps otherwise in one half of the photographs than in the other.
@@ -196,20 +196,31 @@ def moved() -> str:
     lines = []
     for row, effects, share in _effects():
         shown = [f"{effects[change]:.3f}" if change in effects else "–" for change in changes]
-        lines.append([row["model"], percent(row["accuracy"]), *shown, f"{100 * share:.1f}", f"{int(row['scenes']):,}"])
-    return Table(["network", "accuracy", *changes.values(), "patch ÷ object, %", "n"], lines).markdown()
+        lines.append(
+            [
+                row["set"],
+                row["model"],
+                percent(row["accuracy"]),
+                *shown,
+                f"{100 * share:.1f}",
+                f"{int(row['scenes']):,}",
+            ]
+        )
+    return Table(["set", "network", "accuracy", *changes.values(), "patch ÷ object, %", "n"], lines).markdown()
 
 
 def refusals() -> str:
     """A sentence for each network: whether there is a table about it."""
     about = {
-        row["model"] for row in rows(results_folder() / "causal.csv") if row["kind"] == "map" and row["off_objects"]
+        (row["set"], row["model"])
+        for row in rows(results_folder() / "causal.csv")
+        if row["kind"] == "map" and row["off_objects"]
     }
     sentences = []
     for row, effects, share in _effects():
         moves = f"a patch moves its answer by {effects['patch']:.3f}, {100 * share:.1f} % of what an object does"
-        verdict = "not refused" if row["model"] in about else "refused, no table about the model"
-        sentences.append(f"- **{row['model']}**: {verdict}; {moves}.")
+        verdict = "not refused" if (row["set"], row["model"]) in about else "refused, no table about the model"
+        sentences.append(f"- **{row['model']}** on `{row['set']}`: {verdict}; {moves}.")
     return "\n".join([*sentences, ""])
 
 
@@ -233,8 +244,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "parts": parts,
     "leaderboard": leaderboard,
     "foreign": foreign,
-    "board-scene": partial(board, "scene"),
-    "board-model": partial(board, "model"),
+    "board-scene": partial(board, "scene", "birds-pets"),
+    "board-pets": partial(board, "scene", "pets"),
+    "board-model": partial(board, "model", "pets"),
     "board-stamp": partial(board, "model", "birds-pets-stamp"),
     "board-moved": moved,
     "board-refusals": refusals,
