@@ -14,7 +14,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import yaml
 
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
-from saccade.papers.tables import KINDS, Cell, cell_text, cells_of, percent, strength_table
+from saccade.papers.tables import KINDS, Cell, cell_text, cells_of, percent
 from saccade.show.tables import Table
 
 ROOT = Path(__file__).parent.parent
@@ -124,12 +123,6 @@ def listing(lines: Mapping[str, str], columns: Sequence[tuple[str, str]]) -> str
         numbers = ["–" if score is None else _percent(score.mean) for score in scores]
         shown.append([label, *numbers, f"{_measured(cell, columns[0][1]).n:,}"])
     return Table(["", *(heading for heading, _ in columns), "n"], shown).markdown()
-
-
-def projections() -> str:
-    """The strength of MREF's models by how maps are laid on the picture."""
-    table = strength_table()
-    return replace(table, rows=[row for row in table.rows if str(row[0]).endswith("-mref")]).markdown()
 
 
 def parts() -> str:
@@ -248,7 +241,6 @@ TABLES: dict[str, Callable[[], str]] = {
     "headline": partial(systems, TEXTS["headline"]),
     **{name: partial(pivot, **settings) for name, settings in TEXTS["pivots"].items()},
     **{name: partial(listing, **settings) for name, settings in TEXTS["listings"].items()},
-    "projections": projections,
     "parts": parts,
     "leaderboard": leaderboard,
     "foreign": foreign,

@@ -226,6 +226,8 @@ class Sighting:
         Edge cells extend to the border, so a peak there is a plateau; its inner end, the centre of the cell, counts. Of
         several crops it is the middle of the last.
         """
+        if not self.is_spatial:
+            raise DataError(f"{self.source.name} is no picture: it has no peak; see slot_grid and top_slot")
         if not self.trace.is_nested:
             return geometry.peak(self.total_map)
         look, (height, width) = self.trace.looks[-1], self.picture.size

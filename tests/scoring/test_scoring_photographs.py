@@ -42,7 +42,7 @@ def means(found, group, row="maps"):
 
 @pytest.mark.parametrize("method", ["gradcam", "hirescam", "layercam", "occlusion", "gradxinput", "ig", "rise"])
 def test_methods_find_the_object_that_a_network_reads(photographs, method):
-    few = 3 if method in ("rise", "occlusion") else None
+    few = 3 if method == "occlusion" else None
     found = saccade.score(truth=f"causal:{photographs}", model=reads_object(), method=method, limit=few)
     assert found.refused is None
     assert means(found, "model")["cause_top"] == 1

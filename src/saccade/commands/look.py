@@ -171,10 +171,9 @@ def _begin(
     options, sources, ask = _options(arguments), arguments["sources"], arguments["ask"]
     if arguments["offline"]:
         work_offline()
-    is_one = isinstance(arguments["model"], (str, Path))
-    predictors = [
-        load(model, arguments["device"]) for model in ([arguments["model"]] if is_one else arguments["model"])
-    ]
+    model = arguments["model"]
+    is_one = isinstance(model, (str, Path))
+    predictors = [load(name, arguments["device"]) for name in ([model] if is_one else model)]
     first, out = predictors[0], None if arguments["out"] is None else Path(arguments["out"])
     files = first.reads.find(sources) if are_paths else _expanded(first, sources)
     if not is_one:

@@ -261,7 +261,6 @@ def _lattice(device: torch.device) -> Tensor:
 
 @lru_cache(maxsize=8)
 def _noise_store(device: torch.device) -> Tensor:
-    """(480,480) int16."""
     bits = hash_u32(0x5EED, torch.arange(_STORE)[:, None], torch.arange(_STORE), torch.arange(2)[:, None, None])
     return (uniform_below(bits, 2 * NOISE + 1) - NOISE).sum(0).short().to(device)
 

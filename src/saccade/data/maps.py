@@ -5,10 +5,10 @@ because reading them means unpickling. An HDF5 file may not link to another file
 
 Boxes and points as truth: tables (CSV, JSON, JSON lines), COCO annotations, and scenes that saccade wrote.
 
-A row names a picture (``image`` or ``file_name``) and has either a box, ``x1 y1 x2 y2`` or ``box``, or a point, ``x y``
-or ``point``, in pixels of the picture. It may have a ``label``: then a map called ``PICTURE__LABEL`` is compared with
-the rows of that label alone, and the other rows of the picture are its other objects. ``width`` and ``height`` are
-those of the picture; without them, coordinates are in pixels of the map.
+A row names a picture (``image`` or ``file_name``) and has a box, ``x1 y1 x2 y2`` or ``box``, or a point, ``x y`` or
+``point``, in pixels of the picture. With a ``label``, a map called ``PICTURE__LABEL`` is compared with the rows of that
+label, and the other rows are other objects. ``width`` and ``height`` are those of the picture; without them,
+coordinates are in pixels of the map.
 """
 
 from __future__ import annotations
@@ -403,12 +403,10 @@ def marked_pixels(marks: Sequence[Mark], size: Size) -> npt.NDArray[np.bool_]:
 
 
 def _first(cells: Mapping[str, object], names: Sequence[str]) -> object:
-    """The first of these cells that says something."""
     return next((cells[name] for name in names if not is_blank(cells.get(name))), None)
 
 
 def _mark(cells: Any) -> Mark:
-    """The mark in a row, or in one of the objects of a scene."""
     if not isinstance(cells, dict):
         raise UnusableRowError("unreadable objects")
     label = _first(cells, _LABELS)

@@ -277,8 +277,10 @@ def test_a_bare_name_is_enough_unless_several_share_it(tmp_path):
         assert mark(name, read_picture(ground(0))).map.any()
     with pytest.raises(UnusablePictureError, match="no mask"):
         mark("a/two.jpg", read_picture(ground(0)))
-    (tmp_path / "labels.csv").write_text("image,label\nx/one.jpg,cat\nb/two.jpg,dog\n")
+    (tmp_path / "labels.csv").write_text("image,label\nx/one.jpg,cat\nb/two.jpg,dog\nb/two.jpg,dog\n")
     assert [*map(labeller(tmp_path / "labels.csv", names), names)] == ["cat", None, "dog"]
+    (tmp_path / "labels.csv").write_text("image,label\nb/two.jpg,dog\nb/two.jpg,cat\nb/two.jpg,dog\n")
+    assert labeller(tmp_path / "labels.csv", names)("b/two.jpg") is None
 
 
 def test_annotations_that_are_none_are_refused(tmp_path):

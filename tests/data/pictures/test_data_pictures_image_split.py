@@ -231,34 +231,23 @@ def test_nothing_that_can_be_used_is_an_error_and_a_whole_split_is_opened_in_sil
         opened(row(picture(tmp_path, "a.png")))
 
 
-class Decoder:
-    """Number n to four bytes n, n, n, n; notes what it was asked for."""
+@pytest.mark.parametrize("limit", [0, 401, 1 << 20])
+def test_the_limit_does_not_change_what_is_taken_and_what_is_kept_is_decoded_once(limit: int) -> None:
+    bad, asked = [1], []
 
-    def __init__(self, *bad: int) -> None:
-        self.bad, self.asked = bad, []
-
-    def __call__(self, number: int) -> torch.Tensor:
-        self.asked.append(number)
-        if number in self.bad:
+    def decode(number: int) -> torch.Tensor:
+        asked.append(number)
+        if number in bad:
             raise DataError(f"{number} is damaged")
         return torch.full((2, 2), number % 256, dtype=torch.uint8)
 
-
-@pytest.mark.parametrize("limit", [0, 401, 1 << 20])
-def test_the_limit_does_not_change_what_is_taken(limit: int) -> None:
-    store = ByteStore(600, Decoder(), (2, 2), limit=limit)  # more than is decoded at once
+    store = ByteStore(600, decode, (2, 2), limit=limit)  # more than is decoded at once
+    assert (sorted(asked), store.unreadable) == (list(range(600)), {1: "1 is damaged"})
+    asked.clear()
     numbers = torch.tensor([599, 0, 3, 300, 0, 255])
     assert torch.equal(store.take(numbers), (numbers % 256).to(torch.uint8)[:, None, None].expand(6, 2, 2))
-
-
-def test_what_is_kept_is_decoded_once_and_what_breaks_later_is_named() -> None:
-    decode = Decoder(1)
-    store = ByteStore(10, decode, (2, 2), limit=4 * 7)
-    assert sorted(decode.asked) == list(range(10))
-    assert store.unreadable == {1: "1 is damaged"}
-    decode.asked.clear()
-    store.take(torch.tensor([0, 6, 7, 9]))
-    assert sorted(decode.asked) == [7, 9]
-    decode.bad = (9,)
-    with pytest.raises(DataError, match="9 is damaged"):
-        store.take(torch.tensor([0, 9]))
+    assert sorted(asked) == [number for number in sorted(numbers.tolist()) if number >= limit // 4]
+    bad.append(599)
+    if limit < 600 * 4:
+        with pytest.raises(DataError, match="599 is damaged"):
+            store.take(torch.tensor([0, 599]))

@@ -5,9 +5,7 @@ import threading
 import pytest
 import torch
 
-from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import SceneSpec
-from saccade.data.scenes.stream import Prefetcher, SceneStream
+from saccade.data.scenes.stream import Prefetcher
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 
 CPU = torch.device("cpu")
@@ -39,20 +37,6 @@ def test_an_endless_stream_is_the_same_with_and_without_looking_ahead():
     for start in range(0, 4096, 256):
         numbers = torch.arange(start, start + 256)
         assert torch.equal(ahead.take(numbers).images, here.take(numbers).images)
-
-
-def test_neighbours_are_slices_of_what_is_kept_and_others_are_not():
-    scenes = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0)
-    layout, images = scenes.scenes(torch.arange(4, 20))
-    kept_layout, kept = scenes._chunks[0]
-    assert images.data_ptr() == kept[4].data_ptr()
-    assert torch.equal(images, kept[4:20])
-    backwards, turned = scenes.scenes(torch.arange(4, 20).flip(0))
-    assert torch.equal(turned.flip(0), images)
-    assert turned.untyped_storage().data_ptr() != kept.untyped_storage().data_ptr()
-    for name, column in layout.tensors().items():
-        assert torch.equal(getattr(backwards, name).flip(0), column)
-        assert torch.equal(getattr(kept_layout, name)[4:20], column)
 
 
 def training(chunk: int) -> SceneData:

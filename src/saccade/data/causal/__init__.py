@@ -43,7 +43,7 @@ The digest of a scene takes in the eight pictures (RGB bytes, row by row; the sc
 :data:`TWINS`), the masks of :data:`MASKED`, and the line as JSON with sorted keys and without spaces. That of a set is
 blake2b (32 bytes) over those of its scenes.
 
-Files are untrusted: every line is checked, pictures are opened only inside the folder, and a wrong digest is an error.
+Files are untrusted: every line is checked, pictures are opened only inside the folder.
 """
 
 from __future__ import annotations

@@ -47,7 +47,6 @@ _MOST_THINGS = 250
 _SAMPLE = 50
 _GREYS = 33  # Values from which on a grey picture is soft-edged, not a map of labels
 _U2NETP, _SIDE = "u2netp", 320
-_LABELS = ("image", "label")  # columns
 
 Values = npt.NDArray[np.int64]
 Entry = TypeVar("Entry")
@@ -142,7 +141,7 @@ def marker(reference: str, names: Sequence[str]) -> tuple[str, Marker]:
     if not folder.is_dir():
         raise DataError(
             f"masks: {path} is not a folder; expected a folder of masks, coco:FILE, auto, or one of "
-            f"{', '.join(f'{each}:FOLDER' for each in READINGS)}"
+            f"{', '.join(f'{reading}:FOLDER' for reading in READINGS)}"
         )
     files = find_files([folder], SUFFIXES, "mask")
     mask_of = _by_picture({file.relative_to(folder).as_posix(): file for file in files}, names)
@@ -170,14 +169,21 @@ def _looked_up(entry_of: Mapping[str, Entry], read: Callable[[Entry], Things], m
 
 
 def labeller(table: Path | None, names: Sequence[str]) -> Callable[[str], str | None]:
-    """What a picture shows: by a CSV with the columns image and label, else the name of the folder it lies in."""
+    """What a picture shows: by a CSV with the columns image and label, else the name of the folder it lies in.
+
+    A picture with two labels in the table has none.
+    """
     if table is None:
         return lambda name: Path(name).parent.name or None
-    cells = [(str(row["image"] or "").strip(), str(row["label"] or "").strip()) for _, row in csv_rows(table, _LABELS)]
-    labels = _by_picture({image: label for image, label in cells if image and label}, names)
-    if not labels:
+    label_of: dict[str, str | None] = {}
+    for _, cells in csv_rows(table, ("image", "label")):
+        image, label = (str(cells[column] or "").strip() for column in ("image", "label"))
+        if image and label:
+            label_of[image] = label if label_of.get(image, label) == label else None
+    matched = _by_picture(label_of, names)
+    if not matched:
         raise DataError(f"{table}: no image of it is one of the pictures, such as {names[0]}")
-    return labels.get
+    return matched.get
 
 
 def _by_picture(entries: Mapping[str, Entry], names: Sequence[str]) -> dict[str, Entry]:
@@ -226,7 +232,6 @@ def _reading(files: Sequence[Path]) -> str:
 
 
 def _things(values: Values, kind: str) -> Things:
-    """The things of a mask."""
     if kind == "labels":
         numbers, inverse = np.unique(values, return_inverse=True)
         areas = np.bincount(inverse.ravel())

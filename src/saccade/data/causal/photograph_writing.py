@@ -119,7 +119,6 @@ def _rows_of(path: Path) -> Iterator[Row]:
 
 
 def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
-    """Write the pictures of a photograph; returns its line."""
     labels, count = photograph.labels, len(photograph.names)
     row: Row = {
         "id": name,

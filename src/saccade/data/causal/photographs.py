@@ -55,8 +55,6 @@ digest       blake2b (16 bytes, in hex) over the files of the photograph and thi
 The digest of a photograph takes in the bytes of the files that its line names (image and mask, then image, mask and
 changed of the twins in their order), then the line as JSON in ASCII with sorted keys and without spaces. That of a set
 is blake2b (32 bytes) over those of its photographs.
-
-Files are untrusted: every line is checked, pictures are opened only inside the folder, and a wrong digest is an error.
 """
 
 from __future__ import annotations
@@ -139,7 +137,7 @@ class Photograph(PhotographPicture):
         self.id: str = row["id"]
         self.name: str = row["name"]
         self.target: int = row["target"]
-        self.objects = [PhotographObject(each["name"], tuple(each["box"]), each["share"]) for each in row["objects"]]
+        self.objects = [PhotographObject(one["name"], tuple(one["box"]), one["share"]) for one in row["objects"]]
         self.twins = {
             name: PhotographTwin(folder, self.size, len(self.objects), twin) for name, twin in row["twins"].items()
         }
@@ -163,7 +161,7 @@ class PhotographSet(RowFolder):
             and all(type(side) is int and side > 0 for side in sides)
             and sides[0] * sides[1] <= MAX_PIXELS,
             "objects": 1 <= count <= MOST_OBJECTS
-            and all(len(each["box"]) == 4 and isinstance(each["share"], float) for each in objects),
+            and all(len(one["box"]) == 4 and isinstance(one["share"], float) for one in objects),
             "target": type(row["target"]) is int and 0 <= row["target"] < count,
             "label": all(picture["label"] is None or isinstance(picture["label"], str) for picture in shown),
             "twins": all(twin["change"] in CHANGES and twin["object"] in (None, *range(count)) for twin in shown[1:])
@@ -196,6 +194,5 @@ def photograph_digest(folder: Path, row: Mapping[str, Any]) -> str:
 
 
 def _paths(row: Mapping[str, Any]) -> list[str]:
-    """The files of a line, from the folder of the set."""
     twins = [twin[key] for twin in row["twins"].values() for key in ("image", "mask", "changed")]
     return [row["image"], row["mask"], *twins]

@@ -74,16 +74,16 @@ class CausalBatch:
 
 def causal_batches(spec: SceneSpec, glyphs: GlyphSet, seed: int, start: int, count: int) -> Iterator[CausalBatch]:
     """The first ``count`` usable scenes from number ``start`` on, some at a time."""
-    made, number = 0, start
-    while made < count:
+    used, number = 0, start
+    while used < count:
         layout = sample_layout(spec, glyphs, seed, torch.arange(number, number + AT_ONCE))
         number += AT_ONCE
         areas = torch.bincount(inked_pixels(layout).obj, minlength=layout.present.numel()).view(layout.present.shape)
         places = free_places(layout)
-        usable = (places.found.sum(1) >= 2).nonzero().squeeze(1)[: count - made]
+        usable = (places.found.sum(1) >= 2).nonzero().squeeze(1)[: count - used]
         if len(usable):
             yield _drawn(layout[usable], Places(*(column[usable] for column in places)), areas[usable])
-        made += len(usable)
+        used += len(usable)
 
 
 def _drawn(layout: SceneLayout, places: Places, areas: Tensor) -> CausalBatch:

@@ -1,11 +1,9 @@
 """Features of a frozen network on disk, computed once: half precision, memory-mapped, bounded, checked.
 
 A cache is a folder below ``folder``, named by a digest of its key. It holds ``facts.json`` and shards of some 32 MB:
-features, then the SHA-256 of their bytes. Shards are written whole, and filling goes on from those that are there.
-Every process checks each shard once and makes a wrong one again.
-
-All caches below ``folder`` together stay below a limit: those opened longest ago make room. What is open stays
-readable, because its shards are mapped.
+features, then the SHA-256 of their bytes. Shards are written whole and checked once by each process; filling goes on
+from those that are there. All caches below ``folder`` together stay below a limit: those opened longest ago make room.
+What is open stays readable, because its shards are mapped.
 """
 
 from __future__ import annotations

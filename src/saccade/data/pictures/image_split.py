@@ -60,7 +60,6 @@ class Marks:
         return self._or_mask(touched(self.box, self.size))
 
     def _or_mask(self, marked: Tensor) -> Tensor:
-        """The mask of each row, where it has one."""
         if self.mask is None:
             return marked
         return torch.where(self.mask.flatten(1).any(-1)[:, None, None], self.mask, marked)

@@ -192,7 +192,6 @@ def stream_pictures(
 
 
 def _pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
-    """Decoded pixels of pictures that nobody has taken yet."""
     done = (job.result().size for job in begun if job is not None and job.done() and job.exception() is None)
     return sum(height * width for height, width in done)
 

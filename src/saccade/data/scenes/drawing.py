@@ -14,7 +14,7 @@ mostly-authors  every fourth scene as ``blend``, the others as ``authors``: for 
 
 Digits, places, colours, masks and boxes do not depend on the drawing.
 
-Which pixels of a resized glyph are non-zero decides where the next glyph may go, so every device must agree on them to
+Which pixels of a resized glyph are non-zero decides where the next one may go, so every device must agree on them to
 the last bit. The triangle filter (Pillow's ``BILINEAR``: support grows when the picture shrinks) is therefore a table
 of whole coefficients that sum to exactly 256, kept as 256ths, and each of the two passes ends in ⌊sum + ½⌋.
 Coefficients and pixels have at most 8 significant bits and sums at most 24, so the float products are exact in float32,
@@ -146,7 +146,6 @@ def resized_alike(glyphs: Array, size: int) -> Array:
 
 @lru_cache(maxsize=512)
 def _both_ways(size: int) -> tuple[Array, Array]:
-    """The coefficients of one size as (size, 28) and as (28, size)."""
     rows = _coefficients_of(GLYPH, size).numpy()
     return rows, np.ascontiguousarray(rows.T)
 
@@ -243,7 +242,6 @@ def _inked_on_device(layout: GlyphLayout) -> InkedPixels:
 
 @lru_cache(maxsize=512)
 def _offsets(length: int, size: int, device: torch.device) -> Tensor:
-    """(length²,): how far the pixels of a patch lie from its corner, in a flattened picture."""
     along = torch.arange(length, device=device)
     return (along[:, None] * size + along).flatten()
 

@@ -140,7 +140,6 @@ def photograph_files(split: Split, folder: str | Path | None = None) -> list[Pat
 
 
 def _folder(named: str | Path | None) -> tuple[Path, str]:
-    """The folder to read, and what to call it."""
     if named is None:
         cached = cache_home() / "backgrounds"
         return (cached, cached.name) if cached.is_dir() else (SHIPPED, "shipped")
@@ -154,7 +153,6 @@ def _folder(named: str | Path | None) -> tuple[Path, str]:
 
 
 def _share(base: Path, split: Split) -> list[Path]:
-    """The files of one split, in the order of the hash."""
     parts = [part for part in SPLITS if (base / part).is_dir()]
     if "train" not in parts or len(parts) == 1:
         return _cut(_in_hash_order(base), SPLITS, split, base)

@@ -195,17 +195,17 @@ class SceneStream(GlyphStream[SceneLayout]):
         return layout, render(layout)
 
 
-Made = TypeVar("Made")
+Thing = TypeVar("Thing")
 
 
-class Prefetcher(Generic[Made]):
+class Prefetcher(Generic[Thing]):
     """Makes one numbered thing in advance on a device; ``make`` is a function of the number alone."""
 
-    def __init__(self, make: Callable[[int], Made], device: torch.device) -> None:
+    def __init__(self, make: Callable[[int], Thing], device: torch.device) -> None:
         self._make, self._device = make, device
         self._worker: ThreadPoolExecutor | None = None
         self._stream: torch.cuda.Stream | None = None
-        self._coming: tuple[int, Future[tuple[Made, torch.cuda.Event | None]]] | None = None
+        self._coming: tuple[int, Future[tuple[Thing, torch.cuda.Event | None]]] | None = None
 
     def start(self, number: int) -> None:
         """Begin to make ``number``, unless that has begun already."""
@@ -220,7 +220,7 @@ class Prefetcher(Generic[Made]):
             now = torch.cuda.current_stream(self._device).record_event()
         self._coming = number, self._worker.submit(self._work, number, now)
 
-    def take(self, number: int) -> Made:
+    def take(self, number: int) -> Thing:
         """The thing called ``number``: the one begun, once it is ready, or one made now."""
         coming, self._coming = self._coming, None
         if coming is None or coming[0] != number:
@@ -230,7 +230,7 @@ class Prefetcher(Generic[Made]):
             torch.cuda.current_stream(self._device).wait_event(ready)
         return item
 
-    def _work(self, number: int, not_before: torch.cuda.Event | None) -> tuple[Made, torch.cuda.Event | None]:
+    def _work(self, number: int, not_before: torch.cuda.Event | None) -> tuple[Thing, torch.cuda.Event | None]:
         with torch.no_grad(), torch.cuda.stream(self._stream) if self._stream is not None else nullcontext():
             if self._stream is not None and not_before is not None:
                 self._stream.wait_event(not_before)

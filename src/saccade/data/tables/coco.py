@@ -109,7 +109,6 @@ def _box(annotations: Sequence[Mapping[str, Any]]) -> list[float] | None:
 
 
 def _mask(annotations: Sequence[Mapping[str, Any]], image: Mapping[str, Any]) -> Mask | None:
-    """All segmentations of a picture in one (H,W); None where there is none."""
     drawn: Mask | None = None
     for part in filter(None, (annotation.get("segmentation") for annotation in annotations)):
         says_size = isinstance(part, dict) and "height" not in image  # run lengths know it themselves
@@ -146,7 +145,7 @@ def _runs(runs: Mapping[str, Any], size: tuple[int, int]) -> Mask:
 
 
 def _counts(text: str) -> list[int]:
-    """COCO's string: five bits a character, the sixth says that more follow; from the third on, differences."""
+    """COCO's string: five bits a character, the sixth says that more follow; from the fourth on, differences."""
     counts: list[int] = []
     at = 0
     while at < len(text):

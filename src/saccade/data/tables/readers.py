@@ -55,19 +55,16 @@ class Reader:
     options: type = TableOptions  # The dataclass of its options
 
 
-def _csv(path: Path, columns: Columns) -> CellRows:
-    return CellRows([(f"line {line}", cells) for line, cells in csv_rows(path, columns.needed)], path.parent)
-
-
-def _jsonl(path: Path) -> CellRows:
+def _lines(path: Path, columns: Columns, *, is_csv: bool) -> CellRows:
     skipped: list[str] = []
-    return CellRows([(f"line {line}", cells) for line, cells in jsonl_rows(path, skipped)], path.parent, skipped)
+    rows = csv_rows(path, columns.needed) if is_csv else jsonl_rows(path, skipped)
+    return CellRows([(f"line {line}", cells) for line, cells in rows], path.parent, skipped)
 
 
 # Tables and folders of one's own, which every family reads by its columns.
 OWN: dict[str, Callable[[Path, Columns], CellRows]] = {
-    "csv": _csv,
-    "jsonl": lambda path, columns: _jsonl(path),
+    "csv": partial(_lines, is_csv=True),
+    "jsonl": partial(_lines, is_csv=False),
     "folder": lambda path, columns: class_folders(path),
     "metadata": lambda path, columns: metadata_rows(path),
     "parquet": lambda path, columns: parquet_rows(path),
@@ -80,13 +77,11 @@ def columns_of(reader: str, path: Path) -> frozenset[str]:
     if reader == "metadata":
         path = next((table for table, _ in metadata_in(path)), path)
         reader = path.suffix[1:]
-    rows: Iterable[tuple[object, Cells]]
+    rows: Iterable[tuple[object, Cells]] = [("a folder has its classes' names as labels", {"image": "", "label": ""})]
     if reader == "parquet":
         rows = parquet_cells(path)
     elif reader in ("csv", "jsonl"):
         rows = csv_rows(path, ()) if reader == "csv" else jsonl_rows(path, [])
-    else:
-        rows = [("a folder has its classes' names as labels", {"image": "", "label": ""})]
     return frozenset(str(name).strip().lower() for _, cells in islice(rows, 20) for name in cells if name is not None)
 
 
@@ -178,7 +173,6 @@ def with_reader(reference: str, names: Collection[str]) -> str:
 
 
 def _folder_reader(path: Path) -> str:
-    """The reader of a folder, by what lies in it."""
     if (path / "causal.json").is_file():
         return "causal"
     if metadata_in(path):

@@ -22,7 +22,7 @@ import torch
 # Side of the largest picture that the kernels can make.
 MAX_PICTURE = 128
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 _failure = ""
 
 
@@ -50,7 +50,7 @@ def _has_triton() -> bool:
     return importlib.util.find_spec("triton") is not None
 
 
-def try_kernel(work: Callable[[], Made], device: torch.device, size: int) -> Made | None:
+def try_kernel(work: Callable[[], Result], device: torch.device, size: int) -> Result | None:
     """What ``work`` makes by a kernel, or None where torch's own operations must do it."""
     if why_no_kernels(device, size):
         return None

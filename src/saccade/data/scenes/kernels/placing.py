@@ -69,7 +69,6 @@ def place(
 
 @triton.jit
 def _mix(x):
-    """``hashing._mix`` in uint32, where products wrap as they should."""
     x = x ^ (x >> 16)
     x = x * 0x7FEB352D
     x = x ^ (x >> 15)
@@ -79,7 +78,6 @@ def _mix(x):
 
 @triton.jit
 def _absorb(a, b, counter):
-    """The hash state, with one counter below 2³² taken in."""
     a = _mix(a ^ counter.to(tl.uint32))
     return a, _mix(b + a)
 
