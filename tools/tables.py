@@ -14,7 +14,6 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from typing import Any
 import yaml
 
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
-from saccade.papers.tables import KINDS, Cell, cell_text, cells_of, percent, strength_table
+from saccade.papers.tables import KINDS, Cell, cell_text, cells_of, percent
 from saccade.show.tables import Table
 
 ROOT = Path(__file__).parent.parent
@@ -126,12 +125,6 @@ def listing(lines: Mapping[str, str], columns: Sequence[tuple[str, str]]) -> str
     return Table(["", *(heading for heading, _ in columns), "n"], shown).markdown()
 
 
-def projections() -> str:
-    """The strength of MREF's models by how maps are laid on the picture."""
-    table = strength_table()
-    return replace(table, rows=[row for row in table.rows if str(row[0]).endswith("-mref")]).markdown()
-
-
 def parts() -> str:
     """How often the map of the bird model points at each part, beside pointing where that part usually is."""
     cell, score = "soft-parts-cub-pictures", "pointing_at_by_query"
@@ -153,7 +146,7 @@ def leaderboard() -> str:
     return Table(["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
 
 
-def board(about: str, name: str = "birds-pets") -> str:
+def board(about: str, name: str) -> str:
     """Maps of classifiers on photographs, of each network the best first; baselines of the scene stand there once.
 
     A column in brackets ranks maps otherwise in one half of the photographs than in the other.
@@ -203,20 +196,31 @@ def moved() -> str:
     lines = []
     for row, effects, share in _effects():
         shown = [f"{effects[change]:.3f}" if change in effects else "–" for change in changes]
-        lines.append([row["model"], percent(row["accuracy"]), *shown, f"{100 * share:.1f}", f"{int(row['scenes']):,}"])
-    return Table(["network", "accuracy", *changes.values(), "patch ÷ object, %", "n"], lines).markdown()
+        lines.append(
+            [
+                row["set"],
+                row["model"],
+                percent(row["accuracy"]),
+                *shown,
+                f"{100 * share:.1f}",
+                f"{int(row['scenes']):,}",
+            ]
+        )
+    return Table(["set", "network", "accuracy", *changes.values(), "patch ÷ object, %", "n"], lines).markdown()
 
 
 def refusals() -> str:
     """A sentence for each network: whether there is a table about it."""
     about = {
-        row["model"] for row in rows(results_folder() / "causal.csv") if row["kind"] == "map" and row["off_objects"]
+        (row["set"], row["model"])
+        for row in rows(results_folder() / "causal.csv")
+        if row["kind"] == "map" and row["off_objects"]
     }
     sentences = []
     for row, effects, share in _effects():
         moves = f"a patch moves its answer by {effects['patch']:.3f}, {100 * share:.1f} % of what an object does"
-        verdict = "not refused" if row["model"] in about else "refused, no table about the model"
-        sentences.append(f"- **{row['model']}**: {verdict}; {moves}.")
+        verdict = "not refused" if (row["set"], row["model"]) in about else "refused, no table about the model"
+        sentences.append(f"- **{row['model']}** on `{row['set']}`: {verdict}; {moves}.")
     return "\n".join([*sentences, ""])
 
 
@@ -237,12 +241,12 @@ TABLES: dict[str, Callable[[], str]] = {
     "headline": partial(systems, TEXTS["headline"]),
     **{name: partial(pivot, **settings) for name, settings in TEXTS["pivots"].items()},
     **{name: partial(listing, **settings) for name, settings in TEXTS["listings"].items()},
-    "projections": projections,
     "parts": parts,
     "leaderboard": leaderboard,
     "foreign": foreign,
-    "board-scene": partial(board, "scene"),
-    "board-model": partial(board, "model"),
+    "board-scene": partial(board, "scene", "birds-pets"),
+    "board-pets": partial(board, "scene", "pets"),
+    "board-model": partial(board, "model", "pets"),
     "board-stamp": partial(board, "model", "birds-pets-stamp"),
     "board-moved": moved,
     "board-refusals": refusals,

@@ -8,12 +8,15 @@ import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+import saccade
 from layer_probe import check_bright_patch, gradient_centre, made_linear
 from saccade import geometry
 from saccade.backbones import build_backbone, hub
@@ -406,3 +409,16 @@ def test_offline_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not hub.is_offline()
     hub.work_offline()
     assert hub.why_no_hub() == "fetching is off (by `offline` or HF_HUB_OFFLINE)"
+
+
+@with_timm
+def test_a_vision_transformer_is_probed_and_asked(tiny_timm: None, tmp_path: Path) -> None:
+    """Pictures of 48 pixels have 6 × 6 patches, where timm's own model takes 32."""
+    pictures = [np.full((40, 60, 3), level, np.uint8) for level in range(0, 240, 10)]
+    probe = saccade.Probe(backbone="timm:vit_small_patch14_reg4_dinov2", size=48, splits=3, seeds=1, steps=5)
+    probe.fit(pictures, ["dark", "light"] * 12)
+    probe.save(tmp_path / "model")
+    seen = saccade.load(tmp_path / "model", "cpu").look(pictures[0])
+    assert seen.answer in ("dark", "light")
+    assert seen.map().shape == (40, 60)
+    assert {tuple(look.weights.shape[-2:]) for look in seen.trace.looks} <= {(6, 6)}

@@ -108,7 +108,7 @@ def test_json_is_the_result(given: dict[str, Any]) -> None:
     assert json.loads(run("soft-mref", "--out", "x", "--json").stdout) == {
         "out": "my runs/1", "stopped": "time", "step": 4, "phase": "main", "seconds": 1.5,
         "best": {"value": 0.5, "step": 3, "replica": 0, "metrics": {"accuracy": 0.5}},
-        "validation": {"loss": None}, "checkpoint": None, "model": "model", "compared": "",
+        "validation": {"loss": None}, "checkpoint": None, "model": "model", "compared": "", "described": "",
     }  # fmt: skip
 
 

@@ -30,12 +30,6 @@ def test_every_look_is_a_column_and_empty_slots_are_a_row() -> None:
     assert grid.bar
 
 
-def test_weight_of_empty_slots_is_shown_however_small() -> None:
-    assert len(slot_grid([hop("hop", 0.5, 0.5, 1e-9)], TEXTS).texts) == 3
-    assert len(slot_grid([hop("hop", 0.5, 0.5, 0.0)], TEXTS).texts) == 2
-    assert len(slot_grid([hop("a", 0.5, 0.5, 0.0), hop("b", 0.9, 0.0, 0.1)], TEXTS).texts) == 3
-
-
 def test_a_page_paints_cells_by_class_and_escapes_texts() -> None:
     grid = slot_grid([hop("<hop>", 0.2, 0.8)], TEXTS, supporting=(0,))
     page = Report("", blocks=[SlotHeat(grid, "`Who`?")]).html().split("</header>")[1]

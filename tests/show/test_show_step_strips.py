@@ -15,7 +15,7 @@ from saccade.show.filmstrip import WORDS as LAYOUT
 from saccade.show.filmstrip import glimpse_strip, has_glimpses, has_words, word_strip
 from saccade.show.overlay import Scanpath, draw_marks
 from saccade.show.report_sources import report_from_records
-from saccade.show.sheet import MARGIN, SHARE, Panel
+from saccade.show.sheet import Panel
 from word_traces import CELLS, GATES, WORDS, word_trace
 
 PICTURE = Image.new("RGB", (50, 40))
@@ -85,16 +85,6 @@ def test_a_shared_scale_leaves_weak_maps_dark(drawn) -> None:
     weak = dataclasses.replace(trace, looks=(dataclasses.replace(trace.looks[0], weights=weights),))
     own, shared = (pixels(words_drawn(drawn, trace=weak, scale=scale)[1]).mean() for scale in ("own", "shared"))
     assert own > shared + 50
-
-
-def test_the_bar_is_as_long_as_the_gate_is_open() -> None:
-    """Panels are 200 wide; below each the bar of β has its colour on that share of it."""
-    sheet = np.asarray(word_strip(PICTURE, word_trace(), words=WORDS, columns=9))
-    orange = (sheet == [int(SHARE[place : place + 2], 16) for place in (1, 3, 5)]).all(-1)
-    row = orange[: -3 * MARGIN].any(1).nonzero()[0][0]
-    for number, gate in enumerate(GATES, start=1):
-        left = MARGIN + number * (200 + GUTTER)
-        assert orange[row, left - 1 : left + 201].sum() == pytest.approx(gate * 200, abs=2)
 
 
 def test_a_row_for_each_label_and_one_for_nothing_more(drawn) -> None:

@@ -51,6 +51,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+def test_too_few_held_out_examples_say_how_many_are_needed(tmp_path: Path) -> None:
+    save_model(tiny_model(SoftModel), tmp_path / "tiny", tiny_facts(preprocessing=Preprocessing((SIDE, SIDE))))
+    held = HeldOut(drawn(40, 0), torch.zeros(40, dtype=torch.long), torch.zeros(40, dtype=torch.long))
+    line = describe_inputs(tmp_path / "tiny", [held], "squares")
+    assert "not known, 40 held-out examples are too few to tell (198 are needed)" in line
+    assert "its confidences are not calibrated: that needs 100 held-out answers" in line
+    model = saccade.load(tmp_path / "tiny", "cpu")
+    assert (model.likeness, model.facts.calibration) == (None, None)
+
+
 def as_picture(images: torch.Tensor) -> list[np.ndarray]:
     return list(images.mul(255).byte().permute(0, 2, 3, 1).numpy())
 

@@ -7,8 +7,6 @@ import json
 import logging
 import re
 import socket
-import struct
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -145,23 +143,7 @@ def test_a_hostile_file_name_is_escaped_and_names_no_download(server: LiveServer
     assert name == 'attachment; filename="words-north.png"'
 
 
-def bomb(side: int) -> bytes:
-    """A small PNG whose header promises side × side pixels."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-
-    header = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
-    body = zlib.compress(bytes(1_000_000), 9)
-    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", body) + chunk(b"IEND", b"")
-
-
-def test_pictures_of_too_many_pixels_are_refused_by_their_header(server: LiveServer, strict: LiveServer) -> None:
-    """A bomb's pixels are not all there: had they been decoded, the answer would be that it is cut short."""
-    reply = server.upload(bomb(30_000), "bomb.png")
-    assert (reply.status, reply.code) == (422, "invalid")
-    assert "32 million allowed" in reply.message
-    assert "cut short" in server.upload(bomb(5_000)).message
+def test_pictures_of_too_many_pixels_are_refused(strict: LiveServer) -> None:
     assert strict.upload(png((100, 100))).status == 200
     assert "101×100 pixels are more than the 0.01 million allowed" in strict.upload(png((101, 100))).message
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
-import json
 import math
 from typing import Any
 
@@ -26,7 +24,7 @@ from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
-from saccade.web.views import TOTAL_SIDE, matrix, picture_url, view_of
+from saccade.web.views import TOTAL_SIDE, matrix, view_of
 from tiny_models import tiny_config, tiny_facts
 
 EVEN = torch.full((1, 2, 6), 1 / 12)
@@ -41,23 +39,6 @@ def seen(*looks: Look, size: tuple[int, int] = (40, 60), **trace: Any) -> Sighti
 def soft(weights: torch.Tensor = EVEN, frame: torch.Tensor | None = None, **more: Any) -> Look:
     frame = geometry.scale_shift((10.0, 20.0), (0.0, 0.0)) if frame is None else frame
     return Look("stage1", "soft", "multiplier", weights, norm="softmax", frame=frame, **more)
-
-
-def test_an_answer_in_plain_values() -> None:
-    mask = torch.rand(7, 5) > 0.5
-    view = view_of(seen(soft()), family="question", evidence=mask, png="data:,")
-    assert [view[key] for key in ("schema", "model", "family", "question", "answer", "kind", "confidence")] == [
-        "saccade.view/1", "tiny", "question", "7", "red", "label", 0.75
-    ]  # fmt: skip
-    assert view["picture"] == {"name": "a.png", "width": 60, "height": 40, "png": "data:,"}
-    assert view["alternatives"] == [["blue", 0.25]]
-    assert view["labels"] is view["words"] is view["scores"] is None
-    pixels = np.random.default_rng(0).integers(0, 256, (4, 6, 3), dtype=np.uint8)
-    for url, wanted in ((view["evidence"]["mask_png"], mask.numpy()), (picture_url(Image.fromarray(pixels)), pixels)):
-        head, _, data = url.partition(",")
-        assert head == "data:image/png;base64"
-        assert (np.array(Image.open(io.BytesIO(base64.b64decode(data)))) == wanted).all()
-    json.dumps(view, allow_nan=False)
 
 
 def test_weights_arrive_bit_for_bit_and_doubles_become_single() -> None:
@@ -108,16 +89,6 @@ def test_a_crop_has_the_upright_box_around_it_and_no_weights() -> None:
     for frame, grid, box in ((straight, (8, 8), [10.0, 4.0, 50.0, 24.0]), (quarter, (8, 6), [22.0, 5.0, 30.0, 11.0])):
         look = view_of(seen(Look("crop", "crop", "crop", frame=frame, grid=grid)))["looks"][0]
         assert (look["weights"], look["dtype"], look["grid"], look["box"]) == (None, None, list(grid), box)
-
-
-def test_slots_have_texts_instead_of_a_grid() -> None:
-    hop = Look("hop", "slots", "multiplier", torch.tensor([[[0.9, 0.1], [0.2, 0.8]]]), norm="softmax")
-    view = view_of(seen(hop, meta={"slots": ["Mary went home.", "<b>John</b> ate."]}))
-    entry = view["looks"][0]
-    assert entry["slots"] == ["Mary went home.", "<b>John</b> ate."]
-    assert not {"grid", "frame"} & set(entry)
-    assert view["total"] is None
-    assert view_of(seen(hop))["looks"][0]["slots"] == ["1", "2"]
 
 
 def predictor(name: str, **changes: Any) -> Predictor:

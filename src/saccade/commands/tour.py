@@ -163,6 +163,7 @@ def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
     rivals = {name: values for name, values in score.baselines.items() if isinstance(values, dict)}
     best = headline(facts.family, score.metrics)
     shown = [name for name in own if (best and name == best[0]) or any(name in values for values in rivals.values())]
+    shown = [name for name in shown if not name.endswith("_raw")]  # those are in units of their own
     shown += [name for name in ("causal_follow", "causal_hold") if name in own and name not in shown]
     note = f"n = {score.n:,}, {score.data}, {score.split} split, {'computed just now' if here else 'recorded'}"
     whole = {**full.metrics, **full.attention} if full.data == score.data else {}

@@ -174,8 +174,9 @@ def train(
             break
         kept = results[-1].model
         if devices == nodes == 1 and kept is not None and read_facts(kept).inputs is None:
-            results[-1] = replace(results[-1], compared=task.compared() if own.replicas == 1 else "")
-            for line in filter(None, [describe_trained(task, kept), results[-1].compared]):
+            compared = task.compared() if own.replicas == 1 else ""
+            results[-1] = replace(results[-1], compared=compared, described=describe_trained(task, kept))
+            for line in filter(None, [results[-1].described, compared]):
                 RunFolder(folder).log(line)
     return results if seeds is not None else results[0]
 
@@ -264,6 +265,8 @@ def show(done: RunResult | list[RunResult], arguments: Mapping[str, Any], remark
     if isinstance(done, list):
         _show_seeds(arguments["out"], done)
     last = done[-1] if isinstance(done, list) else done
+    if last.described:
+        remark(last.described)
     if last.compared:
         remark(f"on validation, which chose the weights: {last.compared}")
     score = ""

@@ -62,6 +62,7 @@ class RunResult:
     checkpoint: Path | None
     model: Path | None
     compared: str = ""  #: how the model stands beside its best rival on the validation split, where that is cheap
+    described: str = ""  #: whether it can tell unlike inputs, and whether its confidences are calibrated
 
 
 def fit(

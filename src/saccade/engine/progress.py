@@ -80,20 +80,24 @@ class Journal:
         self._examples, self._total = examples_per_step, total
         self._numbers = dict.fromkeys(self._numbers, "")
         self._task = self._bar.add_task(phase, total=total, completed=done, **self._numbers)
-        self._began = self._last = (time.monotonic(), done)
+        self._last = (time.monotonic(), done)
+        self._began: tuple[float, int] | None = None  # when the first step was done, which takes longer than the others
 
     def advance(self, done: int) -> None:
         """``done`` steps of the phase are behind us; called every step, so it must be cheap."""
         now = time.monotonic()
+        self._began = self._began or (now, done)
         seconds, steps = now - self._last[0], done - self._last[1]
         if seconds >= EVERY or done == self._total:
             self._last = (now, done)
             self._numbers["rate"] = f"{steps * self._examples / max(seconds, 1e-9):.0f} examples/s"
-            left = (now - self._began[0]) / max(done - self._began[1], 1) * (self._total - done)
+            since, timed = now - self._began[0], done - self._began[1]
+            left = since / max(timed, 1) * (self._total - done)
             if self._has_lines:
                 rate, *values = (text for text in self._numbers.values() if text)
                 place = f"{self._bar.tasks[-1].description} {done}/{self._total}"
-                self._print("  ".join([place, rate, f"{timedelta(seconds=round(left))} left", *values]))
+                times = [f"{timedelta(seconds=round(left))} left"] if timed or done == self._total else []
+                self._print("  ".join([place, rate, *times, *values]))
         self._bar.update(self._task, completed=done, **self._numbers)
 
     def preparing(self, what: str, done: int, total: int) -> None:

@@ -6,7 +6,6 @@ into words. A family that reads something else, or needs a search or a question 
 
 from __future__ import annotations
 
-import operator
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -124,8 +123,6 @@ class InputReader(ABC):
         self, sources: Iterable[Any], batch: int, on_bad: Callable[[Any, DataError], None] | None = None
     ) -> Iterator[Sequence[Item]]:
         """Items in lists of at most ``batch``; unreadable ones go to ``on_bad``."""
-        if batch < 1:
-            raise DataError(f"a batch holds 1 {self.thing} or more, found {batch}")
         items: list[Item] = []
         for source in sources:
             try:
@@ -220,18 +217,14 @@ class Responder:
             if ask is not None:
                 raise DataError(f"'{self.name}' takes no question: it says what it sees; leave out '{ask}'")
             return None
-        words = ", ".join(self.facts.queries)
         if ask is None and len(self.facts.queries) == 1:
             return 0  # there is nothing else to ask
         if ask is None:
-            raise DataError(f"'{self.name}' needs a question; ask one of: {words}")
-        try:
-            word = ask.strip() if isinstance(ask, str) else str(operator.index(ask))
-        except TypeError as error:
-            raise DataError(f"a question is a word or a whole number, found {ask!r}; ask one of: {words}") from error
-        if word.casefold() not in self._ids or isinstance(ask, bool):
-            raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(str(ask), self.facts.queries)}")
-        return self._ids[word.casefold()]
+            raise DataError(f"'{self.name}' needs a question; ask one of: {', '.join(self.facts.queries)}")
+        word = f"{ask}".strip().casefold()  # numbers of NumPy and torch read as 7 too
+        if word not in self._ids:
+            raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(word, self.facts.queries)}")
+        return self._ids[word]
 
     def query_text(self, query: Any) -> str | None:
         """A query in words, if any."""

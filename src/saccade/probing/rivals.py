@@ -85,7 +85,7 @@ def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
     return trial
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProbeResult:
     """All that came of it."""
 
@@ -103,6 +103,9 @@ class ProbeResult:
     """Answers without the evidence and without the rest; empty where no evidence is known."""
     maps: Part = field(default_factory=dict)
     """Maps of the kept head against chance; empty where no evidence is known."""
+
+    def __repr__(self) -> str:
+        return f"ProbeResult({self.kept}: {self.verdict})"
 
     @property
     def probabilities(self) -> Tensor:

@@ -171,7 +171,7 @@ def nested_crops(
         trace: of one example (``trace[i]``), see :attr:`saccade.trace.AttentionTrace.is_nested`.
         captions: what stands at a frame, by the name of its look.
         opacity: how much is hidden of what no crop shows, 0 to 1.
-        outline: evidence to draw on top, in pixels of ``picture``.
+        outline: evidence, in pixels of ``picture``.
     """
     drawing = Drawing(picture, trace, enlarge, outline)
     inside = np.stack([drawing.map(act) for act in drawing.acts]).mean(0).astype(np.float32)  # (H,W)

@@ -117,12 +117,9 @@ _REACH = 3.0  # standard deviations that the kernel goes to each side
 
 
 def smooth(values: Values, cell: tuple[float, float], width: float = WIDTH) -> Values:
-    """``values`` (H,W) under a Gaussian filter; the border goes on as it ends, so a uniform map stays uniform.
+    """A map (H,W) under a Gaussian filter; the border goes on as it ends, so a uniform map stays uniform.
 
-    Args:
-        values: a map over the picture, already at the size it is shown.
-        cell: (width, height) of one cell of the model's grid there, in pixels.
-        width: standard deviation of the filter in cells; 0 leaves the map as it is.
+    ``cell`` is the size (width, height) of a cell in pixels; ``width`` is the standard deviation in cells.
     """
     image = torch.from_numpy(values)[None, None]  # (1,1,H,W)
     for side in cell:  # along the width, then, turned, along the height

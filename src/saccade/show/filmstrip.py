@@ -184,17 +184,10 @@ def word_strip(
     columns: int = 7,
     panel: int = 200,
 ) -> Image.Image:
-    """The words of one caption, side by side.
+    """The words of one caption, side by side; other arguments as in :func:`filmstrip`.
 
-    Args:
-        picture: the original picture, upright.
-        trace: of one example (``trace[i]``), with a look called "word" that has a step for every word.
-        words: what was said and how sure that was, in order; steps beyond them, such as the end, are not drawn.
-        answer: the whole sentence.
-        scale: each map by its "own" peak, or all by a "shared" one.
-        cells: paint the model's cells flat instead of smooth.
-        columns: panels in a row at most; rows are made equally long.
-        panel: longest side of a panel in pixels.
+    ``trace`` has a look called "word" with a step for every word. ``words`` are what was said and how sure that was, in
+    order; steps beyond them, such as the end, are not drawn. Rows of at most ``columns`` panels are made equally long.
     """
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel))
     original, shown = drawing.original, drawing.shown
@@ -247,16 +240,10 @@ def glimpse_strip(
     cells: bool = False,
     panel: int = 200,
 ) -> Image.Image:
-    """The steps of one example, one below the other.
+    """The steps of one example, one below the other; other arguments as in :func:`filmstrip`.
 
-    Args:
-        picture: the original picture, upright.
-        trace: of one example (``trace[i]``), with the looks that :func:`has_glimpses` looks for.
-        labels: what was said at each step and how sure that was; a step beyond them said that nothing more is there.
-        answer: all of it in words.
-        outline: evidence, drawn on the picture with the glimpses, in pixels of ``picture``.
-        cells: paint the cells flat instead of smooth.
-        panel: longest side of a panel in pixels.
+    ``trace`` has the looks that :func:`has_glimpses` looks for. ``labels`` are what was said at each step and how sure
+    that was; a step beyond them said that nothing more is there. Evidence is drawn with the glimpses.
     """
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
     trace, shown = drawing.trace, drawing.shown

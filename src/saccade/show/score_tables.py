@@ -202,12 +202,7 @@ CLASSES = 200  # Rows of the table of classes at most: the worst come first.
 
 
 def confusion_section(confusion: Mapping[str, Any], classes: int) -> Section | None:
-    """The matrix where it fits, else the most confused pairs; None where nothing is known.
-
-    Args:
-        confusion: ``classes`` and ``matrix`` where there are few, and ``mistakes``: pairs with their number.
-        classes: how many there are.
-    """
+    """The matrix of up to 20 classes, else the most confused pairs; None where nothing is known."""
     names, matrix, pairs = (confusion.get(key, ()) for key in ("classes", "matrix", "mistakes"))
     if matrix and len(names) <= MATRIX_CLASSES:
         rows: list[Row] = [[name, *map(int, row)] for name, row in zip(names, matrix)]
@@ -236,13 +231,7 @@ def classes_section(per_class: Mapping[str, Mapping[str, Any]], elsewhere: str) 
 
 
 def mistakes_section(pictures: Sequence[Picture], what: str, missing: str = "") -> Section:
-    """The worst mistakes with their maps.
-
-    Args:
-        pictures: each with its caption.
-        what: whose answers these are, such as "test pictures".
-        missing: why pictures cannot be shown, where some cannot.
-    """
+    """The worst mistakes with their maps, on ``what`` ("test pictures"); ``missing`` says why some cannot be shown."""
     if not pictures and not missing:
         return Section("Worst mistakes", f"No mistake was made on {what}.")
     text = f"The surest wrong answers on {what}, with where the model looked." + (f" {missing}" if missing else "")

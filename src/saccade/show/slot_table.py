@@ -106,12 +106,9 @@ def style_of(fill: Rgb) -> str:
 def slot_grid(
     looks: AttentionTrace | Sequence[Look], sentences: Sequence[str], supporting: Collection[int] = ()
 ) -> SlotGrid:
-    """The table of looks over slots, of one example.
+    """The table of ``looks`` over slots, (1,S) or (1,T,S) each, of one example; of a trace those that lie on slots.
 
-    Args:
-        looks: over slots, (1,S) or (1,T,S) each; of a trace those that lie on slots.
-        sentences: texts of the slots, from the first on; the slots after them are empty.
-        supporting: numbers of the slots that the answer needs.
+    ``sentences`` are the texts of the first slots, the others are empty; the answer needs those in ``supporting``.
     """
     if isinstance(looks, AttentionTrace):
         looks = [look for look in looks.looks if not look.is_spatial]

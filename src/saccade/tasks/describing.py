@@ -129,16 +129,22 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
     model, facts = load_model(folder, device)
     batches = list(examples)
     outputs = measured(model, batches)
+    calibration = calibration_of(outputs, data)
+    if calibration is not None:
+        scaled = f"; temperature of its confidences {calibration.temperature:g}"
+    elif outputs.labels is not None and len(outputs.labels) < MIN_ANSWERS:
+        scaled = f"; its confidences are not calibrated: that needs {MIN_ANSWERS} held-out answers"
+    else:
+        scaled = ""
     if len(outputs) < 2 * FEWEST or not outputs.features:
-        note_inputs(folder, None, None, calibration_of(outputs, data))
-        return f"what pictures it knows: not known, {len(outputs)} held-out examples are too few to tell"
+        note_inputs(folder, None, None, calibration)
+        few = f"{len(outputs)} held-out examples are too few to tell ({2 * FEWEST} are needed)"
+        return f"what pictures it knows: not known, {few}{scaled}"
     name, likeness = likeness_of(model, outputs, batches[0].images)
     fitting, comparing = map(len, halves(len(outputs)))
     note = InputsNote(name, shown_by(facts), data, fitted=fitting, compared=comparing, sha256="")
-    calibration = calibration_of(outputs, data)
     note_inputs(folder, likeness, note, calibration)
-    line = f"what pictures it knows: by '{name}' features of {len(outputs):,} held-out examples"
-    return line + ("" if calibration is None else f"; temperature of its confidences {calibration.temperature:g}")
+    return f"what pictures it knows: by '{name}' features of {len(outputs):,} held-out examples{scaled}"
 
 
 def describe_trained(task: object, folder: Path) -> str:

@@ -64,13 +64,7 @@ class LruStore(Generic[Thing]):
 
 
 class Worker:
-    """A queue of work for one thread.
-
-    Args:
-        name: of what it works for; said when it is too busy.
-        waiting: pieces of work in hand at most.
-        seconds: for a piece of work, its wait included.
-    """
+    """A queue of work for one thread: ``waiting`` pieces in hand at most, each for ``seconds``, its wait included."""
 
     def __init__(self, name: str, waiting: int, seconds: float) -> None:
         self._name, self._waiting, self._seconds = name, waiting, seconds
@@ -181,14 +175,7 @@ def problem_of(error: CheckpointError | MissingExtraError) -> str:
 
 
 def served_models(names: Sequence[str | Path], device: str, limits: Limits) -> Models:
-    """The models of a server.
-
-    Args:
-        names: zoo names, model folders or run folders; none means every model that ships with saccade, those first that
-            their families feature.
-        device: where they compute.
-        limits: of queues and memory.
-    """
+    """The models of a server; without ``names`` every one that ships, those first that their families feature."""
     models, ships = Models(), shipped()
     featured = [name for family in families().values() for name in family.featured if name in ships]
     for folder in map(resolve, names or dict.fromkeys([*featured, *ships])):

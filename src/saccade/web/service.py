@@ -84,16 +84,9 @@ def describe_edit(plain: Sighting, edited: Mapping[str, Tensor]) -> Json:
 
 
 def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> Json:
-    """Scores of the total map of one example, beside those of baselines on the same picture.
+    """Scores of the total map of one example, and of baselines on the same picture; None where one is not defined.
 
-    Args:
-        trace: of one example.
-        evidence: (H,W) bool, the pixels that hold the answer.
-        objects: (H,W) bool, those of all objects.
-
-    Returns:
-        ``attention`` (by metric) and ``baselines`` (by name, then metric), as ``saccade evaluate`` has them; a score
-        that is not defined is None.
+    ``evidence`` and ``objects`` are masks (H,W) of what holds the answer, and of all objects.
     """
     size, pixels = (evidence.shape[0], evidence.shape[1]), geometry.identity()
     blind = {
@@ -149,13 +142,7 @@ class StoredAnswer:
 
 
 class Service:
-    """Models, pictures and answers of one server.
-
-    Args:
-        models: zoo names, model folders or run folders; none means every model that ships with saccade.
-        device: where they compute.
-        limits: of everything.
-    """
+    """Models, pictures and answers of one server; without ``models`` every one that ships."""
 
     def __init__(self, models: Sequence[str | Path] = (), device: str = "auto", limits: Limits | None = None) -> None:
         self.limits = limits or Limits()

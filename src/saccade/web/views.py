@@ -181,13 +181,7 @@ def _finite(value: object) -> object:
 
 
 def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> Json:
-    """What the page must know of a model besides its layers.
-
-    Args:
-        predictor: whose model it is.
-        kind: what the engine calls the network.
-        trace: of any one example; its looks have the names and grids of all.
-    """
+    """What the page must know of a model besides its layers; any ``trace`` of it tells the names and grids of looks."""
     facts = predictor.facts
     looks = []
     for look in trace.looks:
@@ -255,12 +249,7 @@ def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
 
 
 def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, object]:
-    """Rows (R,C) at two bytes a number: as float16 where that loses nothing, otherwise as int16 with a scale a row.
-
-    Args:
-        numbers: the rows.
-        exact: write float32 in place of int16.
-    """
+    """Rows (R,C) as float16 where that loses nothing, else as int16 with a scale a row, or as float32 if ``exact``."""
     stored = {"rows": numbers.shape[0], "columns": numbers.shape[1]}
     half = numbers.half()
     if torch.equal(half.to(numbers.dtype), numbers):

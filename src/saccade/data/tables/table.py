@@ -232,7 +232,9 @@ class Table:
         return "\n".join([f"{self.name}: {', '.join(parts)}", *lines])
 
     def _thin_classes(self) -> Iterator[str]:
-        """Classes with one training picture, which can be learned by heart, and those that val or test lacks."""
+        """A single class; classes with one training picture, learned by heart; those that val or test lacks."""
+        if len(self.answers) == 1:
+            yield f"all are '{self.answers[0]}', so an accuracy means nothing; add pictures of another class"
         counts = {split: Counter(row.label for row in self.rows if row.split == split) for split in SPLITS}
         thin = {
             "with one training picture": (

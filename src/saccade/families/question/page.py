@@ -49,7 +49,8 @@ def page_model(predictor: Predictor) -> dict[str, object]:
 def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
     model = predictor.model
     if not isinstance(model, (SoftModel, HAttNetModel)):
-        raise ConfigError(f"'{predictor.name}' does not run inside a page; soft and hattnet do; use 'saccade serve'")
+        named = f"'{predictor.name}' ({predictor.facts.architecture})"
+        raise ConfigError(f"{named} does not run inside a page; soft and hattnet do; use 'saccade serve'")
     config = model.config
     for what, is_so in {
         f"has the backbone {config.backbone}": config.backbone != "small",

@@ -69,7 +69,8 @@ def page_model(predictor: Predictor) -> dict[str, object]:
     """Facts and weights of ``predictor``'s model as plain values, for ``network`` of the runtime."""
     model = predictor.model
     if not isinstance(model, MemN2NModel):
-        raise ConfigError(f"'{predictor.name}' does not run inside a page; memn2n does; use 'saccade serve'")
+        named = f"'{predictor.name}' ({predictor.facts.architecture})"
+        raise ConfigError(f"{named} does not run inside a page; memn2n does; use 'saccade serve'")
     model = copy.deepcopy(model).cpu().float().requires_grad_(False)
     nothing = torch.zeros(1, model.config.memory, 1, dtype=torch.long)  # (B,S,J)
     trace = model(nothing, nothing[:, 0]).trace
