@@ -264,6 +264,12 @@ def fit_inside(picture: Size, target: Size) -> Fit:
     return Fit(height, width, top, left, scale_shift(scale, (-left * scale[0], -top * scale[1])))
 
 
+def fit_stretched(picture: Size, target: Size) -> Fit:
+    """Stretch the whole ``picture`` to ``target``; nothing is border."""
+    scale = (picture[1] / target[1], picture[0] / target[0])
+    return Fit(*target, 0, 0, scale_shift(scale, (0.0, 0.0)))
+
+
 def project(maps: Tensor, frame: Tensor, size: Size) -> Tensor:
     """Lay maps (B,…,h,w) over a picture of ``size`` pixels, given ``frame`` (2,3) or (B,2,3): cells → its pixels.
 

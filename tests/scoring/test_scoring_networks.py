@@ -69,10 +69,16 @@ def test_size_and_colours_are_what_the_model_says():
     network = Labels()
     plain = open_network(network, device="cpu")
     assert plain.size == (224, 224)
-    assert plain.facts == "input 224 × 224 (it says no size), colours from 0 to 1"
+    assert (
+        plain.facts
+        == "input 224 × 224 (it says no size), pictures laid in undistorted, the rest grey, colours from 0 to 1"
+    )
     network.default_cfg = {"input_size": (3, 40, 40), "mean": (0.5, 0.4, 0.3), "std": (0.1, 0.2, 0.5)}
     said = open_network(network, device="cpu")
-    assert said.facts == "input 40 × 40 (as the model says), colours scaled by its own mean and deviation"
+    assert (
+        said.facts
+        == "input 40 × 40 (as the model says), pictures laid in undistorted, the rest grey, colours scaled by its own mean and deviation"
+    )
     image, canvas = said.prepare(np.full((20, 20, 3), 255, np.uint8))
     torch.testing.assert_close(image[:, 0, 0], torch.tensor([5.0, 3.0, 1.4]))
     torch.testing.assert_close(canvas[:, :2].diagonal(), torch.tensor([0.5, 0.5], dtype=torch.float64))
@@ -113,3 +119,15 @@ def test_maps_of_a_stranger_are_scored_against_masks(tmp_path):
     found = saccade.score(tmp_path / "pictures", tmp_path / "masks", method="gradcam", model=reads_object())
     assert found.scores["true_positive_strength"].mean == pytest.approx(1, abs=0.01)
     assert found.counts["scored"] == 3
+
+
+def test_pictures_are_laid_in_whole_or_stretched():
+    """A white strip at the right edge of a wide picture lies at the right edge of the input only if stretched."""
+    picture = np.zeros((8, 16, 3), np.uint8)
+    picture[:, 12:] = 255
+    for fit, top in (("inside", 0.5), ("stretch", 0.0)):
+        image, canvas = open_network(Labels(), size=16, fit=fit, device="cpu").prepare(picture)
+        assert float(image[0, 0, 0]) == pytest.approx(top)
+        assert float(image[0, 8, 15]) == 1
+        corner = canvas @ torch.tensor([16.0, 16.0, 1.0], dtype=canvas.dtype)  # of the input, in pixels of the picture
+        assert corner.tolist() == ([16, 12] if fit == "inside" else [16, 8])

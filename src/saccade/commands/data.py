@@ -72,7 +72,8 @@ def make(
         labels: a CSV with the columns image and label. None: the names of the folders that pictures lie in.
         cutouts: of causal: a folder of objects with a transparent ground, or of pictures with --masks.
         backgrounds: a folder of photographs to lay cut-outs on.
-        fill: how removed objects are filled in. None: auto, which is migan where 'saccade data get migan' was done.
+        fill: how removed objects are filled in. None: migan where 'saccade data get migan' was
+            done and the extra photo is there, else smooth.
         size: longest side of a photograph at most, in pixels. None: 512.
         max_share: share of the picture of an object at most; larger ones are left out. None: 0.25.
         resume: continue a set of photographs that was stopped.

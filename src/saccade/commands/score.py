@@ -31,6 +31,7 @@ def score(
     model: str | Path | Any = None,
     layer: str | None = None,
     size: Annotated[int, Within(8, 2048)] | None = None,
+    fit: Literal["inside", "stretch"] = "inside",
     limit: Annotated[int, Within(1)] | None = None,
     device: str = "auto",
     signed: Literal["keep", "abs", "positive"] | None = None,
@@ -68,6 +69,7 @@ def score(
             whose code is run. In Python also a torch module. None: none.
         layer: where CAMs are made, of a classifier. None: the last layer with cells.
         size: side of the input of a classifier. None: what the model says, else 224.
+        fit: how pictures are laid into that input: inside, undistorted beside grey; or stretch, as many train.
         limit: photographs of a causal set, from the first on. None: all.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
         signed: what to do with negative values. None: keep; abs with ``method``.
@@ -101,7 +103,7 @@ def score(
         truth = truth.removeprefix("causal:")
     values = signed or ("keep" if method is None else "abs")
     policies = Policies(values, resize, nan, missing, empty, broken, separator)
-    network: dict[str, Any] = {"layer": layer, "size": size, "device": device}
+    network: dict[str, Any] = {"layer": layer, "size": size, "fit": fit, "device": device}
     if has_photographs(truth):
         from saccade.scoring.photographs import score_photographs
 

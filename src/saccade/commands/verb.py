@@ -24,6 +24,7 @@ import ctypes
 import dataclasses
 import inspect
 import json
+import os
 import re
 import time
 import types
@@ -47,6 +48,7 @@ _ENTRY = re.compile(r"^    \*{0,2}(\w+): ", re.MULTILINE)
 _WITHOUT = re.compile(r"(?:^|(?<=[.;]) )None: (.*?)\.?$")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _BETWEEN_LINES = 10.0  # seconds
+_WIDE = 200  # characters of a table in a file or a pipe
 Remark = Callable[[str], None]  # Prints a line on stderr that is no error, unless the verb was asked to be quiet.
 
 
@@ -260,6 +262,8 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[obje
         return Text(plain(text))
 
     console = Console()
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _WIDE  # a file or a pipe: no line is broken
     table = Table(box=SIMPLE, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     console.print(Text(plain(title), style="bold"), soft_wrap=True)
     texts = [[Text(plain(column)), *(shown(row[place]) for row in rows)] for place, column in enumerate(columns)]

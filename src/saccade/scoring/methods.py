@@ -115,6 +115,7 @@ def method_maps(
     *,
     layer: str | None = None,
     size: int | None = None,
+    fit: str = "inside",
     device: str = "auto",
 ) -> MethodMaps:
     """The maps of a method, by its name and a model, or of a function of yours; see :func:`saccade.score`."""
@@ -126,13 +127,13 @@ def method_maps(
         raise ConfigError(f"method={method} needs a model: a zoo name, a folder, timm:NAME, hf:NAME or my_net.py:build")
     is_strange = isinstance(model, nn.Module) or is_file(model) or is_published(model)
     if is_strange or not isinstance(method, str) or method not in METHODS:
-        network = open_network(model, size=size, device=device)
+        network = open_network(model, size=size, fit=fit, device=device)
         called, attribute = attribution(method, network, layer=layer)
         where = {"where": f"{called} of {network.name}", "method": called, "model": network.name}
         make = partial(_of_network, network, attribute)
         return MethodMaps(folder, make, truths, separator=separator, questions=(), **where)
-    if layer is not None or size is not None:
-        raise ConfigError("layer and size are for networks from elsewhere; leave them out")
+    if layer is not None or size is not None or fit != "inside":
+        raise ConfigError("layer, size and fit are for networks from elsewhere; leave them out")
     predictor = load(model, device) if isinstance(model, (str, Path)) else model
 
     def own(picture: Path, question: str | None) -> Tensor:

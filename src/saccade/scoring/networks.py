@@ -18,7 +18,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.geometry import Size
+from saccade.geometry import Fit, Size, fit_inside, fit_stretched
 from saccade.models.folder import pick_device
 from saccade.predict import Predictor, load
 from saccade.tracing.model_facts import colours, input_size
@@ -53,6 +53,7 @@ class Network:
     facts: str  # its size and colours and where they come from, in words
     device: torch.device
     fill: float = 0.5
+    fitted: Callable[[Size, Size], Fit] = fit_inside
 
     def logits(self, images: Tensor) -> Tensor:
         """Inputs (B,3,H,W) → (B,K) in float32."""
@@ -68,7 +69,7 @@ class Network:
 
     def prepare(self, picture: Any) -> tuple[Tensor, Tensor]:
         """A picture as the network takes it (3,h,w), and the canvas (2,3): network input → picture."""
-        framed, canvas, _ = prepare(read_picture(picture), self.size, fill=self.fill)
+        framed, canvas, _ = prepare(read_picture(picture), self.size, self.fill, self.fitted)
         mean, std = (torch.tensor(values).view(3, 1, 1) for values in (self.mean, self.std))
         return (framed - mean) / std, canvas
 
@@ -90,8 +91,13 @@ class Network:
                 part.training = True
 
 
-def open_network(model: Any, *, size: int | None = None, device: str | torch.device = "auto") -> Network:
-    """The classifier ``model``, see the module; ``size`` is the side of its input, in place of what it says."""
+def open_network(
+    model: Any, *, size: int | None = None, fit: str = "inside", device: str | torch.device = "auto"
+) -> Network:
+    """The classifier ``model``, see the module; ``size`` is the side of its input, in place of what it says.
+
+    ``fit`` says how pictures are laid into it: ``inside``, undistorted beside grey, or ``stretch``.
+    """
     place, name, fill = pick_device(device), str(model), 0.5
     stated: Size | None
     if is_published(model):
@@ -119,8 +125,11 @@ def open_network(model: Any, *, size: int | None = None, device: str | torch.dev
     sides = stated or (SIZE, SIZE) if size is None else (size, size)
     by = "--size" if size is not None else "as the model says" if stated else "it says no size"
     scaled = "colours from 0 to 1" if scaling == _PLAIN else "colours scaled by its own mean and deviation"
-    facts = f"input {sides[0]} × {sides[1]} ({by}), {scaled}"
-    network = Network(module.to(place), name, sides, *scaling, facts=facts, device=place, fill=fill)
+    laid, fitted = (
+        ("stretched", fit_stretched) if fit == "stretch" else ("laid in undistorted, the rest grey", fit_inside)
+    )
+    facts = f"input {sides[0]} × {sides[1]} ({by}), pictures {laid}, {scaled}"
+    network = Network(module.to(place), name, sides, *scaling, facts=facts, device=place, fill=fill, fitted=fitted)
     with network.evaluating(), torch.no_grad():
         try:
             network.logits(network.black.expand(2, 3, *sides))

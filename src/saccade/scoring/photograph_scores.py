@@ -80,6 +80,7 @@ class PhotographScores:
     broken: list[str] = field(default_factory=list)  # photographs whose maps hold NaN or infinity
     pictures: int = 0  # photographs and twins that were scored
     zeros: int = 0  # of their maps those of zeros
+    signed: int = 0  # of their maps those with negative values, which a policy took away
     best: list[Drawn] = field(default_factory=list, repr=False)  # the strongest first
     worst: list[Drawn] = field(default_factory=list, repr=False)
 
@@ -108,7 +109,7 @@ class PhotographScores:
         if moved > TENTH * removed:
             return (
                 f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3f}, "
-                f"more than a tenth of the {removed:.3f} of the object: effects are not those of objects."
+                f"more than a tenth of the {removed:.3f} of the objects that do most: effects are not those of objects."
             )
         if not self.intervals("model")["cause_top"].n:
             return (
@@ -212,6 +213,7 @@ class PhotographScores:
             "n": len(self.names),
             "left_out": {"nan": list(self.broken)},
             "maps_of_zeros": self.zeros,
+            "maps_with_negative_values": self.signed,
             "effects": effects,
             "scene": group("scene", self.scene),
             "model_scores": None if self.refused else group("model", self.about_model),
@@ -241,6 +243,9 @@ class PhotographScores:
         """What was scored and what was not, in one line."""
         parts = [f"{len(self.names):,} photographs of {self.truth}, filled in by {self.facts.fill}"]
         parts += [f"{len(self.broken):,} left out as their maps hold NaN"] if self.broken else []
+        parts += (
+            [f"{self.signed:,} of {self.pictures:,} maps have negative values, see --signed"] if self.signed else []
+        )
         return "; ".join(parts + ([f"{self.zeros:,} maps of zeros"] if self.zeros else []))
 
     def __str__(self) -> str:

@@ -155,6 +155,7 @@ def score_photographs(
     *,
     layer: str | None = None,
     size: int | None = None,
+    fit: str = "inside",
     device: str = "auto",
     limit: int | None = None,
     on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
@@ -167,7 +168,7 @@ def score_photographs(
         )
     check_method(method)  # before a model is opened
     photographs = cast(PhotographSet, read_causal_set(truth))
-    network = open_network(model, size=size, device=device)
+    network = open_network(model, size=size, fit=fit, device=device)
     called, attribute = attribution(method, network, layer=layer)
     scores = PhotographScores(called, network.name, str(photographs.folder), photographs.facts, network.facts)
     total = min(len(photographs), limit or len(photographs))
@@ -189,6 +190,7 @@ def score_photographs(
             share = shares.gather(1, classes[:, None])[:, 0].cpu()  # (n,)
             stays = (shares.argmax(-1) == classes).cpu()  # (n,)
             maps = cells.maps.detach().float().cpu()
+            scores.signed += int((maps < 0).flatten(1).any(1).sum()) if policies.signed != "keep" else 0
             maps = policies.with_sign(maps.nan_to_num(0.0, 0.0, 0.0) if policies.nan == "zero" else maps)
             frame = cells.frame.detach().cpu()
             for view, own, p, same in zip(views, *(torch.split(every, counts) for every in (maps, share, stays))):

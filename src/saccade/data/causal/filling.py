@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -53,9 +54,11 @@ def filler(name: FillName) -> tuple[str, Fill]:
         return name, smooth_fill
     try:
         return MIGAN, _migan()
-    except (DataError, MissingExtraError):
+    except (DataError, MissingExtraError) as error:
         if name == MIGAN:
             raise
+        if isinstance(error, MissingExtraError):
+            warnings.warn(f"holes are filled smoothly, not by MI-GAN: {error}", stacklevel=2)
         return "smooth", smooth_fill
 
 

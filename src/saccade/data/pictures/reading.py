@@ -40,7 +40,7 @@ from saccade.data.pictures.files import (
 )
 from saccade.errors import DataError, ShapeError
 from saccade.files import MAX_PIXELS, open_regular
-from saccade.geometry import Size, fit_inside
+from saccade.geometry import Fit, Size, fit_inside
 
 # More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more.
 PIXEL_LIMIT = MAX_PIXELS
@@ -104,15 +104,17 @@ def read_picture(source: Source, *, name: str | None = None) -> Picture:
     raise DataError(f"a picture is a path, bytes, a PIL image, an array or a tensor; found {type(source).__name__}")
 
 
-def prepare(picture: Picture, size: Size, fill: float = 0.0) -> tuple[Tensor, Tensor, Tensor]:
-    """Lay ``picture`` into a network input of ``size`` without distortion, the border filled with ``fill``.
+def prepare(
+    picture: Picture, size: Size, fill: float = 0.0, fitted: Callable[[Size, Size], Fit] = fit_inside
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Lay ``picture`` into a network input of ``size``, undistorted or as ``fitted`` says; ``fill`` is the border.
 
     Returns:
         The input (3,h,w) in 0..1; the canvas (2,3), network input → picture; the picture's size (2,). A picture that
         already has the size passes exactly.
     """
     pixels = _as_floats(picture.image)  # (3,H,W)
-    fit = fit_inside(picture.size, size)
+    fit = fitted(picture.size, size)
     if (fit.height, fit.width) != picture.size:
         resized = F.interpolate(
             pixels[None], (fit.height, fit.width), mode="bilinear", align_corners=False, antialias=True
