@@ -116,12 +116,12 @@ def test_a_stack_answers_and_looks_as_its_members_do(name: HeadName, questions: 
 @EVERY
 @EACH
 def test_stacked_training_equals_the_single_training(name: HeadName, questions: Questions) -> None:
-    """Members with settings and examples of their own, two in a stack, against torch's AdamW on each alone."""
+    """Members with settings of their own, two in a stack, against torch's AdamW on each alone."""
     training, steps, seen = training_of(name, questions, steps=8, batch_size=3), 8, set[int]()
     training.at_once, batch, count = 2, training.batch, len(questions.query)
-    learns = torch.ones(3, count, dtype=torch.bool)
-    learns[1, ::3] = False
-    learns[:, questions.picture == 2] = False  # pictures that no member learns from are never asked for
+    learns = torch.ones(count, dtype=torch.bool)
+    learns[::3] = False
+    learns[questions.picture == 2] = False
 
     def watched(numbers: torch.Tensor) -> torch.Tensor:
         seen.update(numbers.tolist())
@@ -129,19 +129,17 @@ def test_stacked_training_equals_the_single_training(name: HeadName, questions: 
 
     training.batch = watched
     rates, decays, seeds = [0.1, 0.02, 0.05], [0.01, 1.0, 0.1], [0, 1, 1]
-    sets = [row.nonzero()[:, 0] for row in learns]
-    trained = training.run(seeds, sets, [*map(Setting, rates, decays)])
-    assert seen == {*range(P)} - {2}
-    labels, pictures = training.material.examples.labels, questions.pictures_of(learns.any(0).nonzero()[:, 0])
+    trained = training.run(seeds, [*map(Setting, rates, decays)], learns.nonzero()[:, 0])
+    labels, pictures = training.material.examples.labels, torch.unique(questions.picture[learns])
+    assert seen == {*pictures.tolist()}  # others are never asked for
     for number, (model, result) in enumerate(zip(heads_of(training, seeds), trained, strict=True)):
         first = copy.deepcopy(model)
         optimiser = torch.optim.AdamW(model.parameters(), lr=rates[number], weight_decay=decays[number])
         for step, numbers in enumerate(batches_of(pictures, 3, steps, 7)):
             optimiser.param_groups[0]["lr"] = rates[number] * rate_factor(step, steps)
-            own = (torch.isin(questions.picture, numbers) & learns[number]).nonzero()[:, 0]
+            own = (torch.isin(questions.picture, numbers) & learns).nonzero()[:, 0]
             optimiser.zero_grad()
-            loss = F.cross_entropy(alone(training, model, own)[0], labels[own], reduction="sum") / max(len(own), 1)
-            loss.backward()
+            F.cross_entropy(alone(training, model, own)[0], labels[own]).backward()
             optimiser.step()
         torch.testing.assert_close(result.state_dict(), model.state_dict(), rtol=1e-6, atol=1e-7)
         assert not torch.equal(result.classify.weight, first.classify.weight)  # it did learn
@@ -160,7 +158,7 @@ def test_heads_learn_where_the_features_are(name: HeadName, questions: Questions
     training.batch, training.device = elsewhere, torch.device("meta")
     monkeypatch.setattr(ProbeHead, "load_state_dict", lambda head, state: seen.append(state))
     seen: list[dict[str, torch.Tensor]] = []
-    training.run([0, 1], [torch.arange(4)] * 2, [Setting(0.1, 0.1)] * 2)
+    training.run([0, 1], [Setting(0.1, 0.1)] * 2, torch.arange(4))
     assert all(weights.device.type == "meta" for state in seen for weights in state.values())
     assert len(seen) == 2
 
@@ -173,18 +171,18 @@ def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     shares = []
     for places in (Places(on, torch.ones(1, H, W), 5.0), None):
         training = training_of(name, PLAIN, places, steps=40, batch_size=P)
-        (head,) = training.run([0], [torch.arange(P)], [Setting(0.1, 0.0)])
+        (head,) = training.run([0], [Setting(0.1, 0.0)], torch.arange(P))
         acts = alone(training, head, torch.arange(P))[1].values()
         shares.append(float(torch.stack([act.weights[:, 0, 0].detach() for act in acts]).mean()))
     assert shares[0] > max(0.75, shares[1] + 0.2)
 
 
-def test_only_pictures_that_a_member_learns_from_teach_it() -> None:
-    """Two pictures with shares 1/2 and 1/4 on the evidence; the first member learns from both, the second from one."""
-    maps = torch.tensor([[[[0.5, 0.5]], [[0.25, 0.75]]]]).expand(2, -1, -1, -1)  # (M,B,1,2)
+def test_only_examples_that_are_learned_from_teach_where_to_look() -> None:
+    """Two examples with shares 1/2 and 1/4 on the evidence, of which both or only the second count."""
+    maps = torch.tensor([[[[0.5, 0.5]], [[0.25, 0.75]]]])  # (M,R,1,2)
     places = Places(torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]]), torch.ones(1, 1, 2), 1.0)
-    missed = places.missed(maps, torch.tensor([0, 1]), torch.tensor([[1.0, 1.0], [0.0, 1.0]]))
-    torch.testing.assert_close(missed.exp().double(), torch.tensor([8**0.5, 4.0]))
+    missed = [places.missed(maps, torch.tensor([0, 1]), torch.tensor(counts)) for counts in ([1.0, 1.0], [0.0, 1.0])]
+    torch.testing.assert_close(torch.cat(missed).exp().double(), torch.tensor([8**0.5, 4.0]))
 
 
 def test_features_are_standardised_once_or_batch_by_batch_alike(monkeypatch: pytest.MonkeyPatch) -> None:

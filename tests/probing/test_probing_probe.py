@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 import saccade
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError, DataError, OutputError
 
 SMALL: dict[str, Any] = {
     "backbone": "compact", "through": "layer2", "size": 32, "splits": 3, "seeds": 1, "steps": 60, "hidden": 8,
@@ -76,15 +76,46 @@ def test_classes_keep_their_type_and_order(tmp_path: Path) -> None:
     assert again.predict(tmp_path).shape == (36,)  # a folder
 
 
-def test_what_it_cannot_do_is_said() -> None:
+def test_what_it_cannot_do_is_said(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="headz"):
         saccade.Probe(headz=["cross"])
     with pytest.raises(ConfigError, match="splits"):
         saccade.Probe(splits=2).fit(*made_up("colour", 12))
     with pytest.raises(ConfigError, match="fit first"):
         saccade.Probe().predict([])
+    for used in ("verdict", "report", "result"):
+        with pytest.raises(ConfigError, match="fit first"):
+            getattr(saccade.Probe(), used)
+    with pytest.raises(ConfigError, match="fit first"):
+        saccade.Probe().save(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
     with pytest.raises(DataError, match="2 labels"):
         saccade.Probe(**SMALL).fit(made_up("colour", 3)[0], [0, 1])
+
+
+def test_a_file_comes_once_whatever_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    files = [f"{number}.png" for number in range(4)]
+    for file, picture in zip(files, made_up("colour", 4)[0]):
+        picture.save(file)
+    again = tmp_path / files[1]
+    with pytest.raises(DataError, match="two labels, b and a"):
+        saccade.Probe(**SMALL).fit([*files, again], [*"abab", "a"])
+    with pytest.raises(DataError, match="comes twice, as number 1 and number 4"):
+        saccade.Probe(**SMALL).fit([*files, again], [*"abab", "b"], groups=range(5))
+
+
+def test_a_folder_keeps_the_probe_of_its_pictures(colours: Any, tmp_path: Path) -> None:
+    """Other pictures or other labels in memory are another probe; the same ones may be saved again."""
+    probe, pictures, labels = colours
+    probe.save(tmp_path)
+    before = (tmp_path / "results.json").read_bytes()
+    quick = {**SMALL, "heads": ["cross"]}
+    for fitted in (pictures[::-1], labels[::-1]), (pictures, 1 - labels):
+        with pytest.raises(OutputError, match="another probe"):
+            saccade.Probe(**quick).fit(*fitted).save(tmp_path)
+    assert (tmp_path / "results.json").read_bytes() == before
+    assert saccade.Probe(**quick).fit(pictures, labels).save(tmp_path).verdict == probe.verdict
 
 
 def test_progress_goes_forward_and_says_what_it_does(tmp_path: Path) -> None:

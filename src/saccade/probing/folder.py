@@ -90,8 +90,8 @@ def check_folder(folder: Path, settings: Mapping[str, Any]) -> None:
         return
     try:
         before = parse_json(read_regular(folder / RESULTS).decode("utf-8"))["settings"]
-        changed = [f"{name} was {before[name]}" for name, value in settings.items() if before[name] != value]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        changed = [f"{name} was {before.get(name)}" for name, value in settings.items() if before.get(name) != value]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{folder / RESULTS}: damaged; choose another folder, or delete that folder") from error
     if changed:
         raise OutputError(

@@ -1,10 +1,10 @@
 """Heads on frozen features: many of one kind trained side by side, and one kind on all splits.
 
-The members of a stack have weights, a learning rate and a weight decay of their own. They see the same batches of
-features: the large product of a step, features times weights, is one product for all of them. Each member counts only
-the examples that it may learn from. A member comes out as it does alone, but for rounding. Where several questions are
-asked about a picture (:mod:`saccade.probing.data`), a batch has pictures with all their questions, so that this
-product is made once for a picture.
+The members of a stack have weights, a learning rate and a weight decay of their own. They learn from the same examples
+and see the same batches of features: the large product of a step, features times weights, is one product for all of
+them. A member comes out as it does alone, but for rounding. Where several questions are asked about a picture
+(:mod:`saccade.probing.data`), a batch has pictures with all their questions, so that this product is made once for a
+picture.
 
 The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants. The learning rate
 rises for a tenth of the steps and falls to 0 along a cosine.
@@ -52,11 +52,11 @@ class Places:
     def missed(self, maps: Tensor, numbers: Tensor, counts: Tensor) -> Tensor:
         """What the maps (M,R,H,W) of the examples ``numbers`` (R,) miss, for each member: (M,).
 
-        Only examples that a member learns from count, as ``counts`` (M,R) says.
+        Only examples that are learned from count, as ``counts`` (R,) says.
         """
-        on_evidence = self.on_evidence[numbers].to(maps.device) * counts[..., None, None]  # (M,R,H,W)
+        on_evidence = self.on_evidence[numbers].to(maps.device) * counts[:, None, None]  # (R,H,W)
         everywhere = self.everywhere.to(maps.device)
-        return torch.stack([evidence_loss(own, on, everywhere) for own, on in zip(maps, on_evidence)])
+        return torch.stack([evidence_loss(own, on_evidence, everywhere) for own in maps])
 
 
 def stacked(heads: Sequence[ProbeHead], device: torch.device | str = "cpu") -> dict[str, Tensor]:
@@ -224,13 +224,8 @@ class Training:
         sizes: Any = {"hidden": plan.hidden, "queries": plan.queries, "levels": features.levels}
         return new_head(name, self.shape[0], len(examples.classes), questions=len(examples.questions.words), **sizes)
 
-    def run(self, seeds: Sequence[int], sets: Sequence[Tensor], settings: Sequence[Setting]) -> list[ProbeHead]:
-        """A trained head for each seed of its first weights, set of training examples and setting."""
-        questions, plan = self.material.examples.questions, self.material.plan
-        learns = torch.zeros(len(seeds), len(self.material.examples), dtype=torch.bool)
-        for member, numbers in enumerate(sets):
-            learns[member, numbers] = True
-        steps = plan.steps_for(max(len(questions.pictures_of(numbers)) for numbers in sets))
+    def run(self, seeds: Sequence[int], settings: Sequence[Setting], examples: Tensor) -> list[ProbeHead]:
+        """A head for each seed of its first weights and its setting, trained on the same ``examples`` (n,)."""
         heads: list[ProbeHead] = []
         for seed in seeds:
             with torch.random.fork_rng(devices=[]):
@@ -238,24 +233,27 @@ class Training:
                 heads.append(self.new())
         for first in range(0, len(heads), self.at_once):
             part = slice(first, first + self.at_once)
-            self._train(heads[part], learns[part], settings[part], steps)
+            self._train(heads[part], settings[part], examples)
         return heads
 
-    def _train(self, heads: Sequence[ProbeHead], learns: Tensor, settings: Sequence[Setting], steps: int) -> None:
-        """Train one stack; ``learns`` (M,N) bool says which examples each member learns from."""
+    def _train(self, heads: Sequence[ProbeHead], settings: Sequence[Setting], learned: Tensor) -> None:
+        """Train one stack on the examples ``learned`` (n,)."""
         examples, plan, places = self.material.examples, self.material.plan, self.material.places
+        is_learned = torch.zeros(len(examples), dtype=torch.bool)  # (N,) of a picture not every question may be
+        is_learned[learned] = True
         places = None if self.name == PYRAMID else places  # those are of one grid
         weights = stacked(heads, self.device)
         optimiser = StackedAdamW(weights, settings)
-        pictures = examples.questions.pictures_of(learns.any(0).nonzero()[:, 0])  # (n,) others are never asked for
+        pictures = examples.questions.pictures_of(learned)  # others are never asked for
+        steps = plan.steps_for(len(pictures))
         for step, numbers in enumerate(batches_of(pictures, plan.batch_size, steps, self.seed)):
             features = self.batch(numbers)  # (B,C,H,W)
             about, asked = examples.questions.about(numbers)  # (R,)
             logits = heads[0].stacked(weights, features, asked)  # (M,R,K)
-            counts = learns[:, about].to(logits)  # (M,R)
+            counts = is_learned[about].to(logits)  # (R,)
             truth = examples.labels[about].to(logits.device).expand(len(heads), -1)  # (M,R)
-            surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(counts)  # (M,R)
-            losses = (surprise * counts).sum(1) / counts.sum(1).clamp_min(1)  # (M,)
+            surprise = F.cross_entropy(logits.flatten(0, 1), truth.flatten(), reduction="none").view_as(truth)  # (M,R)
+            losses = (surprise * counts).sum(1) / counts.sum()  # (M,)
             if places is not None and (maps := heads[0].stacked_maps(weights, features, asked)) is not None:
                 losses = losses + places.weight * places.missed(maps, about, counts)
             gradients = torch.autograd.grad(losses.sum(), [*weights.values()])
@@ -294,14 +292,13 @@ def head_trial(
     on_split(0)
     for number, split in enumerate(splits):
         training = Training(name, material, split.train, number)
-        first = training.run([0] * len(grid), [split.train] * len(grid), grid)
+        first = training.run([0] * len(grid), grid, split.train)
         scores = training.logits(first, split.val)  # (M,n,K)
         best = _best(scores, labels[split.val])
-        more = [*range(1, plan.seeds)]
-        parts = [some_of(split, share, labels, examples.questions) for share in plan.shares]
-        parts += [some_of(split, count, labels, examples.questions) for count in shots]
-        sets = [split.train] * len(more) + parts
-        rest = training.run(more + [0] * len(parts), sets, [grid[best]] * len(sets)) if sets else []
+        chosen, more = [grid[best]], range(1, plan.seeds)
+        rest = training.run(more, chosen * len(more), split.train)
+        for part in (*plan.shares, *shots):  # by itself, with batches of its own
+            rest += training.run([0], chosen, some_of(split, part, labels, examples.questions))
         heads = [first[best], *rest]
         logits = training.logits(heads, split.test)  # (M,n,K)
         right = [accuracy(own.argmax(-1), labels[split.test]) for own in logits]  # (M,)

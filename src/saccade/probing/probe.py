@@ -45,8 +45,8 @@ from saccade.probing.folder import PAGE, RESULTS, check_folder, write_folder
 from saccade.probing.heads import ALL_TITLES
 from saccade.probing.plan import Plan
 from saccade.probing.progress import Work, expected_seconds
-from saccade.probing.rivals import compare_rivals, wanted_heads
-from saccade.probing.source import IN_MEMORY, asked_table, labelled_pictures, prober
+from saccade.probing.rivals import ProbeResult, compare_rivals, wanted_heads
+from saccade.probing.source import IN_MEMORY, asked_table, digest_of, labelled_pictures, prober
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 
@@ -71,6 +71,7 @@ class Probe:
 
     def __init__(self, backbone: str = "mobilenetv2", **settings: Any) -> None:
         self._settings: dict[str, Any] = {}
+        self._result: ProbeResult | None = None
         self.set_params(backbone=backbone, **settings)
 
     def __repr__(self) -> str:
@@ -125,6 +126,7 @@ class Probe:
             finalize(self, rmtree, written, ignore_errors=True)  # they go with this probe
             family, probing, table = labelled_pictures(pictures, labels, groups, Path(written))
             label_of = {str(label): label for label in labels}
+            self.settings["pictures_sha256"] = digest_of(table)
         self._open(family, probing)  # what the backbone lacks is said before pictures are read
         self._compare(table, on_progress)
         classes = np.array([label_of.get(word, word) for word in self.pictures.classes])
@@ -191,14 +193,16 @@ class Probe:
             what = f"{ALL_TITLES[head]}, split {min(done + 1, plan.splits)} of {plan.splits}"
             work(head, done, plan.splits, what)
 
-        self.result = compare_rivals(pictures, self.features, plan=plan, heads=wanted, places=places, on_split=on_split)
+        self._result = compare_rivals(
+            pictures, self.features, plan=plan, heads=wanted, places=places, on_split=on_split
+        )
         self._config |= {"answers": len(pictures.classes), "head": self.result.kept}
         if pictures.questions.are_asked:
             self._config |= {"queries": len(pictures.questions.words)}
         if self.result.kept == PYRAMID:
             self._config |= {"pyramid": list(finer)}
         if self.maps is None:  # without a network nobody can see a changed picture
-            self.result = with_evidence(self, work)
+            self._result = with_evidence(self, work)
 
     def model(self, split: int | None = None) -> AnyProbe:
         """The backbone with the head that tested a split; None: with the head of all pictures."""
@@ -221,6 +225,21 @@ class Probe:
         query = pictures.query(examples)
         raw = model.respond(encoded, None if query is None else query.to(self.device))
         return model.wrap(raw, self.size).trace.detach().cpu()
+
+    @property
+    def result(self) -> ProbeResult:
+        """All that came of the comparison."""
+        self._check_fitted()
+        return cast(ProbeResult, self._result)
+
+    def _check_fitted(self) -> None:
+        if self._result is None:
+            raise ConfigError("this probe has learned nothing yet; call fit first")
+
+    def _check_saved(self) -> None:
+        self._check_fitted()
+        if not hasattr(self, "folder"):
+            raise ConfigError("this probe is in no folder yet; call save first")
 
     @property
     def verdict(self) -> str:
@@ -266,6 +285,7 @@ class Probe:
         Of maps that were computed elsewhere it is the head alone. The folder must be new or empty, or hold the same
         probe.
         """
+        self._check_fitted()
         check_folder(Path(folder), self.settings)
         self.folder, self.results = Path(folder), write_folder(self, Path(folder))
         return self
@@ -273,10 +293,12 @@ class Probe:
     @property
     def report(self) -> Path:
         """The page."""
+        self._check_saved()
         return self.folder / PAGE
 
     def to_json(self) -> Part:
         """What results.json holds."""
+        self._check_saved()
         return self.results
 
     def looks(self, pictures: str | Path | Iterable[Any], ask: str | None = None) -> Iterator[Sighting]:
@@ -284,8 +306,7 @@ class Probe:
 
         ``ask`` is the question, of a probe of questions.
         """
-        if not hasattr(self, "result"):
-            raise ConfigError("this probe has learned nothing yet; call fit first")
+        self._check_fitted()
         if self.maps is not None:
             raise ConfigError(f"'{self.plan.backbone}' has no network, so it cannot see new pictures")
         if self._predictor is None:

@@ -63,9 +63,10 @@ def expected_seconds(
         values = batch * sum(stages.channels[name] * grids[name][0] * grids[name][1] for name in names)
         values = batch * stages.channels[last] if head in (LINEAR, CLASS_TOKEN) else values
         widths = {"soft": plan.hidden, "hard": plan.hidden + classes, "queries": 2 * plan.queries}
-        rounds = len(plan.settings(head)), plan.seeds - 1 + len(plan.shares) + plan.shots * len(SHOTS)
-        products = sum(rounds) * values * (2 * widths.get(head, 1) + 2 * asked)
-        seconds[head] = plan.splits * steps * (products / _PRODUCTS + 2 * values / _COPIES + 2 * _STEP)
+        parts = len(plan.shares) + plan.shots * len(SHOTS)  # each is learned from by itself
+        members, stacks = len(plan.settings(head)) + plan.seeds - 1 + parts, 2 + parts
+        products = members * values * (2 * widths.get(head, 1) + 2 * asked)
+        seconds[head] = plan.splits * steps * (products / _PRODUCTS + stacks * (values / _COPIES + _STEP))
     changed = 3 * min(pictures, MOST) if any(row.box or row.mask for row in rows) else 0
     return {**seconds, EVIDENCE: seen * changed}
 

@@ -214,7 +214,7 @@ def compare_rivals(
     setting = Counter(trials[name].settings).most_common(1)[0][0]
     every = torch.arange(len(labels))
     training = Training(name, material, every, len(splits))
-    (trained_head,) = training.run([0], [every], [setting])
+    (trained_head,) = training.run([0], [setting], every)
     final = training.trained(trained_head)
     verdict = sentence(trials, name)
     return ProbeResult(examples, splits, plan, trials, name, setting, final, details, calibration, verdict)

@@ -5,12 +5,16 @@ Everything behind a table reads files, so pictures that are in memory are writte
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from saccade.data.pictures.files import content_digests
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import check_usable
 from saccade.data.tables.table import Columns, Row, Table
@@ -25,24 +29,35 @@ def labelled_pictures(
 ) -> tuple[Family, Probing, Table]:
     """The family that probes labels, and the table of ``pictures``; those that are no files are written to ``folder``.
 
-    ``groups`` says which pictures belong together. A DataError where the lengths differ, or a file has two labels.
+    ``groups`` says which pictures belong together. A DataError where the lengths differ, or a file comes twice.
     """
     sources, words = list(pictures), [str(label) for label in labels]
     owners = [""] * len(sources) if groups is None else [str(group) for group in groups]
     for name, column in (("labels", words), ("groups", owners)):
         if len(column) != len(sources):
             raise DataError(f"{name}: found {len(column)} {name} for {len(sources)} pictures; give one for each")
-    label_of: dict[Path, str] = {}
+    first_of: dict[str, int] = {}  # file → its number
     rows = []
     for number, (source, label, group) in enumerate(zip(sources, words, owners)):
         path = Path(source) if isinstance(source, (str, Path)) else folder / f"{number:06}.png"
         if not isinstance(source, (str, Path)):
             read_picture(source).image.save(path)
-        if label_of.setdefault(path, label) != label:
-            raise DataError(f"labels: {path} has two labels, {label_of[path]} and {label}; give it one")
+        first = first_of.setdefault(os.path.abspath(path), number)
+        if words[first] != label:
+            raise DataError(f"labels: {path} has two labels, {words[first]} and {label}; give it one")
+        if first != number:
+            raise DataError(f"pictures: {path} comes twice, as number {first} and number {number}; give it once")
         rows.append((str(path), Row(path, (label,), "train", group=group)))
     able = [(family, family.probing) for family in families().values() if family.probing and not family.probing.asks]
-    return *able[0], Table.of(IN_MEMORY, [*dict(rows).items()], Columns())
+    return *able[0], Table.of(IN_MEMORY, rows, Columns())
+
+
+def digest_of(table: Table) -> str:
+    """What tells pictures in memory from others: the contents of the files, the labels and the groups, in order."""
+    rows = table.as_found or table.rows
+    contents = content_digests([row.image for row in rows], unreadable="")
+    known = [[content, row.label, row.group] for content, row in zip(contents, rows)]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
 
 def prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:

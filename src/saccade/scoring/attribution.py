@@ -48,7 +48,6 @@ NOISE = 0.15  # its standard deviation, as a share of the range of the input
 WINDOWS = 8  # of occlusion along each side; they move by half their width
 MASKS, CELLS, KEPT = 400, 7, 0.5  # of RISE: how many, cells along each side, share of cells that are kept
 _AT_ONCE = 32  # inputs that go through the network together
-_MAX_PREFIX = 16  # tokens in front of a grid
 
 
 class CellMaps(NamedTuple):
@@ -322,7 +321,7 @@ def _cells(name: str, output: Tensor, size: Size, patches: Size | None, prefix: 
     if len(shape) == 3 and shape[0] == 1:
         sides = [math.isqrt(max(0, shape[1] - before)) for before in (prefix, 0)]
         for grid in filter(None, (patches, *((side, side) for side in sides))):
-            if min(grid) > 1 and 0 <= shape[1] - grid[0] * grid[1] <= _MAX_PREFIX:
+            if min(grid) > 1 and shape[1] - grid[0] * grid[1] in (0, 1, prefix):  # 1: a token of the class
                 return _Cells(name, "tokens", grid)
     return None
 

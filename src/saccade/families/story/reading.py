@@ -206,7 +206,8 @@ class StoryResponder(answering.Responder):
         words, numbers = words_of(ask), numbers_of(self.facts)
         ids = tuple(numbers[word] for word in words if word in numbers)
         if not ids:
-            raise DataError(f"'{self.name}' knows none of the words of the question '{ask.strip()}'; see its card")
+            what = f"'{self.name}' knows none of the words of the question '{ask.strip()}'"
+            raise DataError(f"{what}; its card lists those it knows")
         return StoryQuestion(ask.strip(), ids, tuple(word for word in words if word not in numbers))
 
     def query_text(self, query: Any) -> str | None:
