@@ -285,7 +285,7 @@ class RowFolder(ABC):
             )
 
     @abstractmethod
-    def digest_of(self, row: Row) -> str:
+    def digest_of(self, row: Mapping[str, Any]) -> str:
         """The digest of a line, computed from its files."""
 
     def verify(self) -> None:
@@ -293,7 +293,7 @@ class RowFolder(ABC):
         for row in self.rows():
             self.check_files(row)
 
-    def check_files(self, row: Row) -> None:
+    def check_files(self, row: Mapping[str, Any]) -> None:
         """Refuse a line whose digest is not that of its files."""
         if (digest := self.digest_of(row)) != row["digest"]:
             raise DataError(
@@ -337,7 +337,7 @@ class CausalSet(RowFolder):
         """The scenes in their order; of a long set only one is in memory."""
         return (CausalScene(self.folder, self.facts.size, row) for row in self.rows())
 
-    def digest_of(self, row: Row) -> str:
+    def digest_of(self, row: Mapping[str, Any]) -> str:
         """See :func:`scene_digest`."""
         scene = CausalScene(self.folder, self.facts.size, row)
         pictures: dict[str, CausalPicture] = {SCENE: scene, **scene.twins}

@@ -182,7 +182,7 @@ class PhotographSet(RowFolder):
         """The photographs in their order; of a long set only one is in memory."""
         return (Photograph(self.folder, row) for row in self.rows())
 
-    def digest_of(self, row: Row) -> str:
+    def digest_of(self, row: Mapping[str, Any]) -> str:
         """See :func:`photograph_digest`."""
         return photograph_digest(self.folder, row)
 
