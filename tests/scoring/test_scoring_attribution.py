@@ -168,3 +168,21 @@ def test_a_network_without_cells_has_no_cam_and_says_so():
         maps(flat, "gradcam", images(16), torch.tensor([0, 1]))
     with pytest.raises(ConfigError, match="no attention was seen"):
         maps(Conv(), "rollout", images(), torch.tensor([0, 1]))
+
+
+class Attends(Conv):
+    """The mean of :class:`Conv` is weighted by a map (B,h,w) of scores, which is no row of tokens."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scorer = nn.Sequential(nn.Conv2d(12, 1, 1), nn.Flatten(0, 1))
+
+    def forward(self, images):
+        cells = self.features(images)
+        weights = self.scorer(cells).flatten(1).softmax(1)
+        return self.head(torch.einsum("bcn,bn->bc", cells.flatten(2), weights))
+
+
+def test_a_map_of_scores_is_not_taken_for_tokens():
+    place, _ = cam_layer(open_network(Attends(), size=SIDE, device="cpu"))
+    assert (place.kind, place.grid) == ("map", (8, 8))

@@ -31,7 +31,6 @@ from torch import Tensor, nn
 
 from saccade import geometry
 from saccade.attention.frames import GridTracker, frame_like
-from saccade.backbones.transformers_adapter import MAX_PREFIX
 from saccade.errors import ConfigError, DataError, nearest
 from saccade.geometry import Size
 from saccade.metrics.maps.faithfulness import hirescam
@@ -322,7 +321,7 @@ def _cells(name: str, output: Tensor, size: Size, patches: Size | None, prefix: 
     if len(shape) == 3 and shape[0] == 1:
         sides = [math.isqrt(max(0, shape[1] - before)) for before in (prefix, 0)]
         for grid in filter(None, (patches, *((side, side) for side in sides))):
-            if min(grid) > 1 and 0 <= shape[1] - grid[0] * grid[1] <= MAX_PREFIX:
+            if min(grid) > 1 and shape[1] - grid[0] * grid[1] in (0, 1, prefix):  # 1: a token of the class
                 return _Cells(name, "tokens", grid)
     return None
 

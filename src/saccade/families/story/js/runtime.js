@@ -66,7 +66,7 @@ class MemN2N {
     }
     if (slots.length) return;
     const some = told.slice(0, 2).map(({ text }) => text).join("; ");
-    throw new Error(`story: the model knows none of its words (${some}); its card lists the words that it knows`);
+    throw new Error(`story: the model knows none of its words (${some}); its card lists those it knows`);
   }
 
   #read(sentences, asked) {
