@@ -17,7 +17,7 @@ from saccade.commands import train as verb
 from saccade.engine.checkpoint import Best
 from saccade.engine.loop import RunResult
 from saccade.engine.recipe import load_recipe
-from saccade.errors import OutputError
+from saccade.errors import ConfigError, OutputError
 from tiny_runs import FRESH, TINY, train_tiny
 from typed import typed
 
@@ -87,10 +87,16 @@ def test_wrong_options_are_one_line(tmp_path: Path, words: list[str], named: str
 def test_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "")
     monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
+    seen: list[bool] = []
+
+    def resolve(*_: Any, **changes: Any) -> None:
+        seen.append(is_offline())
+        raise ConfigError("it stops here")
+
+    monkeypatch.setattr("saccade.commands.train.resolve", resolve)
     run("no-such-recipe", "--out", tmp_path)
-    assert not is_offline()
     run("no-such-recipe", "--out", tmp_path, "--offline")
-    assert is_offline()
+    assert (seen, is_offline()) == ([False, True], False)
 
 
 def test_it_ends_with_a_command_that_can_be_pasted(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pytest
 import torch
 from engine_fakes import TinyTask, tiny_recipe
 
+from saccade.engine.loggers import TensorBoard, open_loggers
 from saccade.engine.loop import RunResult, fit
 from saccade.errors import ConfigError, MissingExtraError
 
@@ -37,6 +38,18 @@ class Kept:
 
     def close(self) -> None:
         self.is_open = False
+
+
+class Breaks(TinyTask):
+    """It fails in the third step."""
+
+    steps = 0
+
+    def loss(self, *parts: Any, **options: Any) -> Any:
+        self.steps += 1
+        if self.steps == 3:
+            raise RuntimeError("out of memory")
+        return super().loss(*parts, **options)
 
 
 def train(out: Path, *loggers: Any, **options: Any) -> RunResult:
@@ -70,6 +83,7 @@ def test_one_that_fails_on_the_way_is_left_out(tmp_path: Path, capsys: pytest.Ca
     failing, kept = Failing(), Kept()
     result = fit(TinyTask(), RECIPE, tmp_path / "run", device="cpu", progress="plain", loggers=(failing, kept))
     assert (result.stopped, len(failing.rows), len(kept.rows)) == ("finished", 1, 6)
+    assert not failing.is_open
     assert capsys.readouterr().err.count("the logger Failing failed (ConnectionError: no answer from the service)") == 1
 
 
@@ -96,6 +110,15 @@ def test_names_and_objects_are_checked(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "run").exists()
 
 
+def test_a_folder_of_the_name_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python would import it, with nothing in it."""
+    (tmp_path / "wandb").mkdir()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.delitem(sys.modules, "wandb", raising=False)
+    with pytest.raises(MissingExtraError, match="wandb"):
+        open_loggers(["wandb"])
+
+
 def install(monkeypatch: pytest.MonkeyPatch, name: str, **parts: Any) -> None:
     module = ModuleType(name)
     module.__spec__ = ModuleSpec(name, None)
@@ -107,11 +130,12 @@ def install(monkeypatch: pytest.MonkeyPatch, name: str, **parts: Any) -> None:
 def test_wandb_gets_settings_and_curves_and_goes_on_with_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun: list[dict[str, Any]] = []
     rows: list[tuple[int, float | None]] = []
+    codes: list[int] = []
 
     def init(**options: Any) -> SimpleNamespace:
         begun.append(options)
         log = lambda values, step: rows.append((step, values.get("train/loss")))  # noqa: E731
-        return SimpleNamespace(id="abc", log=log, finish=lambda: rows.append((-1, None)))
+        return SimpleNamespace(id="abc", log=log, finish=lambda exit_code: codes.append(exit_code))
 
     install(monkeypatch, "wandb", init=init)
     monkeypatch.delenv("WANDB_PROJECT", raising=False)
@@ -123,9 +147,12 @@ def test_wandb_gets_settings_and_curves_and_goes_on_with_a_run(tmp_path: Path, m
     }
     assert begun[0]["config"]["batch_size"] == RECIPE.batch_size
     assert [step for step, loss in rows if loss is not None] == [1, 2, 3, 4]
-    assert rows[-1] == (-1, None)
+    assert codes == [0]
     train(tmp_path / "run", "wandb", resume=True)
     assert (begun[1]["id"], begun[1]["resume"]) == ("abc", "allow")
+    with pytest.raises(RuntimeError, match="out of memory"):
+        fit(Breaks(), RECIPE, tmp_path / "broken", device="cpu", progress="quiet", loggers=["wandb"])
+    assert codes == [0, 0, 1]
 
 
 def test_mlflow_gets_parameters_and_metrics_and_goes_on_with_a_run(
@@ -149,14 +176,17 @@ def test_mlflow_gets_parameters_and_metrics_and_goes_on_with_a_run(
         start_run=start_run,
         log_params=log_params,
         log_metrics=lambda values, step, run_id: rows.append((step, run_id, values)),
-        end_run=lambda: begun.append("ended"),
+        end_run=lambda status: begun.append(status),
     )
     train(tmp_path / "run", "mlflow")
-    assert begun == [{"run_id": None, "run_name": "run", "nested": True}, "ended"]
+    assert begun == [{"run_id": None, "run_name": "run", "nested": True}, "FINISHED"]
     assert parameters["phases.0.optimizer.lr"] == str(RECIPE.phases[0].optimizer.lr)
     assert [(step, run) for step, run, values in rows if "train/loss" in values] == [(n, "m1") for n in (1, 2, 3, 4)]
     train(tmp_path / "run", "mlflow", resume=True)
     assert begun[2]["run_id"] == "m1"
+    with pytest.raises(RuntimeError, match="out of memory"):
+        fit(Breaks(), RECIPE, tmp_path / "broken", device="cpu", progress="quiet", loggers=["mlflow"])
+    assert begun[-1] == "FAILED"
 
 
 def test_tensorboard_has_the_curves(tmp_path: Path) -> None:
@@ -167,3 +197,10 @@ def test_tensorboard_has_the_curves(tmp_path: Path) -> None:
     events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("train/loss")] == [1, 2, 3, 4]
     assert not (tmp_path / "run" / "loggers.json").exists()
+    again = TensorBoard()  # as after a stop, from a checkpoint of step 2
+    again.start(tmp_path / "run", {})
+    for step in (3, 4, 5):
+        again.log({"train/loss": 0.0}, step)
+    again.close()
+    events = EventAccumulator(str(tmp_path / "run" / "tensorboard")).Reload()
+    assert [event.step for event in events.Scalars("train/loss")] == [1, 2, 3, 4, 5]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,21 @@ def test_what_it_cannot_do_is_said(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     with pytest.raises(DataError, match="2 labels"):
         saccade.Probe(**SMALL).fit(made_up("colour", 3)[0], [0, 1])
+
+
+def test_it_predicts_the_same_after_it_was_pickled(colours: Any, tmp_path: Path) -> None:
+    probe, pictures, labels = colours
+    copied = pickle.loads(pickle.dumps(probe))
+    np.testing.assert_array_equal(copied.predict_proba(pictures[:6]), probe.predict_proba(pictures[:6]))
+    np.testing.assert_array_equal(copied.evidence(pictures[:1])[0], probe.evidence(pictures[:1])[0])
+    assert copied.predict(pictures[:6]).tolist() == probe.predict(pictures[:6]).tolist()
+    assert (copied.verdict, copied.get_params()) == (probe.verdict, probe.get_params())
+    with pytest.raises(ConfigError, match="without its pictures"):
+        pickle.loads(pickle.dumps(copied)).save(tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    assert pickle.loads(pickle.dumps(saccade.Probe(**SMALL))).get_params() == saccade.Probe(**SMALL).get_params()
+    again = copied.fit(pictures, labels).save(tmp_path / "out")
+    assert again.verdict == probe.verdict
 
 
 def test_a_file_comes_once_whatever_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,10 +75,7 @@ def test_size_and_colours_are_what_the_model_says():
     )
     network.default_cfg = {"input_size": (3, 40, 40), "mean": (0.5, 0.4, 0.3), "std": (0.1, 0.2, 0.5)}
     said = open_network(network, device="cpu")
-    assert (
-        said.facts
-        == "input 40 × 40 (as the model says), pictures laid in undistorted, the rest grey, colours scaled by its own mean and deviation"
-    )
+    assert said.facts == f"input 40 × 40 (as the model says), {laid}, colours scaled by its own mean and deviation"
     image, canvas = said.prepare(np.full((20, 20, 3), 255, np.uint8))
     torch.testing.assert_close(image[:, 0, 0], torch.tensor([5.0, 3.0, 1.4]))
     torch.testing.assert_close(canvas[:, :2].diagonal(), torch.tensor([0.5, 0.5], dtype=torch.float64))

@@ -11,11 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import saccade
 from planted_photographs import SIDE, reads_ground, reads_object, reads_patch, reads_stamp, write_photographs
 from saccade.data import read_causal_set
 from saccade.errors import ConfigError, DataError
+from saccade.metrics.intervals import ByName
 from saccade.papers.results import results_folder
 from saccade.scoring.networks import open_network
 from saccade.scoring.photograph_views import view_of
@@ -103,6 +105,10 @@ def test_there_is_none_where_filling_in_moves_the_answer_too(tmp_path):
     assert "more than a tenth" in str(found.refused)
     patch, target = (means(found, "effects", change)["effect"] for change in ("patch", "target"))
     assert patch > 0.1 * target
+    effects, found.effects = found.effects, ByName()
+    for change in ("patch", "target", "others"):
+        found.effects.add_values(change, {"effect": 1e-5 * effects[change]["effect"]})
+    assert "0.000" not in str(found.refused).split(", more than a tenth")[0]  # a small number is no zero
 
 
 def test_cause_top_and_misplaced_are_what_p_and_maps_say(photographs):
@@ -175,6 +181,22 @@ def test_maps_of_any_size_lie_where_they_should(photographs):
     assert len(found.names) == 4
 
 
+def test_a_changed_file_is_refused_when_it_is_scored(tmp_path):
+    folder = write_photographs(tmp_path / "set", 2)
+    Image.fromarray(np.zeros((SIDE, SIDE), np.uint8)).save(folder / "masks" / "00000001.png")
+    assert saccade.score(truth=folder, model=reads_object(), method="gradcam", limit=1).names == ["00000000"]
+    with pytest.raises(DataError, match="photograph 00000001 is not as it was written"):
+        saccade.score(truth=folder, model=reads_object(), method="gradcam")
+
+
+def test_paths_of_any_kind_name_set_and_method(photographs, tmp_path, monkeypatch):
+    own = tmp_path / "my_method.py"
+    own.write_text("def attribute(model, images, targets):\n    return model.act(model.find(images))\n")
+    monkeypatch.chdir(photographs)
+    scores = saccade.score(truth=".", model=reads_object(), method=own, limit=2)
+    assert next(csv.DictReader(scores.row().splitlines()))["set"] == photographs.name
+
+
 def test_one_photograph_proves_nothing(photographs):
     found = saccade.score(truth=photographs, model=reads_object(), method="gradcam", limit=1)
     assert found.verdict.count("which chance can explain") == 2
@@ -214,6 +236,18 @@ def test_broken_maps_are_left_out_and_zeros_win_nothing(photographs):
         ({"model": 3, "method": "gradcam"}, "found int"),
         ({"model": "here", "method": "gradcam", "maps": "pictures"}, "has its own pictures"),
         ({"model": "here", "method": "gradcam", "limit": 0}, "must be 1 or more"),
+        *[
+            ({"model": "here", "method": "gradcam", **given}, f"{next(iter(given))}: it is not for a causal set")
+            for given in (
+                {"resize": "map"},
+                {"missing": "zero"},
+                {"broken": "skip"},
+                {"separator": "-"},
+                {"engine": "local"},
+                {"objects": np.zeros((1, 8, 8))},
+                {"pictures": "photos"},
+            )
+        ],
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(photographs, options, said):

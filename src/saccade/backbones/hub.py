@@ -28,6 +28,21 @@ def work_offline() -> None:
         os.environ[switch] = "1"
 
 
+@contextmanager
+def offline() -> Iterator[None]:
+    """Fetch nothing from the hub for the length of a block, nor in processes that it starts."""
+    before = {switch: os.environ.get(switch) for switch in _SWITCHES}
+    work_offline()
+    try:
+        yield
+    finally:
+        for switch, value in before.items():
+            if value is None:
+                os.environ.pop(switch, None)
+            else:
+                os.environ[switch] = value
+
+
 def is_offline() -> bool:
     """Whether nothing may be fetched from the hub."""
     return any(os.environ.get(switch, "").upper() in ("1", "ON", "YES", "TRUE") for switch in _SWITCHES)
@@ -81,23 +96,17 @@ def from_hub(what: str) -> Iterator[None]:
     if why is None:
         yield
         return
-    before = {switch: os.environ.get(switch) for switch in _SWITCHES}
     constants = sys.modules.get("huggingface_hub.constants")  # read when it was imported
     was = getattr(constants, "HF_HUB_OFFLINE", None)
-    work_offline()
     if constants is not None:
         constants.HF_HUB_OFFLINE = True  # type: ignore[attr-defined]  # a module found by its name
     try:
-        yield
+        with offline():
+            yield
     except Exception as error:  # each library has its own
         raise DataError(
             f"{what} are not on this machine, and {why}; fetch them once with a network, or set HF_ENDPOINT"
         ) from error
     finally:
-        for switch, value in before.items():
-            if value is None:
-                os.environ.pop(switch, None)
-            else:
-                os.environ[switch] = value
         if constants is not None:
             constants.HF_HUB_OFFLINE = was  # type: ignore[attr-defined]  # as above

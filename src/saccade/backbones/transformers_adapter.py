@@ -27,10 +27,11 @@ from torch import Tensor, nn
 from saccade.backbones.hub import from_hub, open_library
 from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
 from saccade.backbones.timm_adapter import Chain
-from saccade.errors import ConfigError, ShapeError
+from saccade.errors import ConfigError
 from saccade.geometry import Size
 
-MAX_PREFIX = 16  # tokens in front of a grid at most
+# Parameters of tokens that stand in front of a grid.
+_IN_FRONT = ("cls_token", "class_embedding", "distillation_token", "register_tokens")
 
 
 class TokenGrid(nn.Module):
@@ -43,6 +44,8 @@ class TokenGrid(nn.Module):
         self._options: dict[str, Any] = dict.fromkeys({"interpolate_pos_encoding"} & takes.keys(), True)
         self._shuffles = "noise" in takes  # a masked autoencoder sorts its patches by noise
         self._takes_patches = "spatial_shapes" in takes  # of pictures of any shape side by side, as SigLIP 2 NaFlex
+        own = _own_parameters(network)
+        self._before = sum(own[name].numel() // own[name].shape[-1] for name in _IN_FRONT if name in own)  # P
 
     def forward(self, images: Tensor) -> Tensor:
         """(B,3,H,W) → (B,C,h,w)."""
@@ -73,11 +76,13 @@ class TokenGrid(nn.Module):
             ) from error
         if hidden.dim() == 4:
             return hidden, hidden.new_zeros(hidden.shape[0], 0, hidden.shape[1])
-        before = hidden.shape[1] - grid[0] * grid[1]
-        if not 0 <= before <= MAX_PREFIX:
-            raise ShapeError("tokens", f"(B,{grid[0]}·{grid[1]} and at most {MAX_PREFIX} before them,C)", hidden.shape)
-        cells = hidden[:, before:].transpose(1, 2)  # (B,C,h·w)
-        return cells.reshape(cells.shape[0], cells.shape[1], *grid), hidden[:, :before]
+        if hidden.shape[1] != self._before + grid[0] * grid[1]:  # such as: it pads the picture
+            raise ConfigError(
+                f"of {height}×{width} pixels this model makes {hidden.shape[1]} tokens, not {self._before} "
+                f"and {grid[0]}·{grid[1]} cells; set size to a multiple of {self.reduction}, or choose another model"
+            )
+        cells = hidden[:, self._before :].transpose(1, 2)  # (B,C,h·w)
+        return cells.reshape(cells.shape[0], cells.shape[1], *grid), hidden[:, : self._before]
 
     def _as_patches(self, images: Tensor, grid: Size) -> Tensor:
         """(B,3,H,W) → (B,h·w,s·s·3): each patch row by row, its colours last."""
@@ -184,5 +189,11 @@ def _probed(network: Any, config: Any, name: str) -> tuple[int, int, bool]:
     side = int(patch[0] if isinstance(patch, list | tuple) else patch)
     if depths:  # patches are merged from stage to stage
         return side * 2 ** (len(depths) - 1), int(config.hidden_size), False
-    names = {key.rpartition(".")[2] for key, _ in network.named_parameters() if "head." not in key}
+    names = _own_parameters(network).keys()
     return side, int(config.hidden_size), bool(names & {"cls_token", "class_embedding"})
+
+
+def _own_parameters(network: nn.Module) -> dict[str, Tensor]:
+    """By the last part of their names, without those of a head."""
+    named = network.named_parameters()
+    return {key.rpartition(".")[2]: parameter for key, parameter in named if "head." not in key}

@@ -165,12 +165,9 @@ def _begin(
     arguments: Mapping[str, Any], *, are_paths: bool = False
 ) -> tuple[list[Predictor], Sequence[Any], Iterator[list[Sighting]]]:
     """The models, what they look at, and their answers to each of it as they come; of paths all must be there."""
-    from saccade.backbones.hub import work_offline
     from saccade.predict import load
 
     options, sources, ask = _options(arguments), arguments["sources"], arguments["ask"]
-    if arguments["offline"]:
-        work_offline()
     model = arguments["model"]
     is_one = isinstance(model, (str, Path))
     predictors = [load(name, arguments["device"]) for name in ([model] if is_one else model)]
@@ -257,6 +254,10 @@ def typed(
             raise DataError(f"none of the {rows.rows} pictures could be read; the rows in {rows.out} say why")
         return rows
     wake_cuda(arguments["device"])  # before torch is imported, which takes a second
+    if arguments["offline"]:
+        from saccade.backbones.hub import work_offline
+
+        work_offline()  # until the process ends, as answers come one by one
     return Looks(arguments)
 
 

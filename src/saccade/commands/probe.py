@@ -74,13 +74,10 @@ def probe(
         >>> print(saccade.probe("photos/", out="runs/probe").verdict)  # doctest: +SKIP
     """
     arguments = dict(locals())
-    from saccade.backbones.hub import work_offline
     from saccade.probing.folder import check_folder
     from saccade.probing.plan import Plan
     from saccade.probing.probe import Probe
 
-    if offline:
-        work_offline()
     learner = Probe(**{part.name: arguments[part.name] for part in fields(Plan) if part.name in arguments})
     check_folder(Path(out), learner.described(data, ask))  # before it works for minutes
     return learner.fit(data, ask=ask, on_progress=on_progress).save(out)

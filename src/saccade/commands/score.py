@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from saccade.commands.verb import Command, Remark, checked, print_table, say
+from saccade.commands.verb import Command, Remark, arguments_of, checked, print_table, say
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError
 
@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from saccade.scoring.photograph_scores import PhotographScores
     from saccade.scoring.results import ScoreResult
     from saccade.scoring.sources import Maps
+
+# Arguments that go with maps and truths from files, not with a causal set of photographs.
+_OF_MAPS = (
+    *("objects", "kind", "names", "key", "engine", "address", "pictures"),
+    *("resize", "missing", "empty", "broken", "separator"),
+)
 
 
 @checked
@@ -27,7 +33,7 @@ def score(
     kind: Literal["masks", "boxes", "points"] | None = None,
     names: Sequence[str] | None = None,
     key: str | None = None,
-    method: str | Callable[..., Any] | None = None,
+    method: str | Path | Callable[..., Any] | None = None,
     model: str | Path | Any = None,
     layer: str | None = None,
     size: Annotated[int, Within(8, 2048)] | None = None,
@@ -93,6 +99,7 @@ def score(
     Example:
         >>> saccade.score("maps/", "masks/").scores["true_positive_strength"].mean  # doctest: +SKIP
     """
+    arguments = dict(locals())
     from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.sources import has_photographs, open_maps, open_truth
@@ -101,6 +108,8 @@ def score(
         raise ConfigError("truth is missing: masks, boxes, points or a causal set that the maps are compared with")
     if isinstance(truth, str):
         truth = truth.removeprefix("causal:")
+    if isinstance(method, Path):
+        method = str(method)
     values = signed or ("keep" if method is None else "abs")
     policies = Policies(values, resize, nan, missing, empty, broken, separator)
     network: dict[str, Any] = {"layer": layer, "size": size, "fit": fit, "device": device}
@@ -109,6 +118,7 @@ def score(
 
         if maps not in (None, "-"):
             raise ConfigError(f"maps: {truth} has its own pictures; leave {maps} out, or give -")
+        _check_of_photographs(arguments)
         network |= {"limit": limit, "on_progress": on_progress}
         of_photographs = score_photographs(truth, method, model, policies, **network)
         if out is not None:
@@ -148,6 +158,14 @@ def score(
     if out is not None:
         result.save(out, pictures=pictures if pictures is not None or method is None else Path(maps))
     return result
+
+
+def _check_of_photographs(arguments: Mapping[str, Any]) -> None:
+    """Refuse what is about maps and truths from files."""
+    for name in _OF_MAPS:
+        value, default = arguments[name], arguments_of(score)[name].default
+        if value is not None if default is None else value != default:
+            raise ConfigError(f"{name}: it is not for a causal set of photographs; leave it out")
 
 
 def typed(row: bool = False, **arguments: Any) -> ScoreResult | PhotographScores:

@@ -119,10 +119,6 @@ def train(
     arguments = dict(locals())
     if devices == nodes == 1:
         wake_cuda(device)
-    if offline:
-        from saccade.backbones.hub import work_offline
-
-        work_offline()
     changes = {name: arguments[name] for name in CHANGES}
     if recipe is not None:
         resolved = resolve(recipe, **changes)

@@ -7,17 +7,19 @@ object. It runs in one process. One that fails on the way is left out, and train
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from saccade.config import by_path
 from saccade.errors import ConfigError, MissingExtraError, nearest
 from saccade.files import write_json
 
+Status = Literal["finished", "failed"]
 IDS = "loggers.json"  # in the run folder: what services call the run, so that a resumed one goes on there
 _MOST_PARAMETERS, _LONGEST_PARAMETER = 100, 500  # that MLflow takes at once, and characters of one
 
@@ -32,7 +34,7 @@ class Logger(Protocol):
         """Numbers of one step, by names such as ``train/loss`` and ``validation/accuracy``."""
 
     def close(self) -> None:
-        """After the last step."""
+        """After the last step. One that takes a ``status`` is told how it went: "finished" or "failed"."""
 
 
 class TensorBoard:
@@ -45,9 +47,10 @@ class TensorBoard:
         self._folder = folder / "tensorboard"
 
     def log(self, values: Mapping[str, float], step: int) -> None:
-        """Scalars."""
+        """Scalars; of a run that is resumed they stand in place of those from this step on."""
         if self._writer is None:
-            self._writer = importlib.import_module("torch.utils.tensorboard").SummaryWriter(self._folder)
+            tensorboard = importlib.import_module("torch.utils.tensorboard")
+            self._writer = tensorboard.SummaryWriter(self._folder, purge_step=step)
         for name, value in values.items():
             self._writer.add_scalar(name, value, step)
 
@@ -72,13 +75,13 @@ class WandB:
         _note_id(folder, "wandb", self._run.id)
 
     def log(self, values: Mapping[str, float], step: int) -> None:
-        """A row."""
+        """A row; the service keeps none of a step that it has passed, as after a resume."""
         self._run.log(dict(values), step=step)
 
-    def close(self) -> None:
+    def close(self, status: Status = "finished") -> None:
         """Send what is left."""
         if self._run is not None:
-            self._run.finish()
+            self._run.finish(exit_code=int(status == "failed"))
 
 
 class MLflow:
@@ -101,10 +104,10 @@ class MLflow:
         """Metrics."""
         self._mlflow.log_metrics(dict(values), step=step, run_id=self._id)
 
-    def close(self) -> None:
+    def close(self, status: Status = "finished") -> None:
         """End the run."""
         if self._id:
-            self._mlflow.end_run()
+            self._mlflow.end_run(status=status.upper())
 
 
 LOGGERS: dict[str, Callable[[], Logger]] = {"tensorboard": TensorBoard, "wandb": WandB, "mlflow": MLflow}
@@ -120,10 +123,22 @@ def open_loggers(chosen: Sequence[str | Logger]) -> list[Logger]:
     for name in dict.fromkeys(name for name in chosen if isinstance(name, str)):
         if name not in LOGGERS:
             raise ConfigError(f"loggers: no '{name}'; {nearest(name, LOGGERS)}")
-        if find_spec(name) is None:
+        if not _is_installed(name):
             raise MissingExtraError(f"the logger '{name}'", name)
         loggers.append(LOGGERS[name]())
     return loggers
+
+
+def close_logger(logger: Logger, status: Status) -> None:
+    """Close it, with the status if it takes one."""
+    options = {"status": status} if "status" in inspect.signature(logger.close).parameters else {}
+    logger.close(**options)
+
+
+def _is_installed(package: str) -> bool:
+    """Not so a folder of that name in the working directory, which Python would import as an empty package."""
+    spec = find_spec(package)
+    return spec is not None and (spec.origin is not None or spec.submodule_search_locations is None)
 
 
 def _ids(folder: Path) -> dict[str, str]:

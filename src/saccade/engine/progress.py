@@ -13,7 +13,7 @@ from datetime import timedelta
 from types import FrameType
 from typing import Any, Literal
 
-from saccade.engine.loggers import Logger
+from saccade.engine.loggers import Logger, close_logger
 from saccade.engine.run_folder import RunFolder
 from saccade.errors import ConfigError
 
@@ -59,11 +59,11 @@ class Journal:
         self._bar.start()
         return self
 
-    def __exit__(self, *exception: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         self._bar.stop()
         for logger in self._loggers:
             try:
-                logger.close()
+                close_logger(logger, "finished" if kind is None else "failed")
             except Exception as error:  # the run is whole without it
                 self.say(f"warning: {_failed(logger, error)}")
 
@@ -137,6 +137,8 @@ class Journal:
             except Exception as error:  # a service that does not answer must not end a day of training
                 self._loggers.remove(logger)
                 self.say(f"warning: {_failed(logger, error)}; training goes on without it")
+                with suppress(Exception):
+                    close_logger(logger, "failed")
         self._numbers[kind] = brief(values, kind)
 
     def _print(self, text: str) -> None:

@@ -126,6 +126,10 @@ class ProbedPictures(Examples):
     copies: Sequence[tuple[str, str]]  # A picture and the first one with the same bytes
     folder: FeatureFolder | None = None  # Whose maps stand in for a network, if any
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: what is known of the pictures, but no pixels."""
+        return {**vars(self), "store": None, "evidence": None, "folder": None}
+
     def place(self, example: int) -> Part:
         """The file of an example, and what is asked about it."""
         path = self.paths[int(self.questions.picture[example])]

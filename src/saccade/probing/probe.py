@@ -31,7 +31,7 @@ from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.readers import with_reader
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, nearest
-from saccade.families import Family, Probing
+from saccade.families import Family, Probing, families
 from saccade.metrics.result import Part
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import pick_device
@@ -89,6 +89,23 @@ class Probe:
                 raise ConfigError(f"a probe has no setting '{name}': {nearest(name, known)}")
         self._settings |= settings
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all that predicts, and the result. Pictures and their features stay behind."""
+        if self._result is None:
+            return {"_settings": self._settings, "_result": None}
+        state = {**vars(self), "family": self.family.name, "_models": {}, "_predictor": None}
+        state["network"] = copy.deepcopy(self.network).cpu()
+        del state["device"]
+        state.pop("features", None)  # not there where it was pickled before
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self._result is not None:
+            self.family = families()[state["family"]]
+            self.device = pick_device(self.plan.device)
+            self.network.to(self.device)
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator, ClassifierMixin  # which asks, so it is there
@@ -283,9 +300,11 @@ class Probe:
         """Write a model folder for ``look``, ``serve`` and ``export``, with the page and results.json.
 
         Of maps that were computed elsewhere it is the head alone. The folder must be new or empty, or hold the same
-        probe.
+        probe. A probe that was pickled has no pictures and cannot be saved.
         """
         self._check_fitted()
+        if not hasattr(self, "features"):
+            raise ConfigError("this probe was pickled without its pictures; save it before that, or fit it again")
         check_folder(Path(folder), self.settings)
         self.folder, self.results = Path(folder), write_folder(self, Path(folder))
         return self

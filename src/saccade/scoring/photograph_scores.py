@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -108,8 +109,8 @@ class PhotographScores:
         removed = max(mean_defined(self.effects[change]["effect"][here]) for change in ("target", "others"))
         if moved > TENTH * removed:
             return (
-                f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3f}, "
-                f"more than a tenth of the {removed:.3f} of the objects that do most: effects are not those of objects."
+                f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3g}, "
+                f"more than a tenth of the {removed:.3g} of the objects that do most: effects are not those of objects."
             )
         if not self.intervals("model")["cause_top"].n:
             return (
@@ -176,8 +177,8 @@ class PhotographScores:
         path = results_folder() / "causal.csv"
         with path.open(encoding="utf-8") as file:
             columns = next(csv.reader(file))
-        count = len(self.names)
-        facts = {"set": Path(self.truth).name, "model": self.model, "method": self.method, "n": count, "seeds": 1}
+        count, folder = len(self.names), Path(os.path.abspath(self.truth)).name
+        facts = {"set": folder, "model": self.model, "method": self.method, "n": count, "seeds": 1}
         own = facts | {"kind": "map", "scenes": count, "empty": self.zeros / self.pictures}
         lines: list[dict[str, Any]] = [
             own | {"what": what} | {name: score._asdict()[part] for name, score in self.scores.items()}

@@ -40,7 +40,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -50,7 +50,7 @@ from torch import Tensor
 
 from saccade import geometry
 from saccade.data.causal import SCENE, read_causal_set
-from saccade.data.causal.photographs import PhotographSet
+from saccade.data.causal.photographs import Photograph, PhotographSet
 from saccade.errors import ConfigError, DataError
 from saccade.geometry import Size
 from saccade.metrics.maps.baselines import centre_gaussian
@@ -173,8 +173,13 @@ def score_photographs(
     scores = PhotographScores(called, network.name, str(photographs.folder), photographs.facts, network.facts)
     total = min(len(photographs), limit or len(photographs))
     before: _Named | None = None
+
+    def read(photograph: Photograph) -> View:
+        photographs.check_files(photograph.row)
+        return view_of(photograph, network)
+
     with network.evaluating():
-        for views in chunks(read_ahead(islice(photographs, limit), partial(view_of, network=network))):
+        for views in chunks(read_ahead(islice(photographs, limit), read)):
             on_progress(f"{called} of {network.name}", len(scores.names), total)
             inputs = torch.cat([view.inputs for view in views]).to(network.device)  # (n,3,h,w)
             counts = [len(view.names) for view in views]

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.data import read_causal_set
-from saccade.data.causal import marking, photograph_sources, read_drawn_set
+from saccade.data.causal import marking, photograph_sources, photograph_writing, read_drawn_set
 from saccade.data.causal.marking import UnusablePictureError, labeller, marker
 from saccade.data.causal.photograph_sources import make_photographs
 from saccade.data.pictures.reading import read_picture
@@ -207,6 +207,23 @@ def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+def test_what_was_left_out_is_counted_after_a_stop_at_the_end_too(tmp_path, monkeypatch):
+    folder = pets(tmp_path, 4)
+    for number in range(3):
+        (folder / "masks" / f"pet{number}.png").unlink()
+    whole = make(folder, count=1).facts
+
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(photograph_writing, "_whole", stop)
+        with pytest.raises(KeyboardInterrupt):
+            make(folder, "stopped", count=1)
+    assert make(folder, "stopped", count=1, resume=True).facts == whole
+    assert whole.left_out["picture: no mask"] > 0
+
+
 def test_what_is_marked_in_a_picture_that_is_used_is_an_object_or_counted(tmp_path):
     small = [square(top=2 + 11 * (at % 3), left=2 + 11 * (at // 3), side=9 - at) for at in range(5)]
     large = square(top=0, left=34, side=30) | square(top=20, left=34, side=28)
@@ -383,6 +400,27 @@ def test_damage_and_paths_that_lead_out_are_refused(tmp_path):
     (folder / "causal.json").write_text(json.dumps({**facts, "cuont": 3}))
     with pytest.raises((ConfigError, CheckpointError), match="cuont"):
         read_causal_set(folder)
+
+
+def test_every_value_of_a_line_is_checked(tmp_path):
+    made = make(pets(tmp_path, 3))
+    row = next(made.rows())
+
+    def wrong(row):
+        return [what for what, is_right in made.checks(row).items() if not is_right]
+
+    assert wrong(row) == []
+    (thing,), twins, empty = row["objects"], row["twins"], row["twins"]["empty-0"]
+    for changed, part in (
+        ({"sources": [3]}, "sources"),
+        ({"objects": [{**thing, "box": [0, 1, 2, "3"]}]}, "objects"),
+        ({"objects": [{**thing, "name": ["dog"]}]}, "objects"),
+        ({"twins": {**twins, "empty-0": {**empty, "box": [0.5, 1, 2, 3]}}}, "box, ground or scale of a twin"),
+        ({"twins": {**twins, "empty-0": {**empty, "ground": 3}}}, "box, ground or scale of a twin"),
+        ({"twins": {**twins, "empty-0": {**empty, "scale": "x"}}}, "box, ground or scale of a twin"),
+        ({"twins": {**twins, "empty-0": {**empty, "scale": float("nan")}}}, "box, ground or scale of a twin"),
+    ):
+        assert wrong({**row, **changed}) == [part]
 
 
 def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):

@@ -77,10 +77,12 @@ def write_photographs(
     with locked(make_folder(out) / "saccade.lock", f"writes into {out}"), writing(out):
         write_json(out / _MAKING, settings)
         done = {row["name"] for row in _rows_of(out / ROWS)}
+        passed = 0  # photographs that are there; those between that were left out are tried again, to be counted
         for name in source.names:
-            if len(done) >= total:
+            if passed >= total:
                 break
             if name in done:
+                passed += 1
                 continue
             try:
                 photograph, twins = source.make(name)
@@ -91,6 +93,7 @@ def write_photographs(
             with (out / ROWS).open("a", encoding="utf-8") as lines:
                 lines.write(json.dumps(row) + "\n")
             done.add(name)
+            passed += 1
             progress(len(done), total)
         if done:
             whole = _whole(facts, _rows_of(out / ROWS), left_out)

@@ -61,12 +61,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data.causal import CausalPicture, Masks, Row, RowFolder, decoded, leads_out
+from saccade.data.causal import CausalPicture, Masks, RowFolder, decoded, leads_out
 from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, read_regular
 
@@ -154,18 +155,26 @@ class PhotographSet(RowFolder):
         """What a line must have."""
         objects, sides, twins = row["objects"], row["size"], row["twins"]
         count, shown = len(objects), [row, *twins.values()]
+        boxes, grounds, scales = (
+            [twin[key] for twin in shown[1:] if twin.get(key) is not None] for key in ("box", "ground", "scale")
+        )
         return {
             "id or name": isinstance(row["id"], str) and isinstance(row["name"], str),
             "digest": len(bytes.fromhex(row["digest"])) == 16,
             "size": len(sides) == 2
             and all(type(side) is int and side > 0 for side in sides)
             and sides[0] * sides[1] <= MAX_PIXELS,
+            "sources": _are_texts(row.get("sources", [])),
             "objects": 1 <= count <= MOST_OBJECTS
-            and all(len(one["box"]) == 4 and isinstance(one["share"], float) for one in objects),
+            and all(_is_box(one["box"]) and isinstance(one["share"], float) for one in objects)
+            and _are_texts(one["name"] for one in objects if one["name"] is not None),
             "target": type(row["target"]) is int and 0 <= row["target"] < count,
-            "label": all(picture["label"] is None or isinstance(picture["label"], str) for picture in shown),
+            "label": _are_texts(picture["label"] for picture in shown if picture["label"] is not None),
             "twins": all(twin["change"] in CHANGES and twin["object"] in (None, *range(count)) for twin in shown[1:])
             and all(twins[f"removed-{number}"]["object"] == number for number in range(count)),
+            "box, ground or scale of a twin": all(map(_is_box, boxes))
+            and _are_texts(grounds)
+            and all(isinstance(scale, int | float) and 0 < scale < math.inf for scale in scales),
             "path, which leads out of the folder": not leads_out(_paths(row)),
         }
 
@@ -173,7 +182,7 @@ class PhotographSet(RowFolder):
         """The photographs in their order; of a long set only one is in memory."""
         return (Photograph(self.folder, row) for row in self.rows())
 
-    def digest_of(self, row: Row) -> str:
+    def digest_of(self, row: Mapping[str, Any]) -> str:
         """See :func:`photograph_digest`."""
         return photograph_digest(self.folder, row)
 
@@ -191,6 +200,14 @@ def photograph_digest(folder: Path, row: Mapping[str, Any]) -> str:
     line = {key: value for key, value in row.items() if key != "digest"}
     digest.update(json.dumps(line, sort_keys=True, separators=(",", ":")).encode())
     return digest.hexdigest()
+
+
+def _is_box(box: Any) -> bool:
+    return len(box) == 4 and all(type(edge) is int for edge in box)
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(value, str) for value in values)
 
 
 def _paths(row: Mapping[str, Any]) -> list[str]:
