@@ -69,10 +69,8 @@ def test_size_and_colours_are_what_the_model_says():
     network = Labels()
     plain = open_network(network, device="cpu")
     assert plain.size == (224, 224)
-    assert (
-        plain.facts
-        == "input 224 × 224 (it says no size), pictures laid in undistorted, the rest grey, colours from 0 to 1"
-    )
+    laid = "pictures laid in undistorted, the rest grey"
+    assert plain.facts == f"input 224 × 224 (it says no size), {laid}, colours from 0 to 1"
     network.default_cfg = {"input_size": (3, 40, 40), "mean": (0.5, 0.4, 0.3), "std": (0.1, 0.2, 0.5)}
     said = open_network(network, device="cpu")
     assert said.facts == f"input 40 × 40 (as the model says), {laid}, colours scaled by its own mean and deviation"
