@@ -92,6 +92,7 @@ def test_recolouring_the_target_changes_answer_and_evidence_only(batch):
     different = (changed.images != batch.images).any(dim=1)
     assert (different.flatten(1).any(dim=1)).all()
     assert not (different & ~batch.evidence()).any()
+    assert torch.equal(batch.objects() & batch.evidence(), batch.evidence())  # the target is one of the objects
     assert torch.equal(batch.recolour_target().label, changed.label)
     # Every colour change is drawn about as often.
     steps = torch.bincount((changed.label - batch.label) % 5, minlength=5)

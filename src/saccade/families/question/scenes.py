@@ -147,6 +147,10 @@ class SceneBatch:
         """(B, H, W) bool: the pixels of the digit asked for."""
         return self.layout.mask_of(self.object)
 
+    def objects(self) -> Tensor:
+        """(B, H, W) bool: the pixels of all digits."""
+        return self.layout.all_objects()
+
     def recolour_target(self) -> SceneBatch:
         """The same questions with the digit asked for in another colour, the new answer."""
         colour = other_colour(self.layout, self.object, self.object, TARGET_COLOUR)
