@@ -202,6 +202,18 @@ def test_one_photograph_proves_nothing(photographs):
     assert found.verdict.count("which chance can explain") == 2
 
 
+def test_maps_with_negative_values_are_counted_and_named(photographs):
+    def bright(model, images, targets):
+        return images.mean(1).abs()
+
+    def dark(model, images, targets):
+        return -images.mean(1).abs()
+
+    counts = [saccade.score(truth=photographs, model=reads_object(), method=own, limit=2) for own in (bright, dark)]
+    assert [scores.signed for scores in counts] == [0, counts[1].pictures]
+    assert ["negative values" in scores.counted() for scores in counts] == [False, True]
+
+
 def test_broken_maps_are_left_out_and_zeros_win_nothing(photographs):
     def sometimes(model, images, targets):
         maps = marks_red(model, images, targets)

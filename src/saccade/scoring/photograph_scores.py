@@ -244,10 +244,10 @@ class PhotographScores:
         """What was scored and what was not, in one line."""
         parts = [f"{len(self.names):,} photographs of {self.truth}, filled in by {self.facts.fill}"]
         parts += [f"{len(self.broken):,} left out as their maps hold NaN"] if self.broken else []
-        parts += (
-            [f"{self.signed:,} of {self.pictures:,} maps have negative values, see --signed"] if self.signed else []
-        )
-        return "; ".join(parts + ([f"{self.zeros:,} maps of zeros"] if self.zeros else []))
+        of_all = f"of {self.pictures:,} maps"
+        parts += [f"{self.signed:,} {of_all} had negative values, see --signed"] if self.signed else []
+        parts += [f"{self.zeros:,} {of_all} are zeros"] if self.zeros else []
+        return "; ".join(parts)
 
     def __str__(self) -> str:
         return self.verdict

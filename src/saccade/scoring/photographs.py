@@ -195,12 +195,14 @@ def score_photographs(
             share = shares.gather(1, classes[:, None])[:, 0].cpu()  # (n,)
             stays = (shares.argmax(-1) == classes).cpu()  # (n,)
             maps = cells.maps.detach().float().cpu()
-            scores.signed += int((maps < 0).flatten(1).any(1).sum()) if policies.signed != "keep" else 0
+            negative = (maps < 0).flatten(1).any(1) & (policies.signed != "keep")  # (n,)
             maps = policies.with_sign(maps.nan_to_num(0.0, 0.0, 0.0) if policies.nan == "zero" else maps)
             frame = cells.frame.detach().cpu()
-            for view, own, p, same in zip(views, *(torch.split(every, counts) for every in (maps, share, stays))):
+            parts = (torch.split(every, counts) for every in (maps, share, stays, negative))
+            for view, own, p, same, signed in zip(views, *parts):
                 if bool(own.isfinite().all()):
                     _add(scores, view, CellMaps(own, frame), before, p, same)
+                    scores.signed += int(signed.sum())
                     before = (view.names, CellMaps(own.clone(), frame))
                     continue
                 name = view.photograph.id
