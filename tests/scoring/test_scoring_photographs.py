@@ -19,9 +19,8 @@ from saccade.data import read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.metrics.intervals import ByName
 from saccade.papers.results import results_folder
-from saccade.scoring.networks import open_network
-from saccade.scoring.photograph_views import view_of
-from saccade.scoring.photographs import about_answer
+from saccade.scoring.networks import NetworkOptions, open_network
+from saccade.scoring.photographs.measures import about_answer, prepare_photograph
 from typed import typed
 
 COUNT = 8
@@ -144,8 +143,8 @@ def test_cause_top_and_misplaced_are_what_p_and_maps_say(photographs):
 
 
 def test_a_photograph_with_one_candidate_says_nothing_about_the_model(photographs):
-    network = open_network(reads_object(), device="cpu")
-    view = view_of(next(iter(read_causal_set(photographs))), network)
+    network = open_network(reads_object(), NetworkOptions(device="cpu"))
+    view = prepare_photograph(next(iter(read_causal_set(photographs))), network)
     alone = view._replace(candidates=view.candidates[:1], masks=view.masks[:, :1])
     scores = about_answer(torch.ones(1, SIDE, SIDE), alone, torch.tensor([[0.8]]).double())
     assert [name for name, score in scores.items() if not score.isnan()] == ["off_objects"]

@@ -20,7 +20,6 @@ from PIL import Image
 from web_models import facts_of
 
 from saccade import geometry
-from saccade.answer import Answer
 from saccade.config import to_dict
 from saccade.data.pictures.reading import Picture
 from saccade.data.scenes.drawing import _RGB, resized
@@ -28,7 +27,7 @@ from saccade.data.scenes.glyphs import load_pack
 from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting
-from saccade.trace import AttentionTrace, Look
+from saccade.trace import Answer, AttentionTrace, Look
 from saccade.web.page import page_entry
 from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
