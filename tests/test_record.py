@@ -12,13 +12,12 @@ from typing import Any
 
 import pytest
 import torch
-from PIL import Image
 from safetensors.torch import load, save
 from torch import Tensor
 
 from saccade import files, geometry
 from saccade.errors import CheckpointError, OutputError
-from saccade.record import PICTURE_LIMIT, Record, read_record, write_record
+from saccade.record import Record, read_record, write_record
 from saccade.trace import AttentionTrace, Look
 
 
@@ -73,14 +72,6 @@ def test_bit_equal_there_and_back(dtype: torch.dtype, tmp_path: Path) -> None:
             assert after.tensors()[name].dtype == tensor.dtype, name
             assert after.tensors()[name].shape == tensor.shape, name
             assert bits(after.tensors()[name]) == bits(tensor), name
-
-
-def test_large_pictures_are_bounded_and_the_callers_is_left_alone(tmp_path: Path) -> None:
-    picture = Image.new("RGBA", (3000, 1500))
-    back = read_record(write_record(tmp_path / "r", Record(trace_of(torch.float32), picture=picture))).picture
-    assert back is not None
-    assert back.size == (PICTURE_LIMIT, PICTURE_LIMIT // 2)
-    assert picture.size == (3000, 1500)
 
 
 def rewrite(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
@@ -182,8 +173,3 @@ def test_tensors_that_do_not_fit_are_refused(written: Path, name: str, tensor: T
     with_tensors(written, load(written.with_suffix(".safetensors").read_bytes()) | {name: tensor})
     with pytest.raises(CheckpointError):
         read_record(written)
-
-
-def test_the_name_of_a_picture_may_hold_bytes_that_are_not_utf8(tmp_path: Path) -> None:
-    info = {"picture": os.fsdecode(b"\xff.png")}
-    assert read_record(write_record(tmp_path / "r", Record(trace_of(torch.float32), info))).info == info

@@ -107,20 +107,6 @@ def test_fused_norms_change_the_last_bits_alone(build: Callable[[], Stages], siz
     assert not any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
 
 
-def test_a_norm_that_does_more_is_not_fused() -> None:
-    """In timm a norm may rectify too."""
-
-    class Rectified(nn.BatchNorm2d):
-        def forward(self, features: torch.Tensor) -> torch.Tensor:
-            return super().forward(features).relu()
-
-    network = nn.Sequential(nn.Conv2d(3, 4, 1), Rectified(4)).eval()
-    images = torch.randn(2, 3, 5, 5)
-    before = network(images)
-    fuse_norms(network)
-    assert torch.equal(network(images), before)
-
-
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])
 def test_pooling_for_inference_is_the_same_to_the_last_bit(size: geometry.Size) -> None:
     """Whether channels lie together or not; an odd border is dropped, and NaN stays NaN."""
@@ -167,16 +153,6 @@ def test_further_blocks_start_as_the_identity_and_then_learn() -> None:
     learning = deep.stages["layer2b"].bn2.weight.grad
     assert learning is not None
     assert learning.abs().max() > 0
-
-
-@pytest.mark.parametrize(("name", "seen"), [("compact", 95), ("compact-near", 47)])
-def test_how_far_a_cell_sees(name: str, seen: int) -> None:
-    """Where a cell sees nearly all of a picture of 100 pixels, what it tells need not lie where the cell does."""
-    picture = torch.rand(1, 3, 100, 100, requires_grad=True)
-    cell = build_backbone(name).eval()(picture)[0, :, 3, 3]  # (128,)
-    (slope,) = torch.autograd.grad(cell.square().sum(), picture)
-    rows = slope.abs().sum((0, 1, 3)).nonzero().flatten()
-    assert int(rows.max() - rows.min()) + 1 == seen
 
 
 def test_maps_come_back_as_they_were() -> None:

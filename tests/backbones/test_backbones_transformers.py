@@ -17,7 +17,7 @@ from layer_probe import check_bright_patch
 from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
 from saccade.backbones.transformers_adapter import TokenGrid
-from saccade.errors import ConfigError, DataError, MissingExtraError
+from saccade.errors import ConfigError, DataError
 
 
 def with_transformers(test: Callable[..., None]) -> Callable[..., None]:
@@ -114,21 +114,6 @@ def test_what_cannot_be_used_is_said(library: list[str], monkeypatch: pytest.Mon
     monkeypatch.setattr(hub, "why_no_hub", lambda: "fetching is off (by `offline` or HF_HUB_OFFLINE)")
     with pytest.raises(DataError, match="the settings of hf:nobody are not on this machine, and fetching is off"):
         build_backbone("hf:nobody")
-
-
-def test_with_a_torchvision_that_does_not_fit(library: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """transformers loads its models late, and only then fails."""
-
-    class Late(ModuleType):
-        def __getattr__(self, name: str) -> object:
-            raise RuntimeError("operator torchvision::nms does not exist")
-
-    broken = Late("transformers")
-    broken.AutoConfig = sys.modules["transformers"].AutoConfig
-    monkeypatch.setitem(sys.modules, "transformers", broken)
-    for ask in (build_backbone, imagenet_weights):
-        with pytest.raises(MissingExtraError, match="nms does not exist"):
-            ask("hf:seer")
 
 
 class Padding(nn.Module):

@@ -104,18 +104,6 @@ def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatc
     assert found["extras"]["ok"] == {"missing": [], "get": None}
 
 
-def test_doctor_names_a_foreign_saccade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another project has this name on the package index."""
-    info = tmp_path / "saccade-7.1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: saccade\nVersion: 7.1\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    result = typed("doctor", "--json")
-    (named,) = (line for line in json.loads(result.stdout)["problems"] if line.startswith("saccade 7.1"))
-    assert "pip uninstall saccade" in named
-    assert result.exit_code == 2
-
-
 def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "nothing"))
     made = typed("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")

@@ -137,11 +137,3 @@ def test_a_story_for_a_picture_model_and_a_picture_for_a_story_model(album: Path
     picture = next(album.rglob("*.png"))
     line = error_line(typed("look", picture, "--model", "memn2n-stories"))
     assert re.search(r"\.png: a picture, but the model 'memn2n-stories' reads stories; .*soft-mref", line)
-
-
-@pytest.mark.parametrize(("absent", "said"), [(0.0, True), (0.2, False)])
-def test_a_model_that_cannot_deny_a_digit_says_so(album: Path, tmp_path: Path, absent: float, said: bool) -> None:
-    """Of an absent digit it names a colour, and `look` tells that; a model that learned "not there" can say so."""
-    folder = save_tiny(tmp_path / "scenes", data={"name": "mref", "absent": absent})
-    result = typed("look", album / "a.png", "--model", folder, "--ask", 1)
-    assert ("takes for granted that the digit asked for is in the picture" in " ".join(result.stderr.split())) == said

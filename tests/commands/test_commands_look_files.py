@@ -76,16 +76,6 @@ def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tm
         assert (tmp_path / "out" / f"{row['files']}.json").is_file()
 
 
-def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:
-    paths = [picture(tmp_path / f"{number}.png", number) for number in range(4)]
-    list(kept(predictor, paths[:1], 1, tmp_path / "one"))
-    assert not (tmp_path / "one" / "looks.csv").exists()
-    stream = kept(predictor, paths, 1, tmp_path / "some", 1)
-    next(stream), next(stream)
-    stream.close()
-    assert len((tmp_path / "some" / "looks.csv").read_text().splitlines()) == 3
-
-
 def test_a_folder_that_was_made_for_nothing_goes_again(predictor: Predictor, tmp_path: Path) -> None:
     bad = tmp_path / "bad.png"
     bad.write_text("no picture")

@@ -13,15 +13,13 @@ import pytest
 import saccade
 from saccade import zoo
 from saccade.commands.tour import TourResult
-from saccade.errors import CheckpointError, OutputError
-from saccade.families import families
+from saccade.errors import OutputError
 from saccade.models.facts import ModelFacts, Score, model_card, read_facts
 from saccade.models.folder import load_model, save_model
 from saccade.papers.results import recorded_runs
 from saccade.zoo import shipped
 
 tour = importlib.import_module("saccade.commands.tour")
-FEATURED = [name for family in families().values() for name in family.featured]
 
 
 @pytest.fixture(scope="module")
@@ -73,12 +71,6 @@ def test_a_place_that_cannot_be_written_is_found_before_the_scoring(
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OutputError):
             saccade.tour(out, quick=True, device="cpu")
-
-
-def test_without_models_there_is_nothing_to_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zoo, "ZOO", tmp_path / "none")
-    with pytest.raises(CheckpointError):
-        saccade.tour(tmp_path / "tour")
 
 
 @pytest.fixture(scope="module")

@@ -121,18 +121,3 @@ def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None
         saccade.train(out=tmp_path / "r", resume=True, seed=3)
     with pytest.raises(ConfigError, match="no recipe: name one"):
         saccade.train(out=tmp_path / "new")
-
-
-def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_weights(
-    run: Path, tmp_path: Path
-) -> None:
-    short = ("phases.0.steps=2", "phases.0.validate_every=2")
-    whole = train_tiny(tmp_path / "whole", *short, start=run)
-    (tmp_path / "cut").mkdir()
-    (tmp_path / "cut" / "config.yaml").write_bytes((tmp_path / "whole" / "config.yaml").read_bytes())
-    again = saccade.train(out=tmp_path / "cut", resume=True, device="cpu", quiet=True)
-    assert again.stopped == "finished"
-    assert again.model is not None
-    assert whole.model is not None
-    first, second = ((folder / "model.safetensors").read_bytes() for folder in (whole.model, again.model))
-    assert first == second

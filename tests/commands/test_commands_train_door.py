@@ -99,16 +99,6 @@ def test_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert (seen, is_offline()) == ([False, True], False)
 
 
-def test_it_ends_with_a_command_that_can_be_pasted(given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    told = run("attributes", "--out", "my runs/1", "--data", "csv:my pictures/t.csv").stderr
-    assert "saccade evaluate 'my runs/1' --data 'csv:my pictures/t.csv'" in " ".join(told.split())
-    assert "--data" not in run("soft-mref", "--out", "runs/1", "--data", "mdist").stderr
-    given["result"] = replace(DONE, stopped="signal", model=None)
-    stopped = run("soft-mref", "--out", "runs/1")
-    assert stopped.exit_code == 130  # `train && evaluate` must not go on
-    assert "evaluate" not in stopped.stderr
-
-
 def test_json_is_the_result(given: dict[str, Any]) -> None:
     given["result"] = replace(DONE, best=Best(0.5, 3, 0, {"accuracy": 0.5}), stopped="time")
     assert json.loads(run("soft-mref", "--out", "x", "--json").stdout) == {

@@ -93,15 +93,6 @@ def test_patience_waits_while_the_metric_beside_gets_better(tmp_path, interrupte
     assert (leap.step, leap.best.step) == (12, 4)  # the metric alone decides which weights are kept
 
 
-def test_score_is_the_first_metric_of_the_task_and_is_told_under_its_own_name(tmp_path):
-    task = TwoScores((0.2, -1), (0.6, -2), (0.4, -0.5))
-    result = run(tmp_path, task, {"steps": 6, "validate_every": 2, "patience": 1, "select": {"metric": "score"}})
-    assert (result.stopped, result.best.value, result.best.step) == ("early", 0.6, 4)
-    assert result.best.metrics == {"accuracy": 0.6, "likelihood": -2}
-    assert "no better accuracy for 1 validation, ending" in (result.out / "log.txt").read_text()
-    assert "metric: score" in (result.out / "config.yaml").read_text()  # as it was written
-
-
 def test_what_was_validated_goes_on_into_the_next_phase(tmp_path):
     """With a moving average that is the average: what the next phase freezes is what the first was judged by."""
     first = {"name": "all", "steps": 9, "validate_every": 3, "select": {}, "restore_best": True, "optimizer": ADAMW}

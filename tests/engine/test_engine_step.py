@@ -92,15 +92,6 @@ def test_captured_step_equals_the_eager_one(tmp_path, optimizer, replicas):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("graph", [False, True])
-def test_fault_on_the_device_names_the_step_although_it_is_read_later(tmp_path, graph):
-    recipe = tiny_recipe({"steps": 20}, graph=graph, log_every=10)
-    with pytest.raises(TrainingStopped, match="step 6 "):
-        fit(DeviceTask(poison_at=8 * 5), recipe, tmp_path / "run", device="cuda", progress="quiet")
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_resume_of_a_captured_run(tmp_path):
     recipe = tiny_recipe({"steps": 20, "optimizer": {"name": "adamw"}}, graph=True)
     whole = DeviceTask(dropout=0.0)

@@ -102,11 +102,6 @@ def test_ranks_together_see_the_batch_of_one(tmp_path: Path) -> None:
         assert all(torch.equal(torch.cat([part[name] for part in parts]), one[name]) for name in one)
 
 
-def test_single_objects_are_batches_by_number_too(tmp_path: Path) -> None:
-    whole, later = (batches(task_of("multiset", tmp_path), 4 - at, start=at, data="objects") for at in (0, 2))
-    assert all(same(one, other) for one, other in zip(whole[2:], later, strict=True))
-
-
 @pytest.mark.parametrize("which", EVERY)
 def test_seeds_draw_other_training_and_never_what_is_scored(which: str, tmp_path: Path) -> None:
     zero, one = (task_of(which, tmp_path, seed=seed) for seed in (0, 1))

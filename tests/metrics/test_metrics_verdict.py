@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import Interval, Values
+from saccade.metrics.intervals import Values
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.result import summarise
 from saccade.metrics.verdict import (
@@ -211,20 +211,3 @@ def test_what_no_example_has_is_left_out_or_null():
     assert kept["baselines"] == {"uniform": {"pointing": None}}
     assert kept["counts"] == {"pointing": 0, "swapped": 0, "right": 1}
     assert kept["intervals"] == {name: [None, None] for name in ("pointing", "swapped", "right")}
-
-
-def test_what_a_family_adds_stands_beside_the_maps():
-    values = Values()
-    values.add_values({"held": torch.tensor([0.0, 1.0])})
-    found = summarise(
-        n=7, metrics={"bleu": 0.25, "by_size": {"small": math.nan}}, maps=two_maps(), attention=values.means(),
-        measured=[(values, torch.arange(2))], baselines={"habit": {"accuracy": 0.125}},
-        intervals={"bleu": Interval(0.25, 0.125, 0.5, 7, 7, 0)}, counts={"references": 35},
-    )  # fmt: skip
-    assert found["n"] == 7
-    assert found["metrics"] == {"bleu": 0.25, "by_size": {"small": None}}
-    assert found["attention"] == {"pointing": 0.5, "held": 0.5}
-    assert list(found["baselines"]) == ["habit", "uniform"]
-    assert found["intervals"].keys() == {"bleu", "pointing", "held"}
-    assert found["intervals"]["bleu"] == [0.125, 0.5]
-    assert found["counts"] == {"pointing": 2, "held": 2, "references": 35}  # no count of what is not a mean

@@ -159,13 +159,6 @@ def test_what_fits_no_look_is_refused_by_the_name_of_the_look(name: str) -> None
             model(**inputs, attention={look: weights, f"{look}x": weights})
 
 
-def test_a_model_without_looks_says_so() -> None:
-    numbers = torch.zeros(2, 3)
-    model, inputs = doubled("story-lstm")
-    with pytest.raises(ConfigError, match="StoryLSTMModel has no look 'hop1'"):
-        model(**inputs, attention={"hop1": numbers})
-
-
 @pytest.mark.parametrize("name", ["hattnet", "stn", "hsal"])
 def test_forward_raw_with_given_attention_is_one_graph(name: str) -> None:
     model, inputs = doubled(name)
@@ -234,20 +227,6 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
         )
         shown = torch.where((words >= 0)[..., None, None], given, 0)
         assert torch.equal(result.weights[:, which], shown)
-
-
-def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner: tuple[SatModel, Tensor]) -> None:
-    model, encoding = captioner
-    given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}
-    raw = model.respond(encoding, attention=given)
-    assert torch.equal(raw.acts["word"].emits, model.caption(encoding, attention=given).words[:, 0])
-    assert torch.equal(raw.acts["word"].weights, given["word"])
-
-
-def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
-    model, encoding = captioner
-    with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
-        model.forward_raw(None, None, features=encoding, attention={"word": encoding})
 
 
 steps_are = pytest.mark.parametrize(

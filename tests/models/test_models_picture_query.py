@@ -12,7 +12,7 @@ from published_weights_fake import publish, withdraw
 from saccade import geometry
 from saccade.attention.soft import attend_uniformly
 from saccade.backbones import build_backbone
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families import model_spec, models
 from saccade.models.controls import BlindModel, CrossModel, FeatureModulation, FilmModel
 from saccade.models.picture_query import PictureQueryModel, resolution_ends
@@ -103,23 +103,6 @@ def test_building_reads_no_weights_and_starting_does(name: str, monkeypatch: pyt
     moved = {key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])}
     assert "backbone.stages.block3.conv.0.0.weight" in moved
     assert not {key for key in moved if not key.startswith(("backbone", "modulations"))}
-
-
-def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(monkeypatch)
-    model = tiny("film", pretrained=True, **DEEP).eval()
-    assert isinstance(model, FilmModel)
-    model.load_pretrained()
-    images = torch.rand(2, 3, 64, 64)
-    raw = model.forward_raw(images, torch.tensor([0, 1]))
-    torch.testing.assert_close(raw.acts["block4"].values, model.backbone(images))
-    raw.logits.sum().backward()
-    assert all(parameter.grad is not None for parameter in model.modulations.parameters())
-
-
-def test_a_model_without_published_weights_says_so() -> None:
-    with pytest.raises(ConfigError, match="OneHotModel has no published weights"):
-        OneHotModel().load_pretrained()
 
 
 @pytest.mark.parametrize(

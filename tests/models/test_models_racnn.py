@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from saccade import geometry
 from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop, responding_region
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import CROPS, RacnnModel, region_round
 from tiny_models import example_batch, tiny_model
@@ -89,22 +89,6 @@ def test_responses_are_those_of_the_next_network_to_the_whole_region(images: tor
     assert not raw.responses.requires_grad
     first = model.forward_raw(images, last="scale1", responses=True).responses
     torch.testing.assert_close(first, raw.responses[:, :1])
-
-
-def test_proposals_may_read_an_earlier_stage(images: torch.Tensor) -> None:
-    """Boxes are what they make of its cells, answers those of the whole network; an unknown stage is refused."""
-    model = built(read="layer1")
-    net = model.net("scale1")
-    with torch.no_grad():
-        raw = model.forward_raw(images)
-        small = model.shrink(images)
-        cells = net.between(small, to="layer1")
-        assert cells.shape[-2:] > net(small).shape[-2:]
-        torch.testing.assert_close(raw.boxes[:, 0], model.proposals["scale2"](cells))
-        logits = model.heads["scale1"](net(small).mean((2, 3)))
-    torch.testing.assert_close(raw.scale_logits[:, 0], logits, rtol=1e-4, atol=1e-5)
-    with pytest.raises(ConfigError, match="no stage 'layer9'"):
-        built(read="layer9")
 
 
 def test_a_phase_may_stop_at_a_coarser_scale(images: torch.Tensor) -> None:

@@ -134,18 +134,6 @@ def test_a_folder_keeps_the_probe_of_its_pictures(colours: Any, tmp_path: Path) 
     assert saccade.Probe(**quick).fit(pictures, labels).save(tmp_path).verdict == probe.verdict
 
 
-def test_progress_goes_forward_and_says_what_it_does(tmp_path: Path) -> None:
-    said: list[tuple[str, float]] = []
-    saccade.Probe(**{**SMALL, "steps": 2}, heads=["cross"]).fit(
-        *made_up("colour", 36), on_progress=lambda what, done, total: said.append((what, done / total))
-    )
-    shares = [share for _, share in said]
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1)
-    assert "about" in said[0][0]
-    assert "cross attention, split 2 of 3" in dict(said)
-
-
 def test_scikit_learn_takes_it_as_its_own(colours: Any) -> None:
     base = pytest.importorskip("sklearn.base")
     pipeline, selection = pytest.importorskip("sklearn.pipeline"), pytest.importorskip("sklearn.model_selection")

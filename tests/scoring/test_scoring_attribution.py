@@ -141,48 +141,9 @@ def test_rollout_and_own_are_those_of_the_trace(way):
     torch.testing.assert_close(own, trace_of(network, inputs, layers="last").image_map("total", (SIDE, SIDE)))
 
 
-def test_channels_last_and_tuples_are_read():
-    class Last(Conv):
-        def __init__(self) -> None:
-            super().__init__()
-            self.turn = Turn()
-
-        def forward(self, images):
-            return self.head(self.turn(self.features(images))[0].mean((1, 2)))
-
-    class Turn(nn.Module):
-        def forward(self, features):
-            return features.permute(0, 2, 3, 1), "more"
-
-    place, _ = cam_layer(open_network(Last(), size=SIDE, device="cpu"))
-    assert (place.name, place.kind, place.grid) == ("turn", "last", (8, 8))
-    inputs, targets = images(), torch.tensor([1, 3])
-    torch.testing.assert_close(
-        maps(Last(), "gradcam", inputs, targets).maps, maps(Conv(), "gradcam", inputs, targets).maps
-    )
-
-
 def test_a_network_without_cells_has_no_cam_and_says_so():
     flat = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 4))
     with pytest.raises(ConfigError, match="take a method that needs none"):
         maps(flat, "gradcam", images(16), torch.tensor([0, 1]))
     with pytest.raises(ConfigError, match="no attention was seen"):
         maps(Conv(), "rollout", images(), torch.tensor([0, 1]))
-
-
-class Attends(Conv):
-    """The mean of :class:`Conv` is weighted by a map (B,h,w) of scores, which is no row of tokens."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scorer = nn.Sequential(nn.Conv2d(12, 1, 1), nn.Flatten(0, 1))
-
-    def forward(self, images):
-        cells = self.features(images)
-        weights = self.scorer(cells).flatten(1).softmax(1)
-        return self.head(torch.einsum("bcn,bn->bc", cells.flatten(2), weights))
-
-
-def test_a_map_of_scores_is_not_taken_for_tokens():
-    place, _ = cam_layer(open_network(Attends(), size=SIDE, device="cpu"))
-    assert (place.kind, place.grid) == ("map", (8, 8))

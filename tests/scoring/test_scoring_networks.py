@@ -10,8 +10,8 @@ from torch import nn
 
 import saccade
 from planted_photographs import Reads, reads_object
-from saccade.errors import ConfigError, DataError
-from saccade.scoring.networks import named_in, open_network
+from saccade.errors import ConfigError
+from saccade.scoring.networks import open_network
 
 
 class Labels(nn.Module):
@@ -58,11 +58,6 @@ def test_what_is_wrong_with_a_file_is_said_in_a_line(tmp_path, text, name, said)
     with pytest.raises(ConfigError, match=said) as error:
         open_network(f"{file_of(tmp_path, text)}:{name}", device="cpu")
     assert "\n" not in str(error.value)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(DataError, match="no such file"):
-        named_in(str(tmp_path / "none.py:build"), "build")
 
 
 def test_size_and_colours_are_what_the_model_says():

@@ -17,8 +17,6 @@ from PIL import Image
 
 import saccade
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.scoring.methods import MethodMaps
-from saccade.scoring.sources import open_truth
 
 STRENGTH = "true_positive_strength"
 
@@ -123,16 +121,6 @@ def test_questions_share_a_picture_in_intervals_and_never_exchange_maps():
     assert by_picture.counts["missing"] == 0
 
 
-def test_pictures_of_many_sizes_still_have_a_shuffled_baseline():
-    rng = np.random.default_rng(0)
-    masks = {}
-    for number in range(8):
-        masks[f"p{number}"] = np.zeros((20 + number, 30 - number), bool)
-        masks[f"p{number}"][number : number + 5, :5] = True
-    found = saccade.score({name: rng.random(mask.shape) for name, mask in masks.items()}, masks)
-    assert found.baselines["shuffled"][STRENGTH] == pytest.approx(found.baselines["uniform"][STRENGTH], rel=0.2)
-
-
 def two() -> tuple[np.ndarray, np.ndarray]:
     masks = np.zeros((4, 6, 6), bool)
     masks[:, :2, :2] = True
@@ -192,12 +180,6 @@ def test_points_by_hand_and_the_shuffled_auc_takes_out_ones_own():
     assert found.values["auc_judd"].tolist() == pytest.approx([3.5 / 4, 2.5 / 4])
     assert found.values["auc_shuffled"].tolist() == [1, 0]
     assert found.values["nss"][0] == pytest.approx(3 / math.sqrt(3.5))
-
-
-def test_points_outside_and_pictures_without_are_counted():
-    maps = {name: np.arange(16.0).reshape(4, 4) for name in "abc"}
-    found = saccade.score(maps, {"a": [(1, 1), (9, 9)], "b": [(0, 0)], "c": [(-1, 2)]}, kind="points")
-    assert (found.counts["outside"], found.counts["empty"], found.counts["scored"]) == (2, 1, 2)
 
 
 def test_points_scale_with_the_picture_where_the_table_tells_its_size(tmp_path):
@@ -308,22 +290,3 @@ def test_the_verdict_names_the_baseline_that_wins() -> None:
     assert saccade.score(moved.float(), moved).verdict.startswith("Your maps point to the object more often than")
     on_points = saccade.score(corner, [[(8, 8)]] * 12, kind="points").verdict
     assert on_points.startswith("Your maps lie on the points less often than the centre of the picture: NSS")
-
-
-def test_empty_truths_are_said_to_be_empty() -> None:
-    with pytest.raises(DataError, match="every truth is empty; a mask is 0 where the object is not"):
-        saccade.score(torch.rand(3, 8, 8), torch.zeros(3, 8, 8, dtype=torch.bool))
-
-
-@pytest.mark.parametrize(("questions", "maps"), [({"north"}, 1), (set(), 1), (None, 1), ({"north", "south"}, None)])
-def test_a_model_of_one_question_is_asked_it(tmp_path: Path, questions: set[str] | None, maps: int | None) -> None:
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    truths = open_truth({"a": torch.ones(8, 8, dtype=torch.bool)})
-    made = MethodMaps(tmp_path, lambda *_: torch.rand(8, 8), truths, separator="__", where="mine", questions=questions)
-    made.name(True)
-    truths.name(True, "__")
-    if maps is None:
-        with pytest.raises(DataError, match="no questions"):
-            list(made.each())
-    else:
-        assert len(list(made.each())) == maps

@@ -17,11 +17,9 @@ from PIL import Image
 from web_models import QUESTION, STORY, save_foreign, save_story_model, save_trained
 
 import saccade
-from saccade.errors import CheckpointError, ConfigError
-from saccade.predict import Predictor, load
-from saccade.trace import AttentionTrace, Look
+from saccade.errors import ConfigError
+from saccade.predict import load
 from saccade.web.page import offline_page, page_entry
-from saccade.web.service import editable_looks
 from saccade.web.views import view_of
 from tiny_models import ANSWERS, QUERIES, save_tiny, tiny_facts
 
@@ -287,33 +285,3 @@ def test_what_is_no_attention_is_refused(server: LiveServer, own: dict[str, Any]
     for number in ("NaN", "Infinity", "1e999"):
         body = json.dumps({**ASKED, "attention": {name: [0]}}).replace("[0]", f"[{number}]").encode()
         assert server.send("POST", "/api/edit", body, {"Content-Type": "application/json"}).status == 422
-
-
-def test_looks_with_steps_crops_masks_and_slots_are_not_for_a_brush() -> None:
-    grid = torch.full((1, 2, 2), 0.25)
-    looks = (
-        Look("cells", "soft", "multiplier", grid),
-        Look("unknown", "soft", "multiplier", grid),
-        Look("word", "soft", "multiplier", grid[None]),
-        Look("mask", "gate", "multiplier", grid, full=grid[None]),
-        Look("crop", "crop", "crop", frame=torch.eye(2, 3)[None], grid=(2, 2)),
-        Look("hop", "slots", "multiplier", grid[0]),
-    )
-    names = ("cells", "word", "mask", "crop", "hop")
-    assert editable_looks(AttentionTrace(looks), names) == {"cells": (2, 2)}
-
-
-def test_an_answer_that_is_no_number_is_the_edits_fault(
-    server: LiveServer, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = Predictor.ask
-
-    def broken(*given: Any, attention: Any = None) -> Any:
-        if attention is not None:
-            raise CheckpointError("its weights give an answer that is not a number")
-        return asked(*given)
-
-    monkeypatch.setattr(Predictor, "ask", broken)
-    look = own["looks"][0]
-    reply = edit(server, {look["name"]: weights_of(look).tolist()})
-    assert (reply.status, reply.code) == (422, "no_answer")

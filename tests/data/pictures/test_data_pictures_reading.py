@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import GifImagePlugin, Image, TiffImagePlugin
+from PIL import Image
 
-from hostile_pictures import gif_of_frames, jpeg_of_scans, ppm_of_comments, tiff_of_frames
+from hostile_pictures import jpeg_of_scans, ppm_of_comments
 from saccade import geometry
 from saccade.data.pictures import files, reading
 from saccade.data.pictures.files import FORMATS, content_digests, copy_groups, decode, files_digest
@@ -206,21 +206,6 @@ def test_decoding_imports_pillow_and_not_torch() -> None:
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert "PIL" in loaded
     assert not {"torch", "numpy", "matplotlib"} & set(loaded)
-
-
-def test_of_many_frames_one_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
-    touched: list[int] = []
-
-    def counting(original):
-        return lambda image, frame, *rest: (touched.append(frame), original(image, frame, *rest))[1]
-
-    for plugin in (TiffImagePlugin.TiffImageFile, GifImagePlugin.GifImageFile):
-        monkeypatch.setattr(plugin, "_seek", counting(plugin._seek))
-    for data in (tiff_of_frames(1000), gif_of_frames(300)):
-        touched.clear()
-        assert read_picture(data).notes == ("the first of several frames",)
-        assert max(touched) <= 1  # whether there is a second
-        assert len(touched) <= 3
 
 
 def test_a_wide_picture_gets_a_filled_border_above_and_below() -> None:

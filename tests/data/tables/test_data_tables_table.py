@@ -152,14 +152,6 @@ def test_a_table_that_cannot_be_used_says_why(folder: Path, text: str, message: 
         csv(folder, text, encoding="latin-1")
 
 
-def test_without_a_column_of_questions_all_are_asked_the_same(folder: Path) -> None:
-    table = csv(folder, "image,label\na.png,red\nb.png,blue\n")
-    assert table.queries == ("what is it?",)
-    assert "2 questions (train 2, val 0, test 0) about 2 pictures, each 'what is it?', 2 answers" in table.summary()
-    (skipped,) = jsonl(folder, {"image": "b.png", "label": "x"}, {"image": "a.png", "query": "q", "label": "x"}).skipped
-    assert skipped == "no query: line 1"
-
-
 def question(query: str = "crown", labels: tuple[str, ...] = ("red",), split: str = "train") -> Row:
     return Row(Path("a.png"), labels, split, query=query)
 

@@ -17,7 +17,6 @@ from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multise
 from saccade.families.multiset.task import MultisetTask
 from saccade.models.facts import ModelFacts
 from saccade.tasks.task import Opening
-from scene_digests import layout_digest
 
 SPEC = MultisetSpec()
 SET = MultisetSpec(repeats=False)
@@ -81,28 +80,6 @@ def test_pictures_are_clutter_with_the_digits_written_over_it(thousand):
     assert images.shape == (12, 3, 100, 100)
     for channel in range(3):
         assert torch.equal(images[:, channel].long(), expected)
-
-
-def test_empty_scenes_leave_the_others_as_they_are(thousand):
-    some = sample(torch.arange(1000), MultisetSpec(empty=0.1))
-    empty = some.count == 0
-    assert 60 < int(empty.sum()) < 140
-    kept = (~empty).nonzero().squeeze(1)
-    assert layout_digest(some[kept]) == layout_digest(thousand[kept])
-    assert sample(torch.arange(50), MultisetSpec(empty=1.0)).count.sum() == 0
-
-
-def test_one_object_is_one_digit_of_a_scene():
-    alone = sample(torch.arange(500), MultisetSpec(repeats=False, alone=True))
-    whole = sample(torch.arange(500), SET)
-    assert alone.present.shape == (500, 1)
-    assert alone.present.all()
-    same = (whole.glyph == alone.glyph) & (whole.boxes == alone.boxes).all(-1) & whole.present  # (500, 4)
-    assert (same.sum(1) == 1).all()
-    assert len(set(same.float().argmax(1).tolist())) == 4  # any of them, not always the first
-    pictures, full = paint(alone), paint(whole)
-    inside = alone.masks()[:, 0]
-    assert torch.equal(pictures[:, 0][inside], full[:, 0][inside])
 
 
 def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> MultisetScenes:

@@ -181,22 +181,6 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     assert task.summary() == task.table.summary() != new_task().summary() == ""
 
 
-def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path: Path) -> None:
-    (tmp_path / "train").mkdir()
-    lines = ["image,digits,boxes_xyxy"]
-    for number in range(1, 81):
-        Image.new("RGB", (20, 20), (3 * number, 0, 90)).save(tmp_path / "train" / f"{number}.jpg")
-        lines.append(f'{number}.jpg,{number % 10} {number // 10},"1,1,9,19 10,1,19,19"')
-    (tmp_path / "train.csv").write_text("\n".join(lines), encoding="utf-8")
-    data = {"name": f"svhn:{tmp_path}", "size": 40}
-    task = new_task(data=data)
-    assert (task.model.config.most, task.model.config.input_size) == (2, (40, 40))
-    scored = MultisetTask.evaluate(task.model.eval(), data, "test")
-    assert "held-out part of the training pictures" in scored["note"]
-    assert scored["scored_part"] == "held-out training pictures"
-    assert "note" not in MultisetTask.evaluate(task.model, data, "val")
-
-
 def test_losses_that_cannot_be_are_named() -> None:
     for phase, named in (
         ({"data": "default", "loss": "each_object"}, "each_object"),
