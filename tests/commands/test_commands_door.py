@@ -17,6 +17,7 @@ from saccade.commands import door, verb
 from saccade.commands.verb import Command, check_call
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError
+from saccade.progress import OnProgress, no_progress
 from typed import typed
 
 
@@ -31,7 +32,7 @@ def stretch(
     kind: Literal["soft", "hard"] = "soft",
     thin: bool | None = None,
     resume: bool = False,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     anything: Any = None,
 ) -> dict[str, object]:
     """Stretch ``model`` into ``out``.
@@ -53,7 +54,7 @@ def stretch(
     """
     given = dict(locals())
     check_call(stretch, given)
-    on_progress(1, 2)
+    on_progress("stretch", 1, 2)
     return {name: value for name, value in given.items() if name not in ("on_progress", "anything")}
 
 

@@ -86,7 +86,7 @@ def leftovers(home: Path) -> set[str]:
 
 def test_a_download_is_verified_and_fetched_again_when_damaged(server, tmp_path):
     seen = []
-    folder = get(tmp_path, server.mirror, progress=lambda *report: seen.append(report))
+    folder = get(tmp_path, server.mirror, on_progress=lambda *report: seen.append(report))
     assert (folder / "digits").read_bytes() == CONTENT
     assert leftovers(tmp_path) == {"digits"}
     assert seen[-1] == ("digits.gz", len(PACKED), len(PACKED))
@@ -204,7 +204,7 @@ def test_two_at_once_both_end_whole(server, tmp_path, monkeypatch):
             second.start()
             assert waits.wait(60)
 
-    get(tmp_path, server.mirror, progress=meanwhile)
+    get(tmp_path, server.mirror, on_progress=meanwhile)
     second.join(60)
     assert ended == [tmp_path / "digits-set"]
     assert said[0].endswith(f"fetches into {tmp_path / 'digits-set'}")

@@ -20,8 +20,9 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
+from saccade.families.page import CANVAS
 from saccade.families.question.scenes import SPEC
-from saccade.web.page import CANVAS, page_entry
+from saccade.web.page import page_entry
 from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
 

@@ -22,7 +22,7 @@ def doctor() -> dict[str, Any]:
     ``problems`` lists what keeps saccade from working.
     """
     from saccade import __version__
-    from saccade.families import broken_families, families
+    from saccade.families.registry import broken_families, families
 
     core, extras = _packages()
     missing = [name for name, version in core.items() if version is None]

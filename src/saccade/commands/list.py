@@ -71,7 +71,7 @@ def show(result: Mapping[str, Entries], arguments: Mapping[str, Any], remark: Re
 
 def _show_shipped(result: Mapping[str, Entries]) -> None:
     """The shipped models by what goes in and what comes out; those that a family features come first."""
-    from saccade.families import families
+    from saccade.families.registry import families
     from saccade.zoo import left_out
 
     facts_of = _shipped_facts()
@@ -113,7 +113,7 @@ def _say_lines(lines: Sequence[Line]) -> None:
 
 def _lines(kind: str, entries: Entries) -> list[Line]:
     """A line for each entry; recipes whose names begin with the same word share one."""
-    from saccade.families import families
+    from saccade.families.registry import families
 
     titles = {family.name: family.title for family in families().values()}
     stems = Counter(name.partition("-")[0] for name in entries)
@@ -141,7 +141,7 @@ def _say_in_full(entries: Entries) -> None:
 
 def models() -> Entries:
     """The models that can be built and trained."""
-    from saccade.families import families
+    from saccade.families.registry import families
 
     return {
         name: {"family": family.name, "summary": spec.summary, "paper": spec.paper}
@@ -171,7 +171,7 @@ def backbones() -> Entries:
 def recipes() -> Entries:
     """The packaged recipes."""
     from saccade.engine.recipe import recipe_titles
-    from saccade.families import families
+    from saccade.families.registry import families
 
     family_of = {name: family.name for family in families().values() for name in family.recipes()}
     return {
@@ -182,7 +182,7 @@ def recipes() -> Entries:
 
 def data() -> Entries:
     """The data sets and generators."""
-    from saccade.families import data_entries
+    from saccade.families.registry import data_entries
 
     entries: Entries = {}
     for name, of_families in data_entries().items():
@@ -221,7 +221,7 @@ def _shipped_facts() -> dict[str, ModelFacts | CheckpointError]:
 
 def zoo() -> Entries:
     """The shipped models, with their first score."""
-    from saccade.families import headline
+    from saccade.families.registry import headline
 
     entries: Entries = {}
     for name, facts in _shipped_facts().items():

@@ -14,7 +14,7 @@ from saccade.commands.verb import Command, Remark, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
 from saccade.errors import CheckpointError
-from saccade.families import families, headline, model_spec
+from saccade.families.registry import families, headline, model_spec
 from saccade.files import make_folder
 from saccade.models.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load

@@ -16,7 +16,7 @@ from saccade.commands.verb import Command, Remark, checked, print_table, wake_cu
 from saccade.config import Within
 from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
-from saccade.families import data_entries, family, recipes
+from saccade.families.registry import data_entries, family, recipes
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult

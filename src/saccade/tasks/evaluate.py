@@ -30,6 +30,7 @@ from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
 from saccade.metrics.verdict import Altered, Answered, EvidenceReliance, sampled, verdict
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
+from saccade.progress import OnProgress, no_progress
 from saccade.trace import AttentionTrace, ModelOutput, joined
 
 BATCH = 250  # Examples that are scored together
@@ -157,9 +158,6 @@ def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: i
         torch.set_num_threads(cores)  # a thread that set its own number changed that of threads to come
 
 
-Progress = Callable[[int, int], None]  # Called with examples done and examples in all
-
-
 @dataclass
 class Measurements:
     """The values of every example; a family may add fields."""
@@ -227,7 +225,7 @@ class Scoring(ABC):
 @torch.no_grad()
 def evaluate(
     scoring: Scoring,
-    progress: Progress = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     rivals: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> Summary:
     """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`.
@@ -253,7 +251,7 @@ def evaluate(
         measured.join(part)
         if count:
             done += count
-            progress(done, total)
+            on_progress("examples", done, total)
     for places in numbers_in_batches(len(chosen := scoring.numbers[sampled(total)]), scoring.together):
         if (altered := scoring.altered(chosen[places], measured)) is not None and bool(altered.evidence.any()):
             measured.reliance.add(altered)

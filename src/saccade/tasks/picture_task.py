@@ -55,7 +55,7 @@ class PictureTask(Task):
         if table is None:
             return with_labels_of(cls.generated(config, split, device, allow_pack=how.allow_pack), how.facts)
         words = {} if how.facts is None else cls.words_of(how.facts)
-        return cls.files(config, split=split, table=table, device=device, progress=how.progress, **words)
+        return cls.files(config, split=split, table=table, device=device, on_progress=how.on_progress, **words)
 
     @classmethod
     def words_of(cls, facts: ModelFacts) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from saccade import __version__
 from saccade.errors import CheckpointError, MissingExtraError, SaccadeError, nearest
-from saccade.families import families
+from saccade.families.registry import families
 from saccade.web import schemas
 from saccade.web.guard import Guard
 from saccade.web.models import problem_of

@@ -15,7 +15,7 @@ from threading import Event, Lock, Semaphore
 from typing import Generic, TypeVar
 
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, nearest
-from saccade.families import families, headline
+from saccade.families.registry import families, headline
 from saccade.models.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.guard import Limits

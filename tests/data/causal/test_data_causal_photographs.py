@@ -145,7 +145,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
     pets(tmp_path)
     options = {"labels": tmp_path / "labels.csv"}
 
-    def stop(done, total):
+    def stop(what, done, total):
         assert total == 6
         if done == 4:
             raise KeyboardInterrupt
@@ -155,7 +155,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
         make(tmp_path, **options)
     monkeypatch.undo()
     with pytest.raises(KeyboardInterrupt):
-        make(tmp_path, progress=stop, resume=True, **options)
+        make(tmp_path, on_progress=stop, resume=True, **options)
     with pytest.raises(DataError, match="no causal set"):
         read_causal_set(tmp_path / "set")
     with (tmp_path / "set" / "truth.jsonl").open("a") as lines:
@@ -165,7 +165,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
     with pytest.raises(OutputError, match="other settings \\(seed\\)"):
         make(tmp_path, seed=3, resume=True, **options)
     steps = []
-    again = make(tmp_path, resume=True, progress=lambda done, total: steps.append(done), **options)
+    again = make(tmp_path, resume=True, on_progress=lambda what, done, total: steps.append(done), **options)
     assert steps == [5, 6]
     assert files_of(again.folder) == files_of(whole.folder)
     assert make(tmp_path, resume=True, **options).facts == whole.facts

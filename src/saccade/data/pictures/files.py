@@ -39,6 +39,7 @@ from PIL import (
 
 from saccade.errors import DataError
 from saccade.files import open_regular, write_bytes
+from saccade.progress import OnProgress, no_progress
 
 
 def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str], thing: str) -> list[Path]:
@@ -243,12 +244,12 @@ def content_digests(
     paths: Sequence[Path],
     *,
     unreadable: str | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> list[str]:
     """A digest of the bytes of each file, 32 hexadecimal digits, in the order of ``paths``.
 
-    ``unreadable`` stands in for a file that cannot be read; None: that is an error. ``progress`` is called with files
-    done and in all.
+    ``unreadable`` stands in for a file that cannot be read; None: that is an error. ``on_progress`` is called with
+    files done and in all.
     """
     digests: list[str] = []
 
@@ -264,7 +265,7 @@ def content_digests(
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         for text in pool.map(digest, paths):
             digests.append(text)
-            progress(len(digests), len(paths))
+            on_progress("contents", len(digests), len(paths))
     return digests
 
 

@@ -6,10 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade import models
-from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_data
+from saccade.families.declaration import DataEntry, Family, ModelSpec, drawn_digits, own_data
 
 if TYPE_CHECKING:
-    from saccade.families import Decode, ModelFacts, Responder, Task, TrainedScenes
+    from saccade.families.answering import Responder
+    from saccade.families.declaration import Decode
+    from saccade.families.page import TrainedScenes
+    from saccade.models.facts import ModelFacts
+    from saccade.tasks.task import Task
 
 MODELS = {
     "sat-soft": ModelSpec(
@@ -82,7 +86,7 @@ class Captions(Family):
 
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
         from saccade.families.caption.scenes import SIDES, scene_spec
-        from saccade.web.page import CANVAS, TrainedScenes
+        from saccade.families.page import CANVAS, TrainedScenes
 
         if str(facts.data.get("name")) != "scenes":
             return None

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from saccade import models
 from saccade.data.scenes import LICENCE
-from saccade.families import DataEntry, Family, ModelSpec, Probing, cub_birds, drawn_digits, own_data
+from saccade.families.declaration import DataEntry, Family, ModelSpec, Probing, cub_birds, drawn_digits, own_data
 
 if TYPE_CHECKING:
-    from saccade.families import ModelFacts, Task, TrainedScenes
-    from saccade.predict import Predictor
+    from torch import nn
+
+    from saccade.families.page import PageModel, TrainedScenes
+    from saccade.models.facts import ModelFacts
+    from saccade.tasks.task import Task
 
 # Generated scenes; without ``absent`` every question is about a digit that is there.
 SCENES = ("mref", "mdist", "mbg")
@@ -120,10 +123,10 @@ class Questions(Family):
 
         return trained_scenes(facts)
 
-    def page_model(self, predictor: Predictor) -> dict[str, object]:
+    def page_model(self, model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
         from saccade.families.question.page import page_model
 
-        return page_model(predictor)
+        return page_model(model, facts, name)
 
 
 FAMILY = Questions(

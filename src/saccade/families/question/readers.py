@@ -30,7 +30,7 @@ images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -54,6 +54,7 @@ from saccade.data.tables.rows import Box, json_in, layout_of
 from saccade.data.tables.table import ONE_QUESTION, Columns, Found, Row, Table, answers_in
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneDataConfig, SceneName
+from saccade.progress import OnProgress, no_progress
 
 # A picture, what is asked about it, and one answer or several.
 COLUMNS = Columns(
@@ -257,7 +258,7 @@ def write_causal(
     out: Path,
     *,
     start: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Path:
     """Writes the first ``count`` usable scenes from number ``start`` with their twins; returns the folder."""
     check_new(out)
@@ -280,7 +281,7 @@ def write_causal(
         answers=COLOURS,
     )
     stream = derive_seed(config.seed, _STREAM, SPLITS.index(split))
-    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, progress)
+    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, on_progress)
     return out
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Protocol
@@ -27,6 +27,7 @@ from saccade.data.pictures.labelled import check_new
 from saccade.data.tables.doubts import first_few
 from saccade.errors import DataError, OutputError
 from saccade.files import locked, make_folder, read_json, write_json, write_text, writing
+from saccade.progress import OnProgress, no_progress
 
 _MAKING = "making.json"
 _RESULTS = ("count", "twins", "left_out", "labels", "digest")  # Facts that are known in the end
@@ -49,7 +50,7 @@ def write_photographs(
     count: int | None = None,
     *,
     resume: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> PhotographFacts:
     """Write photographs with their twins; returns the facts of the whole set.
 
@@ -59,7 +60,7 @@ def write_photographs(
         out: a new or empty folder; with ``resume`` one in which a run with the same settings was stopped.
         count: photographs at most; None: all that can be used.
         resume: go on with what is there.
-        progress: called with (photographs written, photographs in all, if every one can be used).
+        on_progress: called with (photographs written, photographs in all, if every one can be used).
     """
     names = hashlib.sha256("\n".join(sorted(source.names)).encode(errors="surrogateescape")).hexdigest()[:16]
     settings = {key: value for key, value in asdict(facts).items() if key not in _RESULTS} | {"names": names}
@@ -94,7 +95,7 @@ def write_photographs(
                 lines.write(json.dumps(row) + "\n")
             done.add(name)
             passed += 1
-            progress(len(done), total)
+            on_progress("photographs", len(done), total)
         if done:
             whole = _whole(facts, _rows_of(out / ROWS), left_out)
             write_text(out / CARD, card(whole))
