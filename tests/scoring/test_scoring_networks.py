@@ -40,12 +40,8 @@ def test_a_file_is_run_and_may_import_its_neighbours(tmp_path):
     ("text", "name", "said"),
     [
         ("def build(): return reads_object()", "biuld", "did you mean 'build'"),
-        ("def build(): return 3", "build", "expected a torch module, found int"),
         ("def build(): return 1 / 0", "build", r"build\(\) failed \(ZeroDivisionError"),
-        ("def build(size): return reads_object()", "build", "called with nothing"),
-        ("1 / 0", "build", "running it failed"),
         ("def build(: pass", "build", "running it failed"),
-        ("def build(): return nn.Conv2d(3, 4, 1)", "build", "not logits"),
         ("def build(): return nn.Sequential(nn.Flatten(), nn.Linear(9, 2))", "build", "cannot take pictures"),
         (
             "def build(): return nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(3, 1))",
