@@ -45,9 +45,11 @@ STABLE = 0.9  # Kendall's τ between two halves of the photographs, at least
 
 
 def systems(only: Sequence[str] = ()) -> str:
-    """Every system in one line, or only those with these labels, for the README."""
-    lines = [_line(row) for row in TEXTS["systems"] if not only or row["label"] in only]
-    return f"{Table(COLUMNS, lines).markdown()}\n{NOTE}\n"
+    """Every system in one line, or only those with these labels, with what to know of them, for the README."""
+    chosen = [row for row in TEXTS["systems"] if not only or row["label"] in only]
+    lines = [[*_line(row), _sentence(row)] if only else _line(row) for row in chosen]
+    columns = COLUMNS if only else COLUMNS[:-1]
+    return f"{Table(columns, lines).markdown()}\n{NOTE}\n"
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
@@ -58,9 +60,13 @@ def _line(row: Mapping[str, Any]) -> list[str]:
     if "published" in row:
         printed = _percent(_published(*row["published"], row["main"][1]))
         printed = printed if row.get("comparable", True) else f"({printed})"
+    return [row["label"], row["task"], measured, printed]
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
     numbers = {name: _percent(_measured(*figure).mean) for name, figure in row.get("figures", {}).items()}
     numbers |= {name: _percent(_published(*key)) for name, key in row.get("published_figures", {}).items()}
-    return [row["label"], row["task"], measured, printed, row["sentence"].format(**numbers)]
+    return row["sentence"].format(**numbers)
 
 
 def _measured(name: str, metric: str) -> Measured:
@@ -150,7 +156,8 @@ def leaderboard() -> str:
 def board(about: str, name: str, baselines: Sequence[str] = ()) -> str:
     """Of each network the best, the worst and its own map by the first score, then baselines (none named: all).
 
-    Baselines of the scene are the same for all networks. A heading with a star: see ``STABLE``.
+    Baselines of the scene are the same for all networks. A heading with a star: see ``STABLE``. n is a column where
+    it differs.
     """
     known = [row for row in rows(results_folder() / "causal.csv") if row["set"] == name]
     tau = next(row for row in known if row["method"] == "split-half tau")
@@ -167,17 +174,19 @@ def board(about: str, name: str, baselines: Sequence[str] = ()) -> str:
             shown += _rivals(measured, network, baselines)
     if about == "scene":
         shown += _rivals(measured, networks[0], baselines)
+    counted = len({row["n"] for row in shown}) > 1
     lines = []
     for row in shown:
         method = row["method"] if row["kind"] == "map" else f"*{row['method']}*"
         model = row["model"] if row["kind"] == "map" or about == "model" else ""
         low, high = (ends[row["model"], row["method"], what] for what in ("low", "high"))
         cells = [_between(row[score], low[score], high[score]) for score in BOARD[about]]
-        lines.append([model, method, *cells, f"{int(row['n']):,}"])
-    lines.append(["split-half τ", "", *(f"{float(tau[score]):.2f}" for score in BOARD[about]), ""])
+        lines.append([model, method, *cells, *([row["n"]] if counted else [])])
+    taus = [f"{float(tau[score]):.2f}" for score in BOARD[about]]
+    lines.append(["split-half τ", "", *taus, *([""] if counted else [])])
     stars = ["" if float(tau[score]) >= STABLE else "*" for score in BOARD[about]]
     heads = [score.replace("_", " ") + star for score, star in zip(BOARD[about], stars)]
-    return Table(["network", "map", *heads, "n"], lines).markdown()
+    return Table(["network", "map", *heads, *(["n"] if counted else [])], lines).markdown()
 
 
 def _rivals(measured: Sequence[Mapping[str, str]], network: str, names: Sequence[str]) -> list[Mapping[str, str]]:
@@ -240,8 +249,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "leaderboard": leaderboard,
     "foreign": foreign,
     "board-scene": partial(board, "scene", "birds-pets", RIVALS),
-    "board-pets": partial(board, "scene", "pets", RIVALS),
-    "board-model": partial(board, "model", "pets", ("centre", "even map", "target's mask")),
+    "board-model": partial(board, "model", "pets", ("centre", "target's mask")),
     "board-stamp": partial(board, "model", "birds-pets-stamp"),
     "board-moved": moved,
 }

@@ -129,7 +129,7 @@ WRONG = {
 def test_what_cannot_be_probed_is_said_with_exit_code_2(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("saccade.probing.data.MAX_CLASSES", 9)
+    monkeypatch.setattr("saccade.probing.pictures.MAX_CLASSES", 9)
     (classes, count), words, named = WRONG[what]
     photos = write_pictures(tmp_path / "photos", count, classes)
     for number in range(0 if count else 6):

@@ -11,9 +11,8 @@ from engine_fakes import DeviceTask, TinyTask, read_metrics, tiny_recipe
 from torch import Tensor, nn
 
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.cuda_graph import clone_tensors, copy_tensors
 from saccade.engine.loop import fit
-from saccade.engine.step import origin
+from saccade.engine.step import clone_tensors, copy_tensors, origin
 from saccade.errors import DataError, TrainingStopped
 
 

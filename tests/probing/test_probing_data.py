@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saccade.probing.data import Questions, Split, deal, some_of, splits_of
+from saccade.probing.examples import Questions, Split, deal, some_of, splits_of
 
 LABELS = [0] * 20 + [1] * 10
 QUESTIONS = Questions(

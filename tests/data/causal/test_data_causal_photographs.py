@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.data import read_causal_set
-from saccade.data.causal import marking, photograph_sources, read_drawn_set
-from saccade.data.causal.marking import UnusablePictureError, labeller, marker
-from saccade.data.causal.photograph_sources import make_photographs
+from saccade.data.causal.photographs import making, marking
+from saccade.data.causal.photographs.making import make_photographs
+from saccade.data.causal.photographs.marking import UnusablePictureError, labeller, marker
+from saccade.data.causal.reading import read_drawn_set
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
@@ -149,7 +150,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
         if done == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(photograph_sources, "twins_of", lambda *arguments: stop(4, 6))
+    monkeypatch.setattr(making, "twins_of", lambda *arguments: stop(4, 6))
     with pytest.raises(KeyboardInterrupt):  # before the first photograph
         make(tmp_path, **options)
     monkeypatch.undo()
