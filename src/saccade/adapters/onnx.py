@@ -71,7 +71,6 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
 
 
 def _exported(graph: Any, examples: Examples, free: FreeSizes) -> tuple[bytes, dict[str, Any]]:
-    """A graph as a file, checked, and what the sidecar says of it."""
     example = examples(2, 0)
     data = onnx_bytes(graph, example, free)
     checked = check(data, graph, examples)

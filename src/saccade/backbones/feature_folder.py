@@ -116,7 +116,6 @@ class FeatureFolder:
         return values if token is None else torch.cat([values, token_row(values, token)], 1)
 
     def _read(self, file: Path) -> tuple[Tensor, Tensor | None]:
-        """The map (C,H,W) of a file, and its class token (C,)."""
         arrays = _arrays(file)
         if MAP not in arrays and len(arrays) == 1:
             arrays = {MAP: next(iter(arrays.values()))}
@@ -175,7 +174,6 @@ def _arrays(file: Path) -> dict[str, Any]:
 
 
 def _canvas(note: FolderNote, height: int, width: int) -> Tensor:
-    """(2,3) for one picture of height × width."""
     rows, columns = note.input_size
     if note.fit == "whole":
         return geometry.scale_shift((width / columns, height / rows), (0.0, 0.0))

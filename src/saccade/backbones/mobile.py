@@ -105,7 +105,6 @@ def multiple_of_eight(channels: float) -> int:
 
 
 def _rectified(convolution: nn.Conv2d) -> nn.Sequential:
-    """Convolution, norm, ReLU6."""
     return nn.Sequential(convolution, nn.BatchNorm2d(convolution.out_channels), nn.ReLU6(inplace=True))
 
 

@@ -153,7 +153,6 @@ def _features(name: str, *, pretrained: bool) -> Any:
 
 
 def _normalise(network: Any) -> Normalise:
-    """Colours as the network says that it takes them."""
     config = getattr(network, "pretrained_cfg", None) or {}
     return Normalise(tuple(config.get("mean", IMAGENET_MEAN)), tuple(config.get("std", IMAGENET_STD)))
 

@@ -203,7 +203,6 @@ def as_command(name: str, command: Command) -> Any:
 
 
 def _summary(doc: str | None) -> str:
-    """The first paragraph of a docstring."""
     return " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].replace("`", "").split())
 
 

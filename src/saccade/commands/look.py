@@ -201,7 +201,6 @@ def _expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
 
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What is for the model's family, as it takes it."""
     layers = arguments["layers"]
     if isinstance(layers, str) and layers not in ("last", "all"):
         try:
@@ -413,7 +412,6 @@ def _print_slots(title: str, grid: SlotGrid) -> None:
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
-    """Each file, named from the folder that all of them are in: a terminal has no room for more."""
     files = {name: Path(name) for name in names}
     try:
         shared = os.path.commonpath([file.parent for file in files.values()])

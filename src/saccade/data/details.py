@@ -240,7 +240,6 @@ def _ground(layout: DetailLayout) -> Tensor:
 
 
 def _noise(layout: DetailLayout) -> Tensor:
-    """(B,3,H,W) int16: windows of the store, each channel from a place of its own."""
     windows = _noise_store(layout.index.device).unfold(0, SIZE, 1).unfold(1, SIZE, 1)  # (K,K,H,W), no copy
     low, high = hash_words(_behind(layout), _NOISE, torch.arange(3, device=layout.index.device))  # (B,3) each
     return windows[uniform_below(low, windows.shape[0]), uniform_below(high, windows.shape[0])]

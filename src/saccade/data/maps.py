@@ -120,7 +120,6 @@ def _members(where: str, files: Mapping[str, Opened], suffixes: Collection[str])
 
 
 def _zipped(where: str, file: Path | BinaryIO, suffixes: Collection[str]) -> Members:
-    """The files of a zip archive; an .npz is one of .npy files."""
     packed = zipfile.ZipFile(file)
     infos = [info for info in packed.infolist() if not info.is_dir()]
     return _members(where, {info.filename: (partial(packed.open, info), info.file_size) for info in infos}, suffixes)
@@ -429,7 +428,6 @@ def _size(cells: Mapping[str, object]) -> Size | None:
 
 
 def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    """Rows of a mapping picture → list of boxes or points."""
     for image, places in values.items():
         places = places if isinstance(places, list) else [places]
         if places and not isinstance(places[0], (list, dict)):

@@ -194,7 +194,6 @@ def helpful_temperature(logits: Tensor, labels: Tensor) -> float:
 
 
 def _losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """−log p of each label (N,); with several answers the mean over them."""
     if labels.dim() == 2:
         return F.binary_cross_entropy_with_logits(logits, labels.double(), reduction="none").mean(1)
     return F.cross_entropy(logits, labels.long(), reduction="none")

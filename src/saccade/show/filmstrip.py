@@ -251,7 +251,6 @@ def glimpse_strip(
     steps = _shown_steps(looks["covert"])
 
     def painted(*names: str) -> list[Image.Image]:
-        """All steps of each look, by the peak that they have in common."""
         acts = [Act(looks[name].step(step), step) for name in names for step in steps]
         scaled = by_shared_peak([drawing.map(act, cells=cells) for act in acts])
         return [paint(shown, colours.values) for colours in scaled]

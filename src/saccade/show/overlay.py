@@ -164,7 +164,6 @@ def as_picture(picture: PictureLike) -> Image.Image:
 
 
 def _array_from_tensor(picture: Tensor) -> npt.NDArray[np.uint8]:
-    """(H,W,3) of a picture (C,H,W) or of a batch of one."""
     values = picture.detach().cpu().float().reshape(picture.shape[-3:])  # (C,H,W)
     if not picture.is_floating_point() or not bool(((values > -1e-3) & (values < 1 + 1e-3)).all()):
         raise DataError("picture: a tensor must be float (C,H,W) from 0 to 1; undo the normalisation before showing it")

@@ -173,12 +173,10 @@ def _templates() -> Environment:
 
 
 def _inline(text: str) -> Markup:
-    """Escaped text in which `back-quoted` parts become code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped in this line)
 
 
 def _paragraphs(text: str) -> Markup:
-    """Escaped paragraphs, split at blank lines."""
     parts = (part.strip() for part in re.split(r"\n\s*\n", text))
     return Markup("").join(Markup("<p>{}</p>").format(_inline(part)) for part in parts if part)
 

@@ -93,7 +93,6 @@ def heat_rules() -> str:
 
 
 def _rgb(values: Values) -> list[Rgb]:
-    """The colours of values (T,) in 0..1."""
     return [(red, green, blue) for red, green, blue in heat(values).round().astype(int).tolist()]
 
 

@@ -113,7 +113,6 @@ class WeightCollector:
         self._ends_reading = False
 
     def _is_chosen(self, number: int, count: int) -> bool:
-        """Whether layer ``number`` of ``count`` is wanted."""
         if isinstance(self.layers, str):
             return self.layers == "all" or number == count
         return number in self.layers or number - count - 1 in self.layers
@@ -141,7 +140,6 @@ class WeightCollector:
             self._readings.append(CallRows(self.reading_count, call.rows(self.batch), own_tokens))
 
     def _lies_on_grid(self, call: AttentionCall) -> bool:
-        """Whether the keys are those patches, with or without the tokens before them."""
         for grid, frame in self.candidates:
             if grid[0] * grid[1] in (call.keys - self.tokens.prefix, call.keys):
                 self.candidates, self.grid, self.frame = [(grid, frame)], grid, frame
@@ -243,7 +241,6 @@ class WeightCollector:
         return [] if shares is None else [self._look("rollout", shares.unsqueeze(1), "derived", prefix)]
 
     def _why_none(self) -> str:
-        """Why no row of any call is an honest look."""
         if not self._seen:
             return (
                 "no attention was seen: it calls neither scaled_dot_product_attention nor nn.MultiheadAttention, and "

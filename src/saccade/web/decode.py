@@ -72,7 +72,6 @@ class Sandbox:
         raise DataError(str(reply["error"]))
 
     async def _said(self, data: bytes, name: str) -> bytes:
-        """All that a process says about ``data``."""
         limits, pipe = self._limits, asyncio.subprocess.PIPE
         request = {"name": name, "pixels": limits.pixels, "side": limits.side, "seconds": limits.decoding_seconds}
         roots = [str(Path(saccade.__file__).parent.parent), *(path for path in sys.path if path)]

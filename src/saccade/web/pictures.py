@@ -126,7 +126,6 @@ def compose(scene: Scene) -> Composed:
 
 
 def _placed(digits: list[Digit], seed: int, background: Background) -> SceneLayout:
-    """The digits as a layout of one scene."""
     for number, digit in enumerate(digits):
         room = CANVAS - digit.size
         if max(digit.x, digit.y) > room:
@@ -165,7 +164,6 @@ def _digits(layout: SceneLayout) -> list[Digit]:
 
 @lru_cache
 def _first_of_class() -> Tensor:
-    """(10,) where the glyphs of each digit start in the pack, which is sorted by class."""
     return torch.searchsorted(load_pack().labels, torch.arange(10))
 
 
@@ -181,5 +179,4 @@ def _background(name: str) -> Background:
 
 @lru_cache
 def _photographs() -> dict[str, str]:
-    """The shipped photographs: what they are called → their file."""
     return {file.stem: str(file) for file in find_pictures([SHIPPED])}

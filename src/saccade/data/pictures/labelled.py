@@ -126,7 +126,6 @@ def label_examples(data: Any, count: int) -> list[Example]:
 
 
 def _box(mask: Tensor) -> list[int] | None:
-    """[x0, y0, x1, y1] around a mask (H,W); None where it shows nothing."""
     if not bool(mask.any()):
         return None
     rows, columns = mask.any(1).nonzero(), mask.any(0).nonzero()

@@ -115,7 +115,6 @@ def coefficients(source: int, largest: int, device: torch.device, dtype: torch.d
 
 
 def _coefficients_of(source: int, size: int) -> Tensor:
-    """(size, source): how the pixels at one size are mixed, see :func:`coefficients`."""
     table = torch.zeros(size, source)
     step = source / size
     reach = max(step, 1.0)

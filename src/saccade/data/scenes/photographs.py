@@ -181,7 +181,6 @@ def _cut(files: list[Path], splits: Sequence[Split], split: Split, where: Path) 
 
 
 def _readable(files: Sequence[Path], unreadable: list[str]) -> Iterator[Image.Image]:
-    """The pictures that can be read; what is wrong with the others is added to ``unreadable``."""
     for file in files:
         try:
             yield read_picture(file).image

@@ -91,7 +91,6 @@ def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], list[tuple[int
 
 
 def _place(name: str, folders: Sequence[Path]) -> str:
-    """The picture where it is; its name alone where it is nowhere, so that the message names it."""
     return next((str((folder / name).absolute()) for folder in folders if name and os.path.isfile(folder / name)), name)
 
 

@@ -238,12 +238,10 @@ def class_folders(path: Path) -> CellRows:
 
 
 def _folders(path: Path) -> list[Path]:
-    """The folders in ``path``, in order; hidden ones do not count."""
     return sorted(entry for entry in path.iterdir() if not entry.name.startswith(".") and entry.is_dir())
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of a class, those of its own first; hidden ones do not count."""
     for place, inside, names in os.walk(folder):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
         yield from (Path(place) / name for name in sorted(names) if not name.startswith("."))
@@ -357,5 +355,4 @@ def _with_picture(cells: dict[str, object], file: Path, number: int) -> dict[str
 
 @lru_cache
 def _digest(file: Path, size: int, changed: int) -> str:
-    """Digest of the file as it is now; computed once."""
     return file_digest(file)[:16]

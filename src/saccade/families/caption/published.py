@@ -51,7 +51,6 @@ def _captions(cells: Cells) -> tuple[str, ...]:
 
 
 def _clean(caption: object) -> str:
-    """The caption on one line; it must hold a word."""
     text = " ".join(text_in({"caption": caption}, "caption").split())
     if not tokenise(text):
         raise UnusableRowError("empty caption", f"'{text[:40]}' has no word")
@@ -262,7 +261,6 @@ def _token_captions(
 
 
 def _listed(path: Path) -> dict[str, str]:
-    """Picture, without its suffix, → split."""
     split_of: dict[str, str] = {}
     for split, names in FLICKR_LISTS.items():
         file = _first_file(*(path / folder / name for folder in FLICKR_TEXTS for name in names))

@@ -358,10 +358,8 @@ def summary_of(table: Table, words: Vocabulary) -> str:
 
 
 def _steps(words: Tensor) -> Tensor:
-    """The number of words of captions (B,T), ends included; a scalar."""
     return (words >= 0).sum().clamp(min=1)
 
 
 def _mean_gate(output: CaptionOutput, words: Tensor) -> Tensor:
-    """The mean β of the words (B,T); a scalar."""
     return (output.acts["word"].gain.detach() * (words >= 0)).sum() / _steps(words)

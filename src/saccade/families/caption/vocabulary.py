@@ -193,7 +193,6 @@ class CaptionResponder(Responder):
 
 
 def _log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
-    """Log-probability (B,T) of words (B,T), on the CPU."""
     return logits.double().log_softmax(-1).gather(-1, words.clamp(min=0)[..., None])[..., 0].cpu()
 
 

@@ -81,7 +81,6 @@ class CifarPictures:
 
 
 def _members(count: int, split: Split, *, hold_out: bool) -> Tensor:
-    """Numbers of the pictures of a split in the official order."""
     numbers = torch.arange(count)
     if split == "test" or (split == "train" and not hold_out):
         return numbers
@@ -143,7 +142,6 @@ def _read(files: tuple[Path, ...], changed: tuple[tuple[int, int], ...]) -> tupl
 
 
 def _records(file: Path) -> Tensor:
-    """A binary file, a label and the colours of a picture in each row: (N,3073)."""
     content = read_regular(file, 2 * PER_BATCH * _RECORD)
     if len(content) != PER_BATCH * _RECORD:
         raise DataError(f"{file}: {len(content):,} bytes, and a batch has {PER_BATCH * _RECORD:,}; get it again")

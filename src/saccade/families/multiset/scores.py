@@ -280,5 +280,4 @@ def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
 
 
 def _one_hot(cells: Tensor, grid: Size) -> Tensor:
-    """Maps (…,h,w) with all weight on the cells (…)."""
     return torch.nn.functional.one_hot(cells, grid[0] * grid[1]).view(*cells.shape, *grid)

@@ -223,7 +223,6 @@ class MultisetTask(PictureTask):
         return loss
 
     def _has_boxes(self, split: str) -> bool:
-        """Whether any label in ``split`` has a box; scenes always do."""
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 

@@ -191,7 +191,6 @@ def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
 
 
 def _folders(root: Path, size: Size) -> list[Path]:
-    """Folders with files of ``size``, the one with its training files first."""
     if any(_FILE.fullmatch(path.name) for path in root.glob("qa*.txt")):
         if root.resolve().name not in ("en", "en-10k"):
             return [root]  # another language, or a folder of the user's own
@@ -304,7 +303,6 @@ def _question_in(cells: Cells, where: str) -> StoryExample:
 
 
 def _worded(what: str, text: object) -> str:
-    """``text``; unusable without a word."""
     if not isinstance(text, str) or not words_of(text):
         raise UnusableRowError(f"{what} without a word", f"'{str(text)[:40]}'")
     return text

@@ -233,7 +233,6 @@ class StoryScoring(Scoring):
         return {"tasks_without": lacking} if lacking else {}
 
     def _answers(self, measured: StoryMeasurements) -> tuple[Scores, dict[str, Interval]]:
-        """Scores of answers, and intervals of those by task."""
         right, task, story = measured.answers["accuracy"], measured.columns["task"], measured.columns["story"]
         names = self.tensors.task_names
         metrics: Scores = {**measured.answers.means()}

@@ -253,7 +253,6 @@ def _below(negatives: Tensor, positives: Tensor) -> Tensor:
 
 
 def _finite(maps: Tensor) -> Tensor:
-    """Finite maps (B,H,W) in float32 or float64."""
     maps = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
     if not bool(maps.isfinite().all()):
         raise DataError("a map holds NaN or infinity: look for a division by zero in what made it")

@@ -131,7 +131,6 @@ def _tally(caption: Words, words: Words) -> tuple[int, int, float, int, int]:
 
 
 def _score(length: float, reference_length: float, weight: float, pairs: float, chunks: float) -> float:
-    """The score of these sums; 0 without pairs."""
     if not pairs:
         return 0.0
     precision, recall = weight / length, weight / reference_length

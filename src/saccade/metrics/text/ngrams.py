@@ -169,7 +169,6 @@ def _tally(picture: Judged) -> list[int]:
 
 
 def _scores(totals: Tensor) -> Tensor:
-    """The scores (N,9) in the order of ``NAMES``, from N pooled tallies (N,2+2K)."""
     length, nearest = totals[:, 0:1], totals[:, 1:2]  # (N,1): c and r
     matched, possible = totals[:, 2:].chunk(2, dim=1)  # (N,K)
     precision = matched / possible.clamp(min=1)  # (N,K): p_k, 0 where no k-gram was said

@@ -183,7 +183,6 @@ def _token(text: str, place: int, following: str) -> tuple[str, bool]:
 
 
 def _as_compared(word: str) -> str:
-    """A token in lower case as the evaluation writes it."""
     if word == '"':
         return "''"
     if _LONG_MARK.fullmatch(word):
@@ -306,7 +305,6 @@ def _without_last(word: str, first: int, second: int) -> str:
 
 
 def _longest_ending(word: str, endings: dict[str, str] | tuple[str, ...]) -> str:
-    """The longest ending of the word, or ""."""
     return max((ending for ending in endings if word.endswith(ending)), key=len, default="")
 
 
