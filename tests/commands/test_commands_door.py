@@ -97,20 +97,6 @@ def test_printing_progress_and_exit_code(stretched: Callable[..., Result]) -> No
     assert stretched("m", "--out", "x", "--resume").exit_code == 3
 
 
-def test_help_is_made_of_the_docstring(stretched: Callable[..., Result]) -> None:
-    shown = " ".join(stretched("--help").stdout.split())
-    for text in (
-        "Stretch model into out.",
-        "--part TEXT Only this part.",
-        "--weights A,B,… How much each counts. [default: (all the same)]",
-        "--kind soft|hard Of stretching. [default: soft]",
-        "--resume Go on with what is in --out.",
-        "Example: saccade stretch m --out x",
-    ):
-        assert text in shown
-    assert "anything" not in shown
-
-
 @pytest.mark.parametrize(
     ("wrong", "words", "named"),
     [

@@ -177,18 +177,6 @@ def test_nothing_is_said_where_it_cannot_be_told() -> None:
     assert asked(reads_corner, labels, images, torch.ones_like(evidence)).summary() == {}
 
 
-def test_nobody_is_accused_on_one_picture() -> None:
-    """Two questions about one picture, both right without the evidence: an interval of one picture is NaN."""
-    images, _, evidence = pictures_of(4)
-    evidence[2:] = False  # these lend their pixels and do not count
-    rests = EvidenceReliance()
-    labels, pictures = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 0, 1, 1])
-    rests.add(Altered(images, evidence, lambda some, rows: torch.ones(len(rows)), labels, pictures, torch.zeros(4)))
-    assert (rests.summary()["n"], rests.summary()["pictures"]) == (2, 1)
-    assert rests.summary()["accuracy"]["evidence_swapped"] == 1
-    assert rests.sentence() == ""
-
-
 def two_maps(evidence=True, **more):
     """Two maps of 1×2 pixels, one right and one wrong, of two pictures."""
     found = MapScorer(scores=("pointing",), baselines=("uniform",))

@@ -13,9 +13,9 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
-from saccade.probing.curves import low_shot_section
-from saccade.probing.data import Examples, Questions, Split, deal, some_of, splits_of
+from saccade.probing.examples import Examples, Questions, Split, deal, some_of, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
+from saccade.probing.folder import low_shot_section
 from saccade.probing.heads import Material, head_trial
 from saccade.probing.plan import Plan
 from saccade.probing.rivals import (

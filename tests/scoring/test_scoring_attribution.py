@@ -10,7 +10,7 @@ from torch import nn
 from saccade.attention.frames import frame_of
 from saccade.errors import ConfigError
 from saccade.scoring.attribution import LONG_NAMES, attribution, cam_layer
-from saccade.scoring.networks import open_network
+from saccade.scoring.networks import NetworkOptions, open_network
 from saccade.tracing.trace_of import trace_of
 from tiny_vits import TinyViT
 
@@ -51,7 +51,7 @@ def images(size=SIDE, count=2):
 
 
 def maps(module, method, inputs, targets, **options):
-    network = open_network(module, size=inputs.shape[-1], device="cpu")
+    network = open_network(module, NetworkOptions(size=inputs.shape[-1], device="cpu"))
     with network.evaluating():
         return attribution(method, network, **options)[1](inputs, targets)
 
@@ -118,7 +118,7 @@ def test_maps_do_not_depend_on_the_batch():
 def test_cams_of_transformers_lie_on_their_patches(registers, head):
     network, inputs, targets = TinyViT(registers=registers, head=head), images(), torch.tensor([1, 3])
     found = maps(network, "gradcam", inputs, targets)
-    place, frame = cam_layer(open_network(network, size=SIDE, device="cpu"))
+    place, frame = cam_layer(open_network(network, NetworkOptions(size=SIDE, device="cpu")))
     assert found.maps.shape == (2, 4, 4)
     assert place.name == "blocks.1.norm"  # the last norm whose patches reach the class token
     torch.testing.assert_close(frame, torch.tensor([[8.0, 0, 0], [0, 8.0, 0]], dtype=torch.float64))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,7 +23,6 @@ from saccade.tasks.evaluate import (
     Scoring,
     evaluate,
     in_parts,
-    thread_map,
 )
 from tiny_models import example_batch, named, tiny_model
 
@@ -76,22 +74,6 @@ def test_batches_are_joined_in_their_order_however_many_are_under_way(together: 
     assert seen[-1] == (N, N)
     assert len(seen) == len(scoring.asked)  # what costs more is no progress
     assert "verdict" not in found
-
-
-def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
-    second, used = threading.Event(), set()
-
-    def work(number: int) -> int:
-        used.add(threading.get_ident())
-        if number == 0:
-            assert second.wait(30)  # the second ends first, which takes two at once
-        if number == 1:
-            second.set()
-        return number * number
-
-    assert list(thread_map(work, range(7), 2)) == [number * number for number in range(7)]
-    assert len(used) == 2
-    assert threading.get_ident() not in used
 
 
 def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,14 +18,13 @@ from page_browser import floats
 from PIL import Image
 
 from saccade import geometry
-from saccade.answer import Answer
 from saccade.data.pictures.reading import Picture
 from saccade.data.scenes.drawing import _RGB, resized
 from saccade.data.scenes.glyphs import load_pack
 from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting
-from saccade.trace import AttentionTrace, Look
+from saccade.trace import Answer, AttentionTrace, Look
 from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
 from saccade.web.views import view_of

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_up_photographs import painted, square
 
-from saccade.data.causal import filling
-from saccade.data.causal.filling import filler, smooth_fill
+from saccade.data.causal.photographs import filling
+from saccade.data.causal.photographs.filling import filler, smooth_fill
 from saccade.errors import CheckpointError, DataError, MissingExtraError
 from saccade.files import RemoteFile, file_digest
 

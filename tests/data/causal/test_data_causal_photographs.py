@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.data import read_causal_set
-from saccade.data.causal import marking, photograph_sources, read_drawn_set
-from saccade.data.causal.marking import UnusablePictureError, labeller, marker
-from saccade.data.causal.photograph_sources import make_photographs
+from saccade.data.causal.photographs import making, marking
+from saccade.data.causal.photographs.making import make_photographs
+from saccade.data.causal.photographs.marking import UnusablePictureError, labeller, marker
+from saccade.data.causal.reading import read_drawn_set
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
@@ -149,7 +150,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
         if done == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(photograph_sources, "twins_of", lambda *arguments: stop(4, 6))
+    monkeypatch.setattr(making, "twins_of", lambda *arguments: stop(4, 6))
     with pytest.raises(KeyboardInterrupt):  # before the first photograph
         make(tmp_path, **options)
     monkeypatch.undo()
@@ -238,7 +239,7 @@ def runs(mask):
     return {"size": list(mask.shape), "counts": ([0] if flat[0] else []) + counts}
 
 
-@pytest.mark.parametrize("kind", ["binary", "trimaps", "labels", "grey", "palette", "colours", "two", "turned"])
+@pytest.mark.parametrize("kind", ["binary", "trimaps", "labels", "grey", "colours", "turned"])
 def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
     one, other = square(top=10, left=10, side=20), square(top=8, left=40, side=8)
     soft = np.zeros((48, 64), np.uint8)
@@ -251,18 +252,16 @@ def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
     exif[0x0112] = 3  # upside down
     values, options = {
         "binary": (one.astype(np.uint8) * 255, {}),
-        "two": (one.astype(np.uint8), {}),
         "trimaps": (trimap, {}),
         "labels": (label_map(one, other), {}),
         "grey": (soft, {}),
-        "palette": (Image.fromarray(label_map(one, other)).convert("P"), {}),
         "colours": (np.stack([one * 0, other * 90, one * 255], -1).astype(np.uint8), {}),  # blue is no 255
         "turned": (one[::-1, ::-1].astype(np.uint8), {"exif": exif}),
     }[kind]
     save(tmp_path / "a.png", values, **options)
     reading, mark = marker(str(tmp_path), ["a.jpg"])
     things = mark("a.jpg", read_picture(ground(0)))
-    assert reading == {"palette": "labels", "colours": "labels", "two": "binary", "turned": "binary"}.get(kind, kind)
+    assert reading == {"colours": "labels", "turned": "binary"}.get(kind, kind)
     assert np.array_equal(things.map == 1, one)
     assert np.array_equal(things.map == 2, other & (reading == "labels"))
     assert marker(f"labels:{tmp_path}", ["a.jpg"])[0] == "labels"

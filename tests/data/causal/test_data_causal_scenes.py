@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from saccade.data.causal import SCENE, TWINS, scene_digest
-from saccade.data.causal import writing as causal
-from saccade.data.causal.writing import causal_batches, rows_of
+from saccade.data.causal import scene_writing as causal
+from saccade.data.causal.row_folder import SCENE
+from saccade.data.causal.scene_writing import causal_batches, rows_of
+from saccade.data.causal.scenes import TWINS, scene_digest
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import CELL, SceneSpec, free_places

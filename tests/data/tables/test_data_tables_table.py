@@ -189,18 +189,6 @@ def test_of_several_labels_the_known_ones_stay_or_the_row_goes() -> None:
     assert Columns().matching(found, [], ["shiny", "red"], "new") == ([], ["label new: line 2, 'mauve'"])
 
 
-def test_the_first_pictures_of_a_split_keep_all_their_rows() -> None:
-    rows = [Row(Path(f"{split}{n // 2}"), ("x",), split, query=f"q{n % 2}") for split in ("val", "train")
-            for n in range(6)]  # fmt: skip
-    table = table_of(*rows).first("val", 2)
-    assert [row.image.name for row in table.rows if row.split == "val"] == ["val0", "val0", "val1", "val1"]
-    assert table.count("train") == 6
-    assert [row.image.name for row in table.first("train", 0).as_found] == ["val0", "val0", "val1", "val1"]
-    shown = [("x", "a"), ("x", "b"), ("y", "c")]
-    classes = table_of(*(Row(Path(image), (label,), "train") for label, image in shown), columns=Columns())
-    assert [row.label for row in classes.first("train", 2).rows] == ["x", "y"]  # of every class
-
-
 @pytest.mark.parametrize("family", TRUTH)
 def test_pictures_and_groups_in_two_splits_are_refused_by_name(folder: Path, family: str) -> None:
     rows = ("a.png,train,", "b.png,train,", "./a.png,test,", "a.png,val,", "b.png,val,")

@@ -8,9 +8,9 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from saccade.commands.door import app
-from saccade.data import causal as causal_facts
 from saccade.data import read_causal_set
-from saccade.data.causal import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
+from saccade.data.causal import scenes as causal_facts
+from saccade.data.causal.scenes import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
 from saccade.data.tables.readers import with_reader
 from saccade.errors import DataError, SaccadeError
 from saccade.families.question.readers import CausalConfig, CausalOptions, read_causal, write_causal
