@@ -8,11 +8,10 @@ picture's resolution, or a smaller one where the picture is large.
 The ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and the looks decide what the page draws. ``picture``
 is null where the model read something else; ``notes`` say what was done to it.
 
-A family says which of its models the engine (``static/js/engine``) can compute, and of which layers; the functions here
-write the layers. A weight takes two bytes: float16 stays so, others become integers times a scale of their row. A norm
-is a scale and a shift of each channel, which the engine folds into the next layer: exact behind a gate, as the
-convolutions of the small stack have no border. Kernels are matrices (outputs × inputs of the kernel), the channels of a
-cell side by side.
+The functions here write the layers of models that the engine (``static/js/engine``) can compute. A weight takes two
+bytes: float16 stays so, others become integers times a scale of their row. A norm is a scale and a shift of each
+channel, which the engine folds into the next layer: exact behind a gate, as the convolutions of the small stack have no
+border. Kernels are matrices (outputs × inputs of the kernel), the channels of a cell side by side.
 """
 
 from __future__ import annotations

@@ -21,8 +21,7 @@ Flickr8k and Flickr30k (Hodosh et al., JAIR 2013; Young et al., TACL 2014). Belo
 * or both in Karpathy's ``dataset_flickr8k.json`` (``dataset_flickr30k.json``), which counts where it is there;
 * the pictures, in the folder that their archive unpacks to, or in ``Images``.
 
-Your own table has ``image, caption``; a picture with several captions has as many rows, all in one split. In JSON lines
-``captions`` may be a list.
+Your own table has ``image, caption``, a row for each caption; in JSON lines ``captions`` may be a list.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ binary     the official "binary version": six files of 10,000 records of 3,073 b
            colour planes. The official python version is pickle, which can run code; it is refused.
 ========= ==========================================================================================================
 
-Every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are learned from, as in
-published tables; val then only tells that training works.
+Every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are trained on, as in published
+tables, and val measures nothing.
 """
 
 from __future__ import annotations
