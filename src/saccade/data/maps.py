@@ -5,10 +5,9 @@ because reading them means unpickling. An HDF5 file may not link to another file
 
 Boxes and points as truth: tables (CSV, JSON, JSON lines), COCO annotations, and scenes that saccade wrote.
 
-A row names a picture (``image`` or ``file_name``) and has a box, ``x1 y1 x2 y2`` or ``box``, or a point, ``x y`` or
-``point``, in pixels of the picture. With a ``label``, a map called ``PICTURE__LABEL`` is compared with the rows of that
-label, and the other rows are other objects. ``width`` and ``height`` are those of the picture; without them,
-coordinates are in pixels of the map.
+A row names a picture (``image`` or ``file_name``) and has a box or a point (``docs/how-to/score-maps.md`` lists the
+columns). With a ``label``, a map called ``PICTURE__LABEL`` is compared with the rows of that label, and the other rows
+are other objects. Without ``width`` and ``height`` of the picture, coordinates are in pixels of the map.
 """
 
 from __future__ import annotations

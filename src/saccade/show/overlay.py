@@ -1,10 +1,8 @@
 """A picture with a map over it and outlines on it, as an image or as the bytes of a PNG file.
 
-Pictures of any kind become upright RGB images, enlarged by whole factors or reduced to fit a panel. A map is laid over
-its picture pixel for pixel.
-
-Outlines are evidence masks, boxes, crops and points, in a double line that shows on any background, in pixels of the
-given picture. A mask is outlined from outside, so small evidence stays visible.
+Pictures of any kind become upright RGB images, enlarged by whole factors or reduced to fit a panel. Outlines are
+evidence masks, boxes, crops and points, in pixels of the picture, in a double line that shows on any background. A mask
+is outlined from outside, so small evidence stays visible.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Self-contained HTML pages: one file, no network, readable on paper and in the dark.
 
-A page carries its style and its pictures. Its content security policy allows the style, and the script of a live part,
-by their SHA-256 and forbids everything else: nothing in a caption can run or call home.
+A page's content security policy allows its style, and the script of a live part, by their SHA-256 and forbids
+everything else: nothing in a caption can run or call home.
 
-All HTML is written by the templates beside this file, which extend ``page.html``. They escape what they insert;
-``of_the_package`` lets through what comes from the package itself. Blocks are data, with a macro for each kind.
+All HTML is written by the templates beside this file. They escape what they insert; ``of_the_package`` lets through
+what comes from the package itself.
 """
 
 from __future__ import annotations

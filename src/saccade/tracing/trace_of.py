@@ -4,9 +4,8 @@ A *layer* is a call in which every token looks at every token. The row of its cl
 looked. A *reading* is a call in which something else looks at the patches: a pooling head, or the words of a text.
 Where there is a reading, it is what the answer saw of the picture, and the layers before it are left out.
 
-Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928) is derived, not used: no such weights are in the model.
-Each layer counts as ½ A + ½ I, its mean over heads and what the residual connection passes on; the product of all
-layers says how much of each patch could reach a token.
+Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928) is derived: no such weights are in the model. Each layer
+counts as ½ A + ½ I, its mean over heads and the residual connection; rollout is the product of all layers.
 
 Axes: B examples, h heads, Q query rows, K keys, T query rows that are kept, H and W patches.
 """

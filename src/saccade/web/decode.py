@@ -1,8 +1,7 @@
 """Uploaded pictures are decoded in a process each, which is killed at a deadline and has a memory limit.
 
 A hostile picture can make a decoder run for minutes, take gigabytes or crash. The process gets a file on its stdin and
-its limits as its argument. It writes a line of JSON (size and notes, or an error) and the pixels, row by row, three
-bytes each. If the client hangs up, it is killed.
+its limits as its argument. It writes a line of JSON (size and notes, or an error) and the pixels.
 """
 
 from __future__ import annotations

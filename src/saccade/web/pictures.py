@@ -1,8 +1,7 @@
 """Pictures that can be asked about: those that were sent, and composed scenes with their truth.
 
-A description of a scene becomes a layout of the generator, and that a picture. Digits may repeat and overlap; the later
-one lies in front. Glyph n of a digit is the n-th of its class among the shipped ones, which no shipped model was
-trained on.
+Digits of a composed scene may repeat and overlap; the later one lies in front. Glyph n of a digit is the n-th of its
+class among the shipped ones, which no shipped model was trained on.
 
 A picture's id is made of its content, so sending it twice keeps it once. Nothing in a request becomes a path.
 """

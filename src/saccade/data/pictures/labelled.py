@@ -2,8 +2,6 @@
 
 A family writes a subclass of :class:`DrawnPictures` that says how pictures are drawn; its fields are settings. Draw by
 counter (:mod:`saccade.data.scenes.hashing`), so that a picture does not depend on the batch it is made in.
-
-On disk, for use outside saccade: a PNG and one JSON line of truth for each picture.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
 Whatever comes in (a path, bytes, a PIL image, an array, a tensor) leaves as an upright 8-bit RGB :class:`Picture`, or
 as a DataError that names the file, what is wrong with it and what to do.
 
-Files are untrusted. Before one is decoded, its format must be in a list, its header within the limit of pixels, and its
-decoding no more work than its pixels are.
+Files are untrusted: :mod:`saccade.data.pictures.files` checks them before they are decoded.
 
-Choices, said once: EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not
-clipped; of an animation the first frame is taken. ``Picture.notes`` says which of these happened.
+EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not clipped; of an animation
+the first frame is taken. ``Picture.notes`` says which of these happened.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """Query-guided attributes: a picture and a query in, an answer out, on generated scenes or a table of your own.
 
-This is training; scoring is in :mod:`saccade.families.question.scores`. A phase that freezes the backbone learns from
-its features, which are computed once and kept on disk (:mod:`saccade.tasks.cached_features`), and validates on them.
-With ``features: auto`` this needs pictures that are not varied (``data.augment: null``) and a model that sees the whole
-backbone before it is asked, as SOFT does and HAttNet does not. ``kept`` leaves pictures unvaried, whatever
-``data.augment`` says; ``fresh`` keeps nothing.
+A phase that freezes the backbone learns from its features, which are computed once and kept on disk
+(:mod:`saccade.tasks.cached_features`), and validates on them. With ``features: auto`` this needs pictures that are not
+varied (``data.augment: null``) and a model that runs the whole backbone before it is asked, as SOFT does and HAttNet
+does not. ``kept`` leaves pictures unvaried, whatever ``data.augment`` says; ``fresh`` keeps nothing.
 """
 
 from __future__ import annotations

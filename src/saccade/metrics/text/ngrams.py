@@ -10,8 +10,7 @@ Hypotheses and references are text as people write it, cut into words by the rul
 
 with c words said and r words in the references, for each picture that nearest in length (the shorter of two). Show,
 Attend and Tell prints its BLEU without BP, the reference evaluation with it: both are here, and the length ratio c / r.
-The paper's captions and references are not cut by rules, but split at spaces, and so the full stop counts as a word
-(:func:`split_with_stops`).
+The paper's captions and references are split at spaces, so the full stop counts as a word (:func:`split_with_stops`).
 Deviation: the reference evaluation adds 1e-15 and 1e-9 to counts, so that a set without one matching 4-gram has a
 BLEU-4 near 1e-4 there. Here it is 0.
 
