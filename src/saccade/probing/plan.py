@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
+from saccade.backbones.catalog import FEATURES
 from saccade.config import Count, Weight, Within
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID
@@ -75,6 +76,10 @@ class Plan:
     def __post_init__(self) -> None:
         if self.steps is not None and self.epochs is not None:
             raise ConfigError("give epochs or steps, not both")
+        if self.backbone.startswith(FEATURES):
+            for name, unused in (("through", None), ("size", Plan.size), ("untrained", False)):
+                if getattr(self, name) != unused:
+                    raise ConfigError(f"{name}: '{self.backbone}' has maps and no network; leave it out")
 
     def steps_for(self, pictures: int) -> int:
         """Batches for that many training pictures."""
