@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from saccade.data.causal.photographs import photograph_digest
+from saccade.data.causal.photographs.format import photograph_digest
 
 SIDE = 64
 RED, GREEN, GREY, BLUE = (230, 30, 30), (30, 230, 30), (120, 120, 120), (60, 60, 200)

@@ -6,10 +6,8 @@ import errno
 import json
 import os
 import signal
-import stat
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,13 +30,6 @@ def _failing(code: int):
         raise OSError(code, os.strerror(code))
 
     return fail
-
-
-def test_files_get_ordinary_permissions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "_UMASK", 0o027)
-    monkeypatch.setattr(files.os, "umask", None)  # a write that sets it changes the files of other threads
-    path = files.write_bytes(tmp_path / "f", b"x")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 @pytest.mark.parametrize("step", ["replace", "fsync", "chmod"])
@@ -204,16 +195,6 @@ def test_the_lock_of_a_killed_process_is_taken_over(tmp_path: Path) -> None:
         with locked(path, "trains"):
             pass
     assert not path.exists()
-
-
-def test_waiting_says_so_once_and_ends_with_the_holder(tmp_path: Path) -> None:
-    path, said = tmp_path / "l", []
-    with holder(path) as process:
-        threading.Timer(0.6, process.kill).start()
-        with locked(path, "fetches", wait=said.append):
-            assert path.is_file()
-    assert len(said) == 1
-    assert "fetches" in said[0]
 
 
 def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:

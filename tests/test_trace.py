@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -318,18 +317,3 @@ def test_slots_by_hand(assert_near: Near) -> None:
     assert_near(look.rebuild(memory), [[0.25, 3.0]])
     hops = dataclasses.replace(look, weights=torch.tensor([[[0.25, 0.75], [1.0, 0.0]]]))
     assert_near(hops.rebuild(memory), [[[0.25, 3.0], [1.0, 0.0]]])
-
-
-def test_a_map_far_larger_than_what_the_network_saw_is_called_doubtful():
-    """Cells of 8 pixels, 14 × 14: the input was 112 × 112. Without a box, a map of a photograph lies in its corner."""
-    weights = torch.zeros(1, 14, 14)
-    weights[0, 12, 3] = 1
-    look = Look(
-        "cells", "soft", "multiplier", weights, norm="softmax", frame=geometry.scale_shift((8.0, 8.0), (0.0, 0.0))
-    )
-    trace = AttentionTrace((look,))
-    with pytest.warns(UserWarning, match=r"box=\(0, 0, 448, 448\)"):
-        trace.image_map(size=(448, 448))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        trace.image_map(size=(112, 112))

@@ -37,16 +37,19 @@ NOTE = (
 )
 LED = ("cause_top", "misplaced", "map_follow", "true_positive_strength")
 BOARD = {
-    "scene": ("pointing", "true_positive_strength", "map_follow", "map_specific", "map_hold"),
-    "model": ("cause_top", "cause_pairs", "misplaced", "off_objects"),
+    "scene": ("pointing", "true_positive_strength", "map_follow"),
+    "model": ("cause_top", "misplaced", "off_objects"),
 }
+RIVALS = ("centre", "Sobel edges", "another picture's map", "even map", "target's mask")
 STABLE = 0.9  # Kendall's τ between two halves of the photographs, at least
 
 
 def systems(only: Sequence[str] = ()) -> str:
-    """Every system in one line, or only those with these labels, for the README."""
-    lines = [_line(row) for row in TEXTS["systems"] if not only or row["label"] in only]
-    return f"{Table(COLUMNS, lines).markdown()}\n{NOTE}\n"
+    """Every system in one line, or only those with these labels, with what to know of them, for the README."""
+    chosen = [row for row in TEXTS["systems"] if not only or row["label"] in only]
+    lines = [[*_line(row), _sentence(row)] if only else _line(row) for row in chosen]
+    columns = COLUMNS if only else COLUMNS[:-1]
+    return f"{Table(columns, lines).markdown()}\n{NOTE}\n"
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
@@ -57,9 +60,13 @@ def _line(row: Mapping[str, Any]) -> list[str]:
     if "published" in row:
         printed = _percent(_published(*row["published"], row["main"][1]))
         printed = printed if row.get("comparable", True) else f"({printed})"
+    return [row["label"], row["task"], measured, printed]
+
+
+def _sentence(row: Mapping[str, Any]) -> str:
     numbers = {name: _percent(_measured(*figure).mean) for name, figure in row.get("figures", {}).items()}
     numbers |= {name: _percent(_published(*key)) for name, key in row.get("published_figures", {}).items()}
-    return [row["label"], row["task"], measured, printed, row["sentence"].format(**numbers)]
+    return row["sentence"].format(**numbers)
 
 
 def _measured(name: str, metric: str) -> Measured:
@@ -146,33 +153,49 @@ def leaderboard() -> str:
     return Table(["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
 
 
-def board(about: str, name: str) -> str:
-    """Maps of classifiers on photographs, of each network the best first; baselines of the scene stand there once.
+def board(about: str, name: str, baselines: Sequence[str] = ()) -> str:
+    """Of each network the best, the worst and its own map by the first score, then baselines (none named: all).
 
-    A column in brackets ranks maps otherwise in one half of the photographs than in the other.
+    Baselines of the scene are the same for all networks. A heading with a star: see ``STABLE``. n is a column where
+    it differs.
     """
-    known = [row for row in rows(results_folder() / "causal.csv") if (row["set"], row["what"]) == (name, "value")]
+    known = [row for row in rows(results_folder() / "causal.csv") if row["set"] == name]
     tau = next(row for row in known if row["method"] == "split-half tau")
-    scores = [score for score in BOARD[about] if tau[score]]
-    maps = [row for row in known if row["kind"] in KINDS and any(row[score] for score in scores)]
-    networks = list(dict.fromkeys(row["model"] for row in maps))
+    ends = {(row["model"], row["method"], row["what"]): row for row in known}
+    measured = [row for row in known if row["what"] == "value" and row["kind"] in KINDS]
+    measured = [row for row in measured if any(row[score] for score in BOARD[about])]
+    networks = list(dict.fromkeys(row["model"] for row in measured))
+    shown = []
+    for network in networks:
+        maps = [row for row in measured if (row["model"], row["kind"]) == (network, "map")]
+        maps.sort(key=lambda row: -float(row[BOARD[about][0]]))
+        shown += [row for row in maps if row in (maps[0], maps[-1]) or row["method"] == "own"]
+        if about == "model":
+            shown += _rivals(measured, network, baselines)
     if about == "scene":
-        maps = [row for row in maps if row["kind"] == "map" or row["model"] == networks[0]]
-        maps.sort(key=lambda row: (KINDS.index(row["kind"]), -float(row[scores[0]])))
-    else:
-        maps.sort(key=lambda row: (networks.index(row["model"]), KINDS.index(row["kind"]), -float(row[scores[0]])))
+        shown += _rivals(measured, networks[0], baselines)
+    counted = len({row["n"] for row in shown}) > 1
     lines = []
-    for row in maps:
-        shown = [percent(row[score]) for score in scores]
-        shown = [
-            text if float(tau[score]) >= STABLE or text == "–" else f"({text})" for text, score in zip(shown, scores)
-        ]
+    for row in shown:
+        method = row["method"] if row["kind"] == "map" else f"*{row['method']}*"
         model = row["model"] if row["kind"] == "map" or about == "model" else ""
-        lines.append(
-            [model, row["method"] if row["kind"] == "map" else f"*{row['method']}*", *shown, f"{int(row['n']):,}"]
-        )
-    lines.append(["split-half τ", "", *(f"{float(tau[score]):.2f}" for score in scores), ""])
-    return Table(["network", "map", *(score.replace("_", " ") for score in scores), "n"], lines).markdown()
+        low, high = (ends[row["model"], row["method"], what] for what in ("low", "high"))
+        cells = [_between(row[score], low[score], high[score]) for score in BOARD[about]]
+        lines.append([model, method, *cells, *([row["n"]] if counted else [])])
+    taus = [f"{float(tau[score]):.2f}" for score in BOARD[about]]
+    lines.append(["split-half τ", "", *taus, *([""] if counted else [])])
+    stars = ["" if float(tau[score]) >= STABLE else "*" for score in BOARD[about]]
+    heads = [score.replace("_", " ") + star for score, star in zip(BOARD[about], stars)]
+    return Table(["network", "map", *heads, *(["n"] if counted else [])], lines).markdown()
+
+
+def _rivals(measured: Sequence[Mapping[str, str]], network: str, names: Sequence[str]) -> list[Mapping[str, str]]:
+    rivals = [row for row in measured if row["model"] == network and row["kind"] != "map"]
+    return [row for row in rivals if not names or row["method"] in names]
+
+
+def _between(value: str, low: str, high: str) -> str:
+    return f"{percent(value)} ({percent(low)}–{percent(high)})" if value else "–"
 
 
 def _effects() -> Iterator[tuple[Mapping[str, str], dict[str, float], float]]:
@@ -185,7 +208,7 @@ def _effects() -> Iterator[tuple[Mapping[str, str], dict[str, float], float]]:
 
 
 def moved() -> str:
-    """What moves the answers of the networks on photographs."""
+    """What moves the answers of the networks on photographs, and whether the tool refused the table about the model."""
     changes = {
         "target": "object removed",
         "others": "stamp removed",
@@ -193,35 +216,16 @@ def moved() -> str:
         "moved": "object moved",
         "ground": "other ground",
     }
+    maps = [row for row in rows(results_folder() / "causal.csv") if row["kind"] == "map" and row["off_objects"]]
+    accepted = {(row["set"], row["model"]) for row in maps}
     lines = []
     for row, effects, share in _effects():
         shown = [f"{effects[change]:.3f}" if change in effects else "–" for change in changes]
-        lines.append(
-            [
-                row["set"],
-                row["model"],
-                percent(row["accuracy"]),
-                *shown,
-                f"{100 * share:.1f}",
-                f"{int(row['scenes']):,}",
-            ]
-        )
-    return Table(["set", "network", "accuracy", *changes.values(), "patch ÷ object, %", "n"], lines).markdown()
-
-
-def refusals() -> str:
-    """A sentence for each network: whether there is a table about it."""
-    about = {
-        (row["set"], row["model"])
-        for row in rows(results_folder() / "causal.csv")
-        if row["kind"] == "map" and row["off_objects"]
-    }
-    sentences = []
-    for row, effects, share in _effects():
-        moves = f"a patch moves its answer by {effects['patch']:.3f}, {100 * share:.1f} % of what an object does"
-        verdict = "not refused" if (row["set"], row["model"]) in about else "refused, no table about the model"
-        sentences.append(f"- **{row['model']}** on `{row['set']}`: {verdict}; {moves}.")
-    return "\n".join([*sentences, ""])
+        refused = "" if (row["set"], row["model"]) in accepted else "yes"
+        cells = [percent(row["accuracy"]), *shown, f"{100 * share:.1f}", refused, f"{int(row['scenes']):,}"]
+        lines.append([row["set"], row["model"], *cells])
+    heads = ["set", "network", "accuracy", *changes.values(), "patch ÷ object, %", "refused", "n"]
+    return Table(heads, lines).markdown()
 
 
 def foreign() -> str:
@@ -244,12 +248,10 @@ TABLES: dict[str, Callable[[], str]] = {
     "parts": parts,
     "leaderboard": leaderboard,
     "foreign": foreign,
-    "board-scene": partial(board, "scene", "birds-pets"),
-    "board-pets": partial(board, "scene", "pets"),
-    "board-model": partial(board, "model", "pets"),
+    "board-scene": partial(board, "scene", "birds-pets", RIVALS),
+    "board-model": partial(board, "model", "pets", ("centre", "target's mask")),
     "board-stamp": partial(board, "model", "birds-pets-stamp"),
     "board-moved": moved,
-    "board-refusals": refusals,
 }
 
 

@@ -17,13 +17,12 @@ from PIL import Image
 from torch import Tensor
 
 from saccade import geometry
-from saccade.answer import Answer
 from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
 from saccade.families.answering import Item
 from saccade.files import write_bytes
 from saccade.models.likeness import Fit
-from saccade.trace import AttentionTrace, Look
+from saccade.trace import Answer, AttentionTrace, Look
 
 if TYPE_CHECKING:
     from saccade.record import Record
@@ -77,7 +76,7 @@ class Sighting:
 
     @property
     def confidence(self) -> float:
-        """Probability of the answer, 0..1, calibrated where that is known; see :class:`~saccade.answer.Answer`."""
+        """Probability of the answer, 0..1, calibrated where that is known; see :class:`~saccade.trace.Answer`."""
         return self.said.confidence
 
     @property

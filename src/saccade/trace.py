@@ -1,8 +1,9 @@
-"""The one result type: what a model looked at, exactly as it was computed, with the coordinates to draw it.
+"""The result types: what a model looked at, exactly as it was computed, with the coordinates to draw it; what it said.
 
 A :class:`Look` is one kind of attention act for a batch; an :class:`AttentionTrace` is the ordered looks plus the
-answer. Weights are the α of the paper, never rescaled: what is stored is what multiplied the features, and
-:meth:`Look.rebuild` proves it. Rescaling for display happens in ``saccade.show`` only.
+answer as tensors; an :class:`Answer` is that of one example in words. Weights are the α of the paper, never rescaled:
+what is stored is what multiplied the features, and :meth:`Look.rebuild` proves it. Rescaling for display happens in
+``saccade.show`` only.
 
 Axes: B examples, T steps (words, hops, glimpses), H and W cells, S slots, C channels.
 """
@@ -28,6 +29,8 @@ from saccade.looks import Norm as Norm
 from saccade.looks import Role as Role
 from saccade.looks import ShortRepr, as_slice
 
+AnswerKind = Literal["label", "labels", "sentence", "none"]
+
 _FAR = 1.5  # How far beyond its last cell a map may reach before a look is taken for one of another picture.
 
 Total = Literal["product", "mean", "last"]
@@ -38,6 +41,37 @@ COMBINE: dict[str, tuple[Callable[[Tensor, Tensor], Tensor], float]] = {
     "mean": (torch.add, 0.0),  # divided by the count in the end
     "last": (lambda before, current: current, 0.0),
 }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model answered; how it is drawn and stored follows from its kind and from the trace."""
+
+    text: str
+    #: Probability of the answer, 0..1; of a sentence, that of a word of it (the geometric mean, its end included).
+    #: Calibrated where the model has a temperature, see ``raw``.
+    confidence: float
+    #: One label; labels said one after the other; the words of a sentence; none where the model has no head.
+    kind: AnswerKind = "label"
+    #: The other answers and their probabilities, likeliest first: all of them, or of very many the first few.
+    alternatives: tuple[tuple[str, float], ...] = ()
+    #: What was said one after the other, each with its probability; None for one label.
+    parts: tuple[tuple[str, float], ...] | None = None
+    log_probability: float | None = None  #: Log-probability of the whole sentence, including its end.
+    #: What it would have answered before it had seen all, in order: where (a scale), the answer, its probability.
+    on_the_way: tuple[tuple[str, str, float], ...] = ()
+    #: Before calibration: the probability of the answer, then that of each alternative. Empty: not calibrated.
+    raw: tuple[float, ...] = ()
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the probabilities were put right by the model's temperature."""
+        return bool(self.raw)
+
+    @property
+    def raw_confidence(self) -> float:
+        """The confidence as the network gives it, before calibration."""
+        return self.raw[0] if self.raw else self.confidence
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -15,7 +15,6 @@ from saccade import look_folder
 from saccade.adapters import folder, rows
 from saccade.adapters.folder import read_rows
 from saccade.errors import DataError, OutputError
-from saccade.models.likeness import Fit
 from saccade.predict import load
 from tiny_models import save_tiny
 from typed import typed
@@ -131,18 +130,6 @@ def test_another_question_model_or_picture_is_not_mixed_in(tmp_path: Path) -> No
     with pytest.raises(OutputError, match="other digest"):
         look_folder(source, ask=1, resume=True, **options)
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == kept
-
-
-def test_pictures_that_the_model_does_not_know_are_counted(
-    model: str, pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from saccade import predict
-
-    monkeypatch.setattr(predict, "Fit", lambda: Fit(0.001, "drawn digits"))
-    asked = {"model": model, "ask": 1, "out": tmp_path / "out", "device": "cpu"}
-    first, again = look_folder(pictures, **asked), look_folder(pictures, **asked, resume=True)
-    assert first.unlike == again.unlike == 7
-    assert "7 of 7" in first.remarks[0]
 
 
 def test_the_command_line_writes_rows_and_says_what_became_of_them(model: str, pictures: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,6 @@ import torch
 from row_pictures import folder_of
 
 from saccade import look_folder, report, score
-from saccade.adapters.folder import row_records
 from saccade.adapters.scoring import RowMaps
 from saccade.errors import ConfigError, DataError
 from saccade.predict import load
@@ -73,17 +71,6 @@ def test_report_draws_the_first_rows_on_their_pictures(job: dict[str, Path], tmp
     assert "Of the 5 rows in" in page
     assert "3 are left out, 1 of them without an answer" in page
     assert "1 are left out" in typed("report", str(job["out"]), "--out", str(tmp_path / "page.html")).stderr
-
-
-def test_a_picture_that_is_gone_is_drawn_grey(job: dict[str, Path], tmp_path: Path) -> None:
-    shutil.copytree(job["in"], tmp_path / "in")
-    look_folder(tmp_path / "in", model=str(job["model"]), ask=1, out=tmp_path / "out", device="cpu")
-    record = row_records(tmp_path / "out", 1)[0][0]
-    (tmp_path / "in" / "000.png").unlink()
-    grey = row_records(tmp_path / "out", 1)[0][0]
-    assert np.asarray(record.picture).std() > 50
-    assert np.asarray(grey.picture).std() == 0
-    assert record.trace.validate() is record.trace
 
 
 def test_an_engine_is_for_rows_and_for_masks(job: dict[str, Path]) -> None:

@@ -64,13 +64,6 @@ class Folded(nn.Module):
         return F.pixel_unshuffle(self.conv(x), 4)
 
 
-def test_a_chain_of_layers_is_as_the_backbones_have_it() -> None:
-    chain = nn.Sequential(
-        nn.Conv2d(3, 4, 7, 2, 3), nn.ReLU(), nn.MaxPool2d(3, 2, 1), nn.Conv2d(4, 4, 3), nn.AvgPool2d(2)
-    )
-    assert torch.equal(frame_of(chain, (64, 96)), geometry.frame_through(chain))
-
-
 def test_branches_gates_and_norms_do_not_hide_the_frame() -> None:
     network = nn.Sequential(nn.Conv2d(3, 4, 7, 2, 3), Block(4, 2), Block(4, 1), Block(4, 2)).train()
     before = {name: value.clone() for name, value in network.state_dict().items()}
@@ -135,10 +128,3 @@ def test_what_has_no_frame_is_refused() -> None:
         frame_like((7, 7), "photo.jpg")
     with pytest.raises(DataError, match="box"):
         frame_like((7, 7), (8, 8), box=(5, 5, 5, 9))
-
-
-def test_a_frame_is_found_inside_inference_mode_too() -> None:
-    network = nn.Sequential(nn.Conv2d(3, 4, 3, 2, 1), nn.ReLU(), nn.MaxPool2d(2))
-    with torch.inference_mode():
-        frame = frame_of(network, (32, 32))
-    assert frame[0].tolist() == [4.0, 0.0, -0.5]

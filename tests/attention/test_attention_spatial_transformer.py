@@ -126,11 +126,3 @@ def test_what_is_not_steered_keeps_the_crop_from_teaching_the_place() -> None:
         assert transformer.to_extent.bias.grad.abs() > 0  # type: ignore[union-attr]
     assert moved[0].abs().max() > 0  # type: ignore[union-attr]
     assert moved[1] is None or moved[1].abs().max() == 0  # the extent's weight starts at 0, so nothing comes that way
-
-
-def test_pointed_coordinates_stay_exact_where_the_rest_is_computed_coarsely() -> None:
-    transformer = PointingTransformer(6, 3, crop=(4, 4))
-    with torch.autocast("cpu", torch.bfloat16):
-        pointed = transformer.attend(torch.rand(5, 3, 9, 9), torch.rand(5, 6, 4, 4), torch.rand(5, 3))
-    assert pointed.theta.dtype == torch.float32
-    assert pointed.crop.dtype == torch.float32

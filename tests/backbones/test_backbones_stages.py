@@ -107,20 +107,6 @@ def test_fused_norms_change_the_last_bits_alone(build: Callable[[], Stages], siz
     assert not any(isinstance(module, nn.BatchNorm2d) for module in network.modules())
 
 
-def test_a_norm_that_does_more_is_not_fused() -> None:
-    """In timm a norm may rectify too."""
-
-    class Rectified(nn.BatchNorm2d):
-        def forward(self, features: torch.Tensor) -> torch.Tensor:
-            return super().forward(features).relu()
-
-    network = nn.Sequential(nn.Conv2d(3, 4, 1), Rectified(4)).eval()
-    images = torch.randn(2, 3, 5, 5)
-    before = network(images)
-    fuse_norms(network)
-    assert torch.equal(network(images), before)
-
-
 @pytest.mark.parametrize("size", [(8, 8), (7, 9), (2, 3)])
 def test_pooling_for_inference_is_the_same_to_the_last_bit(size: geometry.Size) -> None:
     """Whether channels lie together or not; an odd border is dropped, and NaN stays NaN."""
@@ -155,30 +141,6 @@ def test_an_inverted_residual_adds_only_where_it_can() -> None:
         assert other.eval()(features).abs().max() == 0
 
 
-def test_further_blocks_start_as_the_identity_and_then_learn() -> None:
-    fine, deep = build_backbone("compact-fine").eval(), build_backbone("compact-deep").eval()
-    missing, unexpected = deep.load_state_dict(fine.state_dict(), strict=False)
-    assert not unexpected
-    assert {name.split(".")[1] for name in missing} == {"layer2b", "layer3b"}
-    images = torch.rand(2, 3, 100, 100)
-    assert deep.grid((100, 100))["layer4"] == fine.grid((100, 100))["layer4"] == (13, 13)
-    assert torch.equal(deep(images), fine(images))
-    deep(images).sum().backward()
-    learning = deep.stages["layer2b"].bn2.weight.grad
-    assert learning is not None
-    assert learning.abs().max() > 0
-
-
-@pytest.mark.parametrize(("name", "seen"), [("compact", 95), ("compact-near", 47)])
-def test_how_far_a_cell_sees(name: str, seen: int) -> None:
-    """Where a cell sees nearly all of a picture of 100 pixels, what it tells need not lie where the cell does."""
-    picture = torch.rand(1, 3, 100, 100, requires_grad=True)
-    cell = build_backbone(name).eval()(picture)[0, :, 3, 3]  # (128,)
-    (slope,) = torch.autograd.grad(cell.square().sum(), picture)
-    rows = slope.abs().sum((0, 1, 3)).nonzero().flatten()
-    assert int(rows.max() - rows.min()) + 1 == seen
-
-
 def test_maps_come_back_as_they_were() -> None:
     stages = build_backbone("compact").eval()
     finer = finer_stages(stages, (64, 96))
@@ -201,16 +163,6 @@ def test_a_pyramid_takes_the_last_stage_of_each_resolution() -> None:
     assert [level.factor for level in levels_of(stages, ("block6", "block13"))] == [4, 2, 1]
     assert finer_stages(stages, (200, 200)) == ()  # 25, 13 and 7 cells do not fit into each other
     assert finer_stages(build_backbone("mobilenetv2", through="block13"), (640, 640)) == ()  # 80 cells are too many
-
-
-def test_stages_that_do_not_fit_are_refused() -> None:
-    stages = build_backbone("compact")
-    with pytest.raises(ConfigError, match="each stage must be coarser"):
-        levels_of(stages, ("layer3", "layer2"))
-    with pytest.raises(ConfigError, match="no stage 'layer9'"):
-        levels_of(stages, ("layer9",))
-    with pytest.raises(DataError, match="do not fit at this size"):
-        folded(stages.eval(), torch.rand(1, 3, 50, 50), levels_of(stages, ("layer2", "layer3")))
 
 
 def tensorflow_same(features: Tensor, weight: Tensor, stride: int, groups: int) -> Tensor:

@@ -13,9 +13,7 @@ from PIL import Image
 
 import saccade
 from question_tables import write_table
-from saccade.data.scenes import glyphs
 from saccade.errors import DataError
-from tiny_runs import train_tiny
 
 QUESTIONS = (
     "data.size=[48,48]", "batch_size=16", "model.config.hidden=4", "model.config.channels=4", "model.config.depth=2",
@@ -89,15 +87,3 @@ def test_a_picture_that_was_replaced_by_another_of_its_size_is_refused(tmp_path:
     repaint(table.parent / "07.png")
     with pytest.raises(DataError, match="pictures"):
         go_on(out)
-
-
-def test_another_glyph_pool_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = train_tiny(tmp_path / "r", max_minutes=1e-9).out
-    pack = glyphs.load_pack()
-    other = glyphs.GlyphSet(pack.images.roll(1, dims=0), pack.labels, pack.name)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(glyphs, "load_pack", lambda: other)
-        with pytest.raises(DataError, match="glyphs"):
-            go_on(out)
-    assert go_on(out) == "finished"

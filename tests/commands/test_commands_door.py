@@ -97,20 +97,6 @@ def test_printing_progress_and_exit_code(stretched: Callable[..., Result]) -> No
     assert stretched("m", "--out", "x", "--resume").exit_code == 3
 
 
-def test_help_is_made_of_the_docstring(stretched: Callable[..., Result]) -> None:
-    shown = " ".join(stretched("--help").stdout.split())
-    for text in (
-        "Stretch model into out.",
-        "--part TEXT Only this part.",
-        "--weights A,B,… How much each counts. [default: (all the same)]",
-        "--kind soft|hard Of stretching. [default: soft]",
-        "--resume Go on with what is in --out.",
-        "Example: saccade stretch m --out x",
-    ):
-        assert text in shown
-    assert "anything" not in shown
-
-
 @pytest.mark.parametrize(
     ("wrong", "words", "named"),
     [
@@ -209,20 +195,3 @@ def test_nothing_printed_holds_nan_or_a_strangers_escapes(capsys: pytest.Capture
     verb.warn("\u202e")
     both = capsys.readouterr()
     assert not set("\x1b\x07\x9b\u202e") & set(printed + both.out + both.err)
-
-
-def test_a_table_keeps_words_whole_and_is_never_cut(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    columns = ("picture", "model", "answer", "confidence", "next best", "looked at x, y", "fit (p)")
-    row = ["hattnet-ctx-sparse-mref", "green", "99.5%", "yellow 0.4%", "143, 42", "unusual (0.004)"]
-    verb.print_table("t", columns, [("digits.png", *row)])
-    lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= 80
-    assert {*" ".join(["digits.png", *row, *columns]).split()} <= {*" ".join(lines).split()}
-    path = "/home/somebody/lib/site-packages/saccade/data/gallery/digits.png"
-    verb.print_table("t", columns, [(path, *row)])
-    lines = capsys.readouterr().out.splitlines()
-    assert path in "".join(line.split("  ")[0].strip() for line in lines)
-    assert max(map(len, lines)) <= 80

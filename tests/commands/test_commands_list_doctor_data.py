@@ -1,7 +1,6 @@
 """``list``, ``doctor`` and ``data``: what there is, what is missing, and data written to disk."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -28,17 +27,6 @@ def test_list_everything_or_one_catalog() -> None:
     assert len(short) < 50 < len(whole)
     assert "a picture and a question in, one label (or several) out" in short
     assert sum(line.startswith("  hattnet-ctx-sparse-mref ") for line in short) == 1
-
-
-def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
-    short, full = typed("list", "recipes").stdout, typed("list", "recipes", "soft*").stdout
-    found = json.loads(typed("list", "recipes", "soft*", "--json").stdout)["recipes"]
-    assert re.search(rf"^  soft\* +{len(found)} ", short, re.MULTILINE)
-    assert "soft-mref" not in short
-    assert all(name.startswith("soft") and f"\n{name}\n" in full for name in found)
-    refused = typed("list", "models", "sfot")
-    assert refused.exit_code == 2
-    assert "models: no name fits 'sfot'; did you mean 'soft'" in refused.stderr
 
 
 def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,31 +91,6 @@ def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatc
     assert "no-such-core" in found["problems"][0]
     assert found["extras"]["web"] == {"missing": ["no-such-web"], "get": "pip install 'saccade-attention[web]'"}
     assert found["extras"]["ok"] == {"missing": [], "get": None}
-
-
-def test_doctor_names_a_foreign_saccade(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another project has this name on the package index."""
-    info = tmp_path / "saccade-7.1.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: saccade\nVersion: 7.1\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    result = typed("doctor", "--json")
-    (named,) = (line for line in json.loads(result.stdout)["problems"] if line.startswith("saccade 7.1"))
-    assert "pip uninstall saccade" in named
-    assert result.exit_code == 2
-
-
-def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "nothing"))
-    made = typed("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
-    assert made.exit_code == 0, made.stderr
-    assert len(list((tmp_path / "scenes").glob("*.png"))) == 3
-    assert len((tmp_path / "scenes" / "scenes.jsonl").read_text().splitlines()) == 3
-    again = typed("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
-    assert again.exit_code == 2
-    sheet = typed("data", "show", "mref", "--out", tmp_path / "sheet.png", "--count", 4, "--glyphs", "pack")
-    assert sheet.exit_code == 0, sheet.stderr
-    assert (tmp_path / "sheet.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from PIL import Image
 from saccade.commands.look_files import kept_looks
 from saccade.errors import DataError
 from saccade.predict import Predictor, load
-from saccade.record import read_record
 from saccade.sighting import Sighting
 from tiny_models import save_tiny
 
@@ -34,18 +33,6 @@ def kept(
     predictor: Predictor, paths: Sequence[Path], ask: int | None, out: Path, batch_size: int = 32, **options: Any
 ) -> Iterator[Sighting]:
     return kept_looks(predictor.look_many(paths, ask, batch_size=batch_size), out, **options)
-
-
-@pytest.mark.parametrize(
-    ("places", "names"),
-    [(["1.png", "b/1.png", "1-2.png"], ["1", "1-2", "1-2-2"]), (["1-2.png", "1.png", "b/1.png"], ["1-2", "1", "1-3"])],
-)
-def test_no_name_is_used_twice(places: list[str], names: list[str], tmp_path: Path) -> None:
-    """Without a question in their names, 1-2.png is called what the second 1.png would be."""
-    paths = [picture(tmp_path / place) for place in places]
-    list(kept(load("hsal-mnist-set", "cpu"), paths, None, tmp_path / "out"))
-    written = {path.stem: read_record(path).info["picture"] for path in (tmp_path / "out").glob("*.json")}
-    assert written == dict(zip(names, map(str, paths)))
 
 
 def test_the_table_may_be_parquet_too(predictor: Predictor, tmp_path: Path) -> None:
@@ -74,16 +61,6 @@ def test_of_several_pictures_one_table_lies_beside_them(predictor: Predictor, tm
         )
         assert (int(row["x"]), int(row["y"])) == each.peak
         assert (tmp_path / "out" / f"{row['files']}.json").is_file()
-
-
-def test_one_picture_needs_no_table_and_a_stopped_look_keeps_what_it_has(predictor: Predictor, tmp_path: Path) -> None:
-    paths = [picture(tmp_path / f"{number}.png", number) for number in range(4)]
-    list(kept(predictor, paths[:1], 1, tmp_path / "one"))
-    assert not (tmp_path / "one" / "looks.csv").exists()
-    stream = kept(predictor, paths, 1, tmp_path / "some", 1)
-    next(stream), next(stream)
-    stream.close()
-    assert len((tmp_path / "some" / "looks.csv").read_text().splitlines()) == 3
 
 
 def test_a_folder_that_was_made_for_nothing_goes_again(predictor: Predictor, tmp_path: Path) -> None:

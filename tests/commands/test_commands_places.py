@@ -12,7 +12,6 @@ import pytest
 from PIL import Image
 
 from tiny_runs import FRESH, TINY
-from typed import typed
 
 TRAIN = ("train", "soft-mref", "--device", "cpu", "--quiet")
 TRAIN += tuple(word for each in (*TINY, *FRESH) for word in ("--set", each))
@@ -46,12 +45,3 @@ def test_a_disk_without_room(run: Path, tmp_path: Path, verb: str) -> None:
     assert "cannot write" in line
     assert "ulimit -f" in line
     assert not [path for path in (tmp_path / "out").rglob("*") if "saccade" in path.name]  # no drafts, no lock
-
-
-def test_a_run_goes_on_when_there_is_room_again(run: Path, tmp_path: Path) -> None:
-    words = (*TRAIN, "--out", tmp_path / "run")
-    refused(3000, *words)
-    result = typed(*words, *(["--resume"] if (tmp_path / "run").exists() else []))
-    assert result.exit_code == 0, result.output
-    weights = [path / "model" / "model.safetensors" for path in (tmp_path / "run", run)]
-    assert weights[0].read_bytes() == weights[1].read_bytes()

@@ -114,17 +114,13 @@ def test_what_a_backbone_lacks_is_said_before_pictures_are_read(tmp_path: Path, 
 
 WRONG = {
     "one class": ((("one",), 9), [], "1 class"),
-    "too few pictures": ((CLASSES, 3), [], "0 classes"),
     "too few for so many splits": ((CLASSES, 9), ["--splits", "10"], "splits"),
     "too many classes": ((tuple(f"c{number}" for number in range(12)), 12), [], "12 classes"),
     "no class token": ((CLASSES, 18), ["--heads", "soft,class-token"], "class-token"),
-    "nothing to keep": ((CLASSES, 18), ["--keep", "class-token"], "class-token"),
     "no such head": ((CLASSES, 18), ["--heads", "sofd"], "sofd"),
     "no evidence": ((CLASSES, 12), ["--evidence-weight", "1"], "evidence"),
-    "no questions": ((CLASSES, 12), ["--ask", "upper"], "ask"),
     "two lengths": ((CLASSES, 12), ["--epochs", "2"], "epochs"),
     "nothing readable": ((CLASSES, 0), [], "6 pictures"),
-    "no such path": ((CLASSES, 9), ["--data", "nowhere"], "nowhere"),
     "data of another kind": ((CLASSES, 9), ["--data", "svhn:somewhere"], "svhn"),
 }
 
@@ -133,7 +129,7 @@ WRONG = {
 def test_what_cannot_be_probed_is_said_with_exit_code_2(
     tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("saccade.probing.data.MAX_CLASSES", 9)
+    monkeypatch.setattr("saccade.probing.pictures.MAX_CLASSES", 9)
     (classes, count), words, named = WRONG[what]
     photos = write_pictures(tmp_path / "photos", count, classes)
     for number in range(0 if count else 6):

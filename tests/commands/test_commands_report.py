@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 import saccade
-from saccade.commands.report import TITLE, report, run_looks
-from saccade.errors import ConfigError, DataError
+from saccade.commands.report import TITLE, report
+from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
-from saccade.families.question.task import QuestionTask
 from saccade.show.report import Gallery
 from saccade.show.score_tables import TITLE as SCORES
 from typed import typed
@@ -31,17 +30,6 @@ def test_a_run_shows_where_its_model_looks(run: Path) -> None:
     assert TITLE in page.html()
 
 
-def test_pictures_that_are_gone_are_said_to_be(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone(*_: object, **__: object) -> None:
-        raise DataError("no such table; check the path")
-
-    monkeypatch.setattr(QuestionTask, "show_split", gone)
-    section = run_looks(run, 2, "cpu")
-    assert section is not None
-    assert section.text.endswith("cannot be shown: no such table; check the path")
-    assert not section.blocks
-
-
 def test_scores_of_a_run_stand_on_its_page(run: Path, tmp_path: Path) -> None:
     told = {"model": "m", "data": "csv", "split": "test", "n": 55, "metrics": {"accuracy": 0.582}}
     scores = tmp_path / "scores.json"
@@ -55,27 +43,16 @@ def test_scores_of_a_run_stand_on_its_page(run: Path, tmp_path: Path) -> None:
     assert SCORES not in [section.title for section in report([run], looks=0).sections]
 
 
-def test_records_have_no_scores(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(ConfigError, match="one run"):
-        report([tmp_path / "a.json"], scores=tmp_path / "scores.json")
-
-
 GOOD = {"model": "m", "data": "d", "split": "test", "n": 5, "metrics": {"accuracy": 0.5}}
 
 
 CHANGES = [
-    {"metrics": []},
     {"metrics": {"accuracy": "x"}},
-    {"attention": {"by_look": 5}},
     {"baselines": {"uniform": 0.5}},
     {"intervals": {"accuracy": "ab"}},
     {"interventions": 5},
-    {"n": "5"},
     {"rests_on": {"accuracy": {"guess": "x"}}},
     {"confusion": {"classes": ["a"], "matrix": [["x"]]}},
-    {"per_class": {"a": {"pictures": 3}}},
-    {"mistakes": [4]},
 ]
 OTHERS = ["{", "[]", "[" * 100_000, '{"model": ' * 100 + "1" + "}" * 100, "9" * 5000, '{"n": "\\ud800"}', None]
 

@@ -35,17 +35,6 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
     return maps, masks
 
 
-def test_the_verb_prints_scores_counts_and_policies_and_writes_three_files(folders, tmp_path) -> None:
-    maps, masks = folders
-    (maps / "cat3.npy").unlink()
-    done = run(maps, "--truth", masks, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
-    for told in ("strength", "uniform", "centre", "shuffled", "bound", "3 of 4 scored", "1 without a map"):
-        assert told in done.stdout
-    assert "signed keep · resize truth · nan skip · missing skip" in done.stderr
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"scores.json", "maps.csv", "report.html"}
-
-
 def test_json_is_the_file_and_what_is_wrong_ends_with_code_2(folders, tmp_path) -> None:
     maps, masks = folders
     done = run(maps, "--truth", masks, "--json", "--out", tmp_path / "out")
@@ -86,30 +75,6 @@ def test_methods_of_a_trained_model_beat_an_even_map(method: str, scenes: Path, 
         maps = {name: soft.look(scenes / f"{asked[0]}.png", ask=asked[1]).map() for name, asked in asked.items()}
         torch.testing.assert_close(found.values[STRENGTH], saccade.score(maps, scenes).values[STRENGTH])
     assert found.scores[STRENGTH].mean > 1.3 * found.baselines["uniform"][STRENGTH]
-
-
-def test_gradient_maps_agree_with_captum(scenes: Path, soft: saccade.Predictor) -> None:
-    """Gradient × input is captum's, and hirescam keeps what gradcam averages away: they differ."""
-    from captum.attr import InputXGradient
-
-    from saccade.scoring.methods import _Method
-
-    picture = scenes / "00000000.png"
-    digit = json.loads((scenes / "scenes.jsonl").read_text().splitlines()[0])["objects"][0]["class"]
-    prepared = soft.reads.prepare((soft.reads.item(picture),), soft.facts)
-    query = torch.tensor([soft.question(digit)])
-    answer = int(soft.model(prepared.inputs[0], query).logits.argmax())
-
-    def logits(images: torch.Tensor) -> torch.Tensor:
-        return soft.model.forward_raw(images, query).logits
-
-    expected = InputXGradient(logits).attribute(prepared.inputs[0].requires_grad_(), target=answer).sum(1)[0]
-    torch.testing.assert_close(
-        _Method("gradxinput", soft)(picture, str(digit)), expected.detach(), atol=1e-5, rtol=1e-4
-    )
-    cams = [_Method(name, soft)(picture, str(digit)) for name in ("gradcam", "hirescam")]
-    assert all(float(cam.min()) >= 0 for cam in cams)
-    assert not torch.allclose(*(cam / cam.max() for cam in cams), atol=0.05)
 
 
 def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:

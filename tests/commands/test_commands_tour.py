@@ -5,23 +5,18 @@ from __future__ import annotations
 import hashlib
 import importlib
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import saccade
-from saccade import zoo
 from saccade.commands.tour import TourResult
-from saccade.errors import CheckpointError, OutputError
-from saccade.families import families
-from saccade.models.facts import ModelFacts, Score, model_card, read_facts
-from saccade.models.folder import load_model, save_model
+from saccade.errors import OutputError
+from saccade.models.facts import Score, model_card, read_facts
 from saccade.papers.results import recorded_runs
 from saccade.zoo import shipped
 
 tour = importlib.import_module("saccade.commands.tour")
-FEATURED = [name for family in families().values() for name in family.featured]
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +47,6 @@ def test_it_replaces_the_old_page_and_nothing_else_by_one_that_is_self_contained
     assert "default-src 'none'" in page
 
 
-def test_a_full_tour_visits_the_models_that_are_not_featured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
-    monkeypatch.setattr(tour, "FULL", 24)
-    model, facts = load_model(zoo.shipped().get("soft-mref", Path(saccade.__file__).parent / "zoo" / "soft-mref"))
-    save_model(model, tmp_path / "zoo" / "mine", replace(facts, name="mine", scores=()))
-    photographs = Score("cub", "test", 900, metrics={"accuracy": 0.5}, published={"accuracy": 0.25})
-    other: ModelFacts = replace(facts, name="other", data={**facts.data, "name": "cub"}, scores=(photographs,))
-    save_model(model, tmp_path / "zoo" / "other", other)
-    found = saccade.tour(tmp_path / "tour", device="cpu")
-    assert [list(row) for row in found.table.rows][1] == ["other", "accuracy", "–", "–", "50.00 (900)", "(25.00)"]
-    assert found.table.rows[0][:2] == ["mine", "accuracy"]
-
-
 def test_a_place_that_cannot_be_written_is_found_before_the_scoring(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,12 +55,6 @@ def test_a_place_that_cannot_be_written_is_found_before_the_scoring(
     for out in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(OutputError):
             saccade.tour(out, quick=True, device="cpu")
-
-
-def test_without_models_there_is_nothing_to_tour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(zoo, "ZOO", tmp_path / "none")
-    with pytest.raises(CheckpointError):
-        saccade.tour(tmp_path / "tour")
 
 
 @pytest.fixture(scope="module")

@@ -79,19 +79,6 @@ def test_what_does_not_fit_is_said(run: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "none").exists()
 
 
-def test_parts_of_another_model(run: Path, tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
-    still = ("phases.0.optimizer.lr=1e-12", "phases.0.steps=1", "phases.0.validate_every=1")
-    began = train_tiny(tmp_path / "r", *still, "start_parts=[backbone.*]", seed=5, start=run)
-    old, new = (dict(load_model(folder / "model")[0].named_parameters()) for folder in (run, began.out))
-    same = {name for name in old if torch.allclose(old[name], new[name], atol=1e-6)}
-    assert {name for name in same if old[name].std() > 0} == {name for name in old if name.startswith("backbone.")} - {
-        name for name in old if old[name].std() == 0
-    }
-    assert not [warning for warning in recwarn if "begins anew" in str(warning.message)]  # it was asked for
-    with pytest.raises(ConfigError, match=r"start_parts: the pattern 'tower\.\*' fits no parameter"):
-        train_tiny(tmp_path / "none", "start_parts=[tower.*]", start=run)
-
-
 @pytest.mark.parametrize(("protocol", "stop"), [("unlimited", 2), ("authors", 5)])
 def test_stop_and_resume_is_bit_for_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: str, stop: int
@@ -121,18 +108,3 @@ def test_the_clock_stops_a_run_that_can_go_on(run: Path, tmp_path: Path) -> None
         saccade.train(out=tmp_path / "r", resume=True, seed=3)
     with pytest.raises(ConfigError, match="no recipe: name one"):
         saccade.train(out=tmp_path / "new")
-
-
-def test_a_run_killed_before_its_first_checkpoint_still_starts_with_the_given_weights(
-    run: Path, tmp_path: Path
-) -> None:
-    short = ("phases.0.steps=2", "phases.0.validate_every=2")
-    whole = train_tiny(tmp_path / "whole", *short, start=run)
-    (tmp_path / "cut").mkdir()
-    (tmp_path / "cut" / "config.yaml").write_bytes((tmp_path / "whole" / "config.yaml").read_bytes())
-    again = saccade.train(out=tmp_path / "cut", resume=True, device="cpu", quiet=True)
-    assert again.stopped == "finished"
-    assert again.model is not None
-    assert whole.model is not None
-    first, second = ((folder / "model.safetensors").read_bytes() for folder in (whole.model, again.model))
-    assert first == second

@@ -6,10 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from saccade.data import details as render
 from saccade.data.details import (
     CELL,
-    MARK,
     REACH,
     SIZE,
     DetailLayout,
@@ -49,16 +47,6 @@ def test_pictures_stay_what_they_were(pictures: torch.Tensor) -> None:
     assert int(pictures[:2].long().sum()) == 36_763_808
 
 
-def test_discs_keep_apart_and_inside(layout: DetailLayout) -> None:
-    """Every disc in a cell of its own, with room for its soft edge; every mark within the rim."""
-    cells = layout.y // CELL * 3 + layout.x // CELL
-    assert all(len(set(row)) == 4 for row in cells.tolist())
-    for at in (layout.x, layout.y):
-        assert ((at % CELL >= REACH) & (at % CELL < CELL - REACH) & (at < 3 * CELL)).all()
-    far = (layout.mark_x.square() + layout.mark_y.square()).sqrt() + MARK
-    assert (far <= layout.radius - 4).all()
-
-
 def test_evidence_is_where_the_mark_is(layout: DetailLayout, pictures: torch.Tensor) -> None:
     """Only there do pixels change when the stripes do."""
     changed = (render_details(rewoven(layout)) != pictures).any(1)  # (B,H,W)
@@ -92,14 +80,6 @@ def test_other_surroundings_leave_the_bearer(layout: DetailLayout, pictures: tor
     cells = among.y // CELL * 3 + among.x // CELL
     assert all(len(set(row)) == 4 for row in cells.tolist())
     assert (render_details(among) != pictures).any(1).float().mean() > 0.9
-
-
-def test_stripes_run_as_they_are_called() -> None:
-    """Upright ones are the same up and down, level ones left and right, rising ones along a step right and up."""
-    weaves = render._weaves(torch.device("cpu"))
-    for weave, step in zip(weaves, ((1, 0), (0, 1), (-1, 1), (1, 1))):
-        assert torch.equal(weave, weave.roll(step, (0, 1)))
-    assert len(torch.unique(weaves, dim=0)) == 4
 
 
 @pytest.mark.gpu

@@ -2,15 +2,12 @@
 
 import json
 
-import numpy as np
 import pytest
-import torch
 from PIL import Image
 
 import saccade
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError
-from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.zoo import EXAMPLES, example
 
 
@@ -22,14 +19,6 @@ def test_every_example_opens_by_name_and_by_file_name():
             assert min(picture.size) >= 100
     with pytest.raises(DataError, match=r"no example 'cta': did you mean 'cat'\? \(choices: bird, cat"):
         example("cta")
-
-
-@pytest.mark.parametrize(("name", "data", "number"), [("digits", "mref", 136), ("clutter", "mdist", 40)])
-def test_scenes_are_those_of_the_generator(name, data, number):
-    layout, images = SceneData(SceneDataConfig(data, glyphs="pack"), "test").stream.scenes(torch.tensor([number]))
-    assert np.array_equal(np.asarray(Image.open(example(name))), images[0].permute(1, 2, 0).numpy())
-    assert layout.count.item() == 7  # as its description says
-    assert int(EXAMPLES[name].ask) in layout.classes[layout.present].tolist()
 
 
 def test_photographs_are_credited_as_where_they_lie():

@@ -12,7 +12,7 @@ import pytest
 import torch
 from engine_fakes import TinyTask, tiny_recipe
 
-from saccade.engine.loggers import TensorBoard, open_loggers
+from saccade.engine.loggers import TensorBoard
 from saccade.engine.loop import RunResult, fit
 from saccade.errors import ConfigError, MissingExtraError
 
@@ -108,15 +108,6 @@ def test_names_and_objects_are_checked(tmp_path: Path, monkeypatch: pytest.Monke
         with pytest.raises(MissingExtraError, match=rf"pip install 'saccade-attention\[{name}\]'"):
             train(tmp_path / "run", name)
     assert not (tmp_path / "run").exists()
-
-
-def test_a_folder_of_the_name_is_no_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python would import it, with nothing in it."""
-    (tmp_path / "wandb").mkdir()
-    monkeypatch.setattr(sys, "path", [str(tmp_path)])
-    monkeypatch.delitem(sys.modules, "wandb", raising=False)
-    with pytest.raises(MissingExtraError, match="wandb"):
-        open_loggers(["wandb"])
 
 
 def install(monkeypatch: pytest.MonkeyPatch, name: str, **parts: Any) -> None:

@@ -76,18 +76,3 @@ def test_plain_lines_come_every_few_seconds_and_at_the_end(tmp_path, monkeypatch
     assert len(lines) == 4
     assert lines[0] == "main 25/100  160 examples/s  0:00:15 left  train: loss 0.5  val: accuracy 0.75, loss 0.625"
     assert lines[-1].startswith("main 100/100  160 examples/s  0:00:00 left")
-
-
-def test_a_slow_first_step_does_not_count_for_the_time_that_is_left(tmp_path, monkeypatch, capsys):
-    now = [100.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    with journal(tmp_path, "plain") as written:
-        written.begin("main", 0, 100, 32)
-        for step, seconds in enumerate([60, *[1] * 10], 1):
-            now[0] += seconds
-            written.advance(step)
-    assert capsys.readouterr().err.splitlines() == [
-        "main 1/100  1 examples/s",  # nothing is known of the other steps yet
-        "main 6/100  32 examples/s  0:01:34 left",
-        "main 11/100  32 examples/s  0:01:29 left",
-    ]

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import pytest
 import torch
-from engine_fakes import DeviceTask, TinyTask, read_metrics, tiny_recipe, weights
+from engine_fakes import DeviceTask, TinyTask, read_metrics, tiny_recipe
 from torch import Tensor, nn
 
 from saccade.engine.checkpoint import CheckpointStore
-from saccade.engine.cuda_graph import clone_tensors, copy_tensors
 from saccade.engine.loop import fit
-from saccade.engine.step import origin
+from saccade.engine.step import clone_tensors, copy_tensors, origin
 from saccade.errors import DataError, TrainingStopped
 
 
@@ -88,29 +87,6 @@ def test_captured_step_equals_the_eager_one(tmp_path, optimizer, replicas):
         final.append([entry["values"] for entry in read_metrics(out)])
     for eager, captured in zip(*final, strict=True):
         assert captured == pytest.approx(eager, rel=1e-3, abs=1e-5)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-@pytest.mark.parametrize("graph", [False, True])
-def test_fault_on_the_device_names_the_step_although_it_is_read_later(tmp_path, graph):
-    recipe = tiny_recipe({"steps": 20}, graph=graph, log_every=10)
-    with pytest.raises(TrainingStopped, match="step 6 "):
-        fit(DeviceTask(poison_at=8 * 5), recipe, tmp_path / "run", device="cuda", progress="quiet")
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_resume_of_a_captured_run(tmp_path):
-    recipe = tiny_recipe({"steps": 20, "optimizer": {"name": "adamw"}}, graph=True)
-    whole = DeviceTask(dropout=0.0)
-    fit(whole, recipe, tmp_path / "whole", device="cuda", progress="quiet")
-    first, second = DeviceTask(), DeviceTask()
-    first.signal_at = 9
-    fit(first, recipe, tmp_path / "parts", device="cuda", progress="quiet")
-    fit(second, recipe, tmp_path / "parts", resume=True, device="cuda", progress="quiet")
-    for name, value in weights(whole).items():
-        assert torch.allclose(value.float(), weights(second)[name].float(), atol=1e-5), name
 
 
 class Slopes(nn.Module):

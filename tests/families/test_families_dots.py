@@ -11,14 +11,10 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import NamedTuple
 
 import pytest
-from PIL import Image
 
 from saccade.record import read_record
 
@@ -131,18 +127,6 @@ def test_the_model_is_scored_beside_baselines(done: dict[str, Done]) -> None:
     assert "commonest label" in done["tables"].out
 
 
-def test_pictures_are_written_with_their_truth(folder: Path, done: dict[str, Done]) -> None:
-    lines = [json.loads(line) for line in (folder / "made" / "scenes.jsonl").read_text("utf-8").splitlines()]
-    assert [line["index"] for line in lines] == [0, 1, 2]
-    for line in lines:
-        with Image.open(folder / "made" / line["image"]) as image:
-            box = image.convert("L").point(lambda value: 255 * (value > 70)).getbbox()
-        assert line["box"] == (None if box is None else list(box))
-        assert (line["label"] == "0") == (box is None)
-    with Image.open(folder / "sheet.png") as sheet:
-        assert sheet.width > 1000
-
-
 def test_looks_are_answers_files_and_rows(folder: Path, done: dict[str, Done]) -> None:
     seen = [json.loads(line) for line in done["look"].out.splitlines()]
     assert [Path(each["picture"]).name for each in seen] == [f"0000000{number}.png" for number in range(3)]
@@ -160,31 +144,3 @@ def test_it_is_listed_with_the_families_of_the_package(done: dict[str, Done]) ->
     assert listed["recipes"]["dots"]["title"] == "Count dots with one soft attention"
     assert {"dots", "mref"} <= listed["data"].keys()
     assert json.loads(done["doctor"].out)["families"][-1] == "dots"
-
-
-@pytest.fixture
-def data(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
-    monkeypatch.syspath_prepend(str(PACKAGE))
-    yield import_module("dots.data")
-    for name in [name for name in sys.modules if name.partition(".")[0] == "dots"]:
-        del sys.modules[name]
-
-
-def test_a_picture_has_as_many_dots_as_its_label_says(data: ModuleType) -> None:
-    ndimage = pytest.importorskip("scipy.ndimage")
-    batch = data.DotsTask.show_split({"name": "dots"}, "val", 60)[0]
-    found = [str(ndimage.label(sum(each.masks).numpy())[1]) if each.masks else "0" for each in batch]
-    assert found == [each.truth for each in batch]
-    assert set(found) == set("012345")
-
-
-@pytest.mark.slow
-def test_it_is_found_once_pip_has_installed_it(tmp_path: Path) -> None:
-    pytest.importorskip("hatchling")
-    place = ["-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site")]
-    installed = subprocess.run([sys.executable, *place, str(PACKAGE)], capture_output=True, text=True)
-    assert installed.returncode == 0, installed.stderr
-    command = [sys.executable, "-m", "saccade", "list", "recipes", "--json"]
-    environment = with_path(str(tmp_path / "site"))
-    listed = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
-    assert "dots" in json.loads(listed.stdout)["recipes"], listed.stderr

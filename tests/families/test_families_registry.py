@@ -60,12 +60,6 @@ def test_one_that_does_not_load_is_left_out_with_a_warning(added: Callable[[obje
     globals()["FOUND"] = None
 
 
-def test_what_is_no_family_is_left_out_with_a_warning(added: Callable[[object], None]) -> None:
-    added({"name": "other"})
-    with pytest.warns(UserWarning, match="expected a Family, found dict"):
-        assert "other" not in families.families()
-
-
 def test_a_family_whose_name_is_taken_is_left_out(added: Callable[[object], None]) -> None:
     added(replace(OTHER, name="question"))
     assert families.family("question") is not OTHER

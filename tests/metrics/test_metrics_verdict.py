@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.metrics.intervals import Interval, Values
+from saccade.metrics.intervals import Values
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.result import summarise
 from saccade.metrics.verdict import (
@@ -199,18 +199,6 @@ def test_nothing_is_said_where_it_cannot_be_told() -> None:
     assert asked(reads_corner, labels, images, torch.ones_like(evidence)).summary() == {}
 
 
-def test_nobody_is_accused_on_one_picture() -> None:
-    """Two questions about one picture, both right without the evidence: an interval of one picture is NaN."""
-    images, _, evidence = pictures_of(4)
-    evidence[2:] = False  # these lend their pixels and do not count
-    rests = EvidenceReliance()
-    labels, pictures = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 0, 1, 1])
-    rests.add(Altered(images, evidence, lambda some, rows: torch.ones(len(rows)), labels, pictures, torch.zeros(4)))
-    assert (rests.summary()["n"], rests.summary()["pictures"]) == (2, 1)
-    assert rests.summary()["accuracy"]["evidence_swapped"] == 1
-    assert rests.sentence() == ""
-
-
 def two_maps(evidence=True, **more):
     """Two maps of 1×2 pixels, one right and one wrong, of two pictures."""
     found = MapScorer(scores=("pointing",), baselines=("uniform",))
@@ -233,20 +221,3 @@ def test_what_no_example_has_is_left_out_or_null():
     assert kept["baselines"] == {"uniform": {"pointing": None}}
     assert kept["counts"] == {"pointing": 0, "swapped": 0, "right": 1}
     assert kept["intervals"] == {name: [None, None] for name in ("pointing", "swapped", "right")}
-
-
-def test_what_a_family_adds_stands_beside_the_maps():
-    values = Values()
-    values.add_values({"held": torch.tensor([0.0, 1.0])})
-    found = summarise(
-        n=7, metrics={"bleu": 0.25, "by_size": {"small": math.nan}}, maps=two_maps(), attention=values.means(),
-        measured=[(values, torch.arange(2))], baselines={"habit": {"accuracy": 0.125}},
-        intervals={"bleu": Interval(0.25, 0.125, 0.5, 7, 7, 0)}, counts={"references": 35},
-    )  # fmt: skip
-    assert found["n"] == 7
-    assert found["metrics"] == {"bleu": 0.25, "by_size": {"small": None}}
-    assert found["attention"] == {"pointing": 0.5, "held": 0.5}
-    assert list(found["baselines"]) == ["habit", "uniform"]
-    assert found["intervals"].keys() == {"bleu", "pointing", "held"}
-    assert found["intervals"]["bleu"] == [0.125, 0.5]
-    assert found["counts"] == {"pointing": 2, "held": 2, "references": 35}  # no count of what is not a mean

@@ -12,7 +12,6 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from saccade.errors import ConfigError
-from saccade.models import caption_decoder
 from saccade.models.caption_decoder import (
     CaptionDecoder,
     EncodedImage,
@@ -24,8 +23,6 @@ from saccade.models.caption_decoder import (
     WordStep,
 )
 from saccade.models.caption_decoding import END, NOTHING, Decoded, decode
-from saccade.models.sat import SatModel
-from tiny_models import tiny_model
 
 CHANNELS, GRID, UNITS, VOCABULARY = 6, (2, 3), 5, 7
 
@@ -179,16 +176,6 @@ def test_a_whole_caption_is_its_words_one_by_one(changes: dict[str, Any]) -> Non
         torch.testing.assert_close(result, expected, rtol=1e-4, atol=1e-6)
 
 
-def test_blocks_of_pictures_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    decoder = new_decoder()
-    scene, memory = decoder.init_state(cells(7), GRID)
-    before = torch.full((7, 1), 3)
-    whole = decoder.next_word(scene, memory, before).logits  # gradients are on: in one go
-    monkeypatch.setattr(caption_decoder, "BLOCK", 2 * 6 * 8)  # two pictures at a time
-    with torch.no_grad():
-        torch.testing.assert_close(decoder.next_word(scene, memory, before).logits, whole)
-
-
 class Count(NamedTuple):
     """A memory: how many words were said, and the number of the picture."""
 
@@ -275,14 +262,6 @@ def test_a_beam_as_wide_as_there_are_captions_finds_the_best_of_all(seed: int, l
             )
 
 
-def test_fewer_captions_than_asked_for_are_said_to_be_none() -> None:
-    result = decode(random_table(1, 4, 0), pictures(1), width=5, captions=5, longest=1)
-    assert result.log_prob[0, :2].isfinite().all()  # there are two words
-    assert (result.log_prob[0, 2:] == -torch.inf).all()
-    assert (result.words[0, 2:] == NOTHING).all()
-    assert (result.lengths[0] == torch.tensor([1, 1, 0, 0, 0])).all()
-
-
 @pytest.mark.parametrize(("width", "captions"), [(1, 1), (4, 3)])
 def test_many_pictures_are_found_as_one_by_one(width: int, captions: int) -> None:
     """Though some end early and others are cut."""
@@ -294,13 +273,6 @@ def test_many_pictures_are_found_as_one_by_one(width: int, captions: int) -> Non
         alone = decode(table, pictures(12)[number : number + 1], **options)
         for one, whole in zip(alone, together):
             assert one is whole is None or torch.equal(one, whole[number : number + 1])
-
-
-def test_no_pictures_have_no_captions() -> None:
-    model = tiny_model(SatModel).eval()
-    result = model.caption(model.encode(torch.rand(0, 3, 31, 34)), width=5, captions=2)
-    assert result.words.shape == (0, 2, 4)
-    assert result.weights.shape == (0, 2, 4, *model.grid)
 
 
 @pytest.mark.parametrize("captions", [1, 4])
@@ -320,13 +292,6 @@ def test_attention_belongs_to_the_words_it_was_paid_for(captions: int) -> None:
             assert weights.flatten().argmax() == cell == result.choices[picture, which, place]
             assert gain == pytest.approx(1 / (1 + place))
             before = word
-
-
-def test_a_word_probability_that_does_not_add_up_to_one_is_normalised() -> None:
-    table = random_table(1, 5, 0)
-    shifted = Table(table.log_prob + 3.0)
-    one, other = (decode(each, pictures(1), width=3) for each in (table, shifted))
-    torch.testing.assert_close(one.log_prob, other.log_prob, rtol=1e-5, atol=1e-5)
 
 
 def test_a_length_penalty_that_is_no_number_is_said() -> None:

@@ -159,13 +159,6 @@ def test_what_fits_no_look_is_refused_by_the_name_of_the_look(name: str) -> None
             model(**inputs, attention={look: weights, f"{look}x": weights})
 
 
-def test_a_model_without_looks_says_so() -> None:
-    numbers = torch.zeros(2, 3)
-    model, inputs = doubled("story-lstm")
-    with pytest.raises(ConfigError, match="StoryLSTMModel has no look 'hop1'"):
-        model(**inputs, attention={"hop1": numbers})
-
-
 @pytest.mark.parametrize("name", ["hattnet", "stn", "hsal"])
 def test_forward_raw_with_given_attention_is_one_graph(name: str) -> None:
     model, inputs = doubled(name)
@@ -194,20 +187,6 @@ def test_given_glimpses_are_the_cells_that_are_seen() -> None:
     assert raw.acts["glimpse"].log_prob.abs().max() == 0
     assert (raw.location_log_prob < 0).all()  # of the model's own scores
     assert (raw.acts["inhibited"].weights.flatten(2).gather(2, by_label) == 0).all()
-
-
-def test_what_is_left_is_what_is_salient_next_unless_that_is_given_too() -> None:
-    model, images, own = hsal()
-    left, salient = (
-        torch.rand_like(own.aux.acts["inhibited"].weights),
-        torch.rand_like(own.aux.acts["saliency"].weights),
-    )
-    raw = model(images, attention={"inhibited": left}).aux
-    assert torch.equal(raw.acts["saliency"].weights[:, 1:], left[:, :-1])
-    assert torch.equal(raw.acts["saliency"].weights[:, 0], own.aux.acts["saliency"].weights[:, 0])
-    both = model(images, attention={"inhibited": left, "saliency": salient}).aux
-    assert torch.equal(both.acts["inhibited"].weights, left)
-    assert torch.equal(both.acts["saliency"].weights, salient)
 
 
 @pytest.fixture(params=["sat-soft", "sat-hard"])
@@ -242,12 +221,6 @@ def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner
     raw = model.respond(encoding, attention=given)
     assert torch.equal(raw.acts["word"].emits, model.caption(encoding, attention=given).words[:, 0])
     assert torch.equal(raw.acts["word"].weights, given["word"])
-
-
-def test_captions_that_are_drawn_for_training_take_no_given_attention(captioner: tuple[SatModel, Tensor]) -> None:
-    model, encoding = captioner
-    with pytest.raises(ConfigError, match=r"attention: captions drawn for training.*caption\(\)"):
-        model.forward_raw(None, None, features=encoding, attention={"word": encoding})
 
 
 steps_are = pytest.mark.parametrize(

@@ -63,12 +63,6 @@ def test_settings_of_the_authors_training(name: str) -> None:
             assert layer.bias is None or not layer.bias.any()
 
 
-def test_glorot_leaves_gates_as_far_open_as_they_are_set() -> None:
-    model = model_spec("hattnet").build({"initial": "glorot", "gate_start": 0.75})
-    assert isinstance(model, HAttNetModel)
-    assert [round(gate.scorer.to_score.bias.sigmoid().item(), 6) for gate in model.gates.values()] == [0.75] * 3  # type: ignore[union-attr, operator]
-
-
 def test_every_stage_sees_what_the_gate_before_it_let_through() -> None:
     """Eq. (5)-(8) step by step, with plain modules, in training mode so that norms are not the identity."""
     model = published().train()

@@ -139,19 +139,6 @@ def test_behind_the_end_nothing_is_said_outside_training() -> None:
     assert torch.equal(output.trace.image_map(), torch.zeros(4, 31, 34))  # nothing was named, nothing attended
 
 
-def test_a_training_rollout_is_one_graph() -> None:
-    """Nothing in it depends on what was drawn."""
-    model = tiny().train()
-    torch.compiler.reset()
-    captured = torch.compile(model.forward_raw, fullgraph=True, backend="eager")
-    torch.manual_seed(5)
-    raw = captured(images())
-    torch.manual_seed(5)
-    again = model.forward_raw(images())
-    for result, expected in zip(named(raw).values(), named(again).values(), strict=True):
-        torch.testing.assert_close(result, expected, rtol=1e-5, atol=1e-5)
-
-
 class Asked(TorchDispatchMode):
     """Which operations made the host wait for a number."""
 
@@ -240,9 +227,7 @@ def said(model: MultisetCountsModel, shares: list[list[float]]) -> tuple[list[in
     ("shares", "expected"),
     [
         ([[1, 0, 0], [1, 0, 0], [1, 0, 0]], [STOP, STOP, STOP]),
-        ([[1, 0, 0], [0.1, 0.9, 0], [1, 0, 0]], [1, STOP, STOP]),
         ([[0.3, 0.7, 0], [1, 0, 0], [0.2, 0.8, 0]], [2, 0, STOP]),  # the surest first
-        ([[0, 0, 1], [1, 0, 0], [1, 0, 0]], [0, 0, STOP]),
         ([[0.1, 0.2, 0.7], [1, 0, 0], [0.2, 0.8, 0]], [0, 2, 0]),  # one for sure, then the other, then one more
         ([[0, 0, 1], [0, 0, 1], [0, 0, 1]], [0, 0, 1]),  # there are no more steps
     ],
@@ -269,9 +254,3 @@ def test_a_box_around_one_cell_is_judged_by_that_cell(model: MultisetCountsModel
         box = geometry.apply(frame, cell).flatten().float()
         result = model.forward_raw(images, single=True, boxes=box.expand(2, 1, 4)).object_logits
         assert torch.allclose(result[:, 0], model.single(encoding[:, :, row, column]), atol=1e-5)
-
-
-def test_a_box_of_nothing_is_judged_without_a_nan(model: MultisetCountsModel) -> None:
-    nowhere = torch.full((1, 2, 4), float("nan"))
-    result = model.forward_raw(torch.rand(1, 3, 31, 34), single=True, boxes=nowhere).object_logits
-    assert torch.allclose(result, model.single.bias.expand(1, 2, -1))

@@ -9,14 +9,11 @@ import pytest
 import torch
 
 from published_weights_fake import publish, withdraw
-from saccade import geometry
 from saccade.attention.soft import attend_uniformly
-from saccade.backbones import build_backbone
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families import model_spec, models
 from saccade.models.controls import BlindModel, CrossModel, FeatureModulation, FilmModel
-from saccade.models.picture_query import PictureQueryModel, resolution_ends
-from saccade.models.soft import SoftConfig, SoftModel
+from saccade.models.picture_query import PictureQueryModel
 from tiny_models import OneHotModel, example_batch, tiny_model
 
 Near = Callable[..., None]
@@ -103,57 +100,6 @@ def test_building_reads_no_weights_and_starting_does(name: str, monkeypatch: pyt
     moved = {key for key, tensor in model.state_dict().items() if not torch.equal(tensor, before[key])}
     assert "backbone.stages.block3.conv.0.0.weight" in moved
     assert not {key for key in moved if not key.startswith(("backbone", "modulations"))}
-
-
-def test_film_leaves_pretrained_features_as_they_are(monkeypatch: pytest.MonkeyPatch) -> None:
-    publish(monkeypatch)
-    model = tiny("film", pretrained=True, **DEEP).eval()
-    assert isinstance(model, FilmModel)
-    model.load_pretrained()
-    images = torch.rand(2, 3, 64, 64)
-    raw = model.forward_raw(images, torch.tensor([0, 1]))
-    torch.testing.assert_close(raw.acts["block4"].values, model.backbone(images))
-    raw.logits.sum().backward()
-    assert all(parameter.grad is not None for parameter in model.modulations.parameters())
-
-
-def test_a_model_without_published_weights_says_so() -> None:
-    with pytest.raises(ConfigError, match="OneHotModel has no published weights"):
-        OneHotModel().load_pretrained()
-
-
-@pytest.mark.parametrize(
-    ("backbone", "through", "ends"),
-    [
-        ("small", "stage2", ("stage1", "stage2")),
-        ("resnet18", None, ("layer1", "layer2", "layer3", "layer4")),  # the stem has the grid of layer1
-        ("vgg16", "pool3", ("pool1", "pool2", "pool3")),  # a pooling belongs to its convolutions
-        ("vgg16", "conv3", ("pool1", "conv3")),  # pool2 has the grid of conv3
-        ("mobilenetv2", "block7", ("block1", "block3", "block6", "block7")),
-        ("efficientnet-lite0", None, ("block1", "block3", "block5", "block11", "head")),
-    ],
-)
-def test_the_last_stage_of_each_grid(backbone: str, through: str | None, ends: tuple[str, ...]) -> None:
-    assert resolution_ends(build_backbone(backbone, through=through)) == ends
-
-
-@pytest.fixture
-def published() -> SoftModel:
-    return SoftModel(SoftConfig()).eval()
-
-
-def test_the_maps_of_the_paper(published: SoftModel) -> None:
-    """100 → 49 → 23 → 10 → 4 cells, one look on the last map, centres at 23, 39, 55, 71."""
-    assert [size[0] for size in published.backbone.grid((100, 100)).values()] == [49, 23, 10, 4]
-    output = published(torch.rand(2, 3, 100, 100), torch.tensor([0, 9]))
-    (look,) = output.trace.validate().looks
-    assert (look.name, look.kind, look.role, look.norm) == ("stage4", "soft", "multiplier", "softmax")
-    assert look.weights is not None
-    assert look.frame is not None
-    assert look.weights.shape == (2, 4, 4)
-    assert torch.equal(look.frame, geometry.scale_shift((16, 16), (15, 15)))
-    assert output.logits.shape == (2, 5)
-    assert output.trace.image_map().shape == (2, 100, 100)
 
 
 CONTROLS = {"cross": CrossModel, "film": FilmModel, "blind": BlindModel}

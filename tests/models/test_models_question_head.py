@@ -8,8 +8,6 @@ import pytest
 import torch
 
 from saccade import geometry
-from saccade.backbones import build_backbone
-from saccade.models import question_head
 from saccade.models.question_head import QuestionHeadModel
 from tiny_models import example_batch, tiny_model
 
@@ -78,17 +76,3 @@ def test_the_encoding_is_both_stages_and_has_a_name_of_its_own() -> None:
     assert encoding.shape[1] == 16
     torch.testing.assert_close(encoding[:, 8:], model.backbone(images))
     assert torch.equal(plain.eval().encode(images), plain.backbone(images))
-
-
-def test_with_very_many_questions_the_classifier_has_the_prior_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(question_head, "MOST", 4 * 3 * 8 - 1)
-    model = tiny_model(QuestionHeadModel, 0).eval()
-    assert model.terms is None
-    inputs, _ = example_batch(QuestionHeadModel, 2, 0)
-    model(**inputs).trace.validate()
-
-
-def test_a_backbone_with_one_grid_scores_what_it_attends() -> None:
-    stages = build_backbone("mobilenetv2", through="block3")
-    model = tiny_model(QuestionHeadModel, 0, backbone="mobilenetv2", through="block1", scored_at="finer")
-    assert model.scored == model.look_name == stages.names[1]

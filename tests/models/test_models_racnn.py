@@ -107,20 +107,6 @@ def test_proposals_may_read_an_earlier_stage(images: torch.Tensor) -> None:
         built(read="layer9")
 
 
-def test_a_phase_may_stop_at_a_coarser_scale(images: torch.Tensor) -> None:
-    """What it computes is the same; the next proposal is there, and nothing behind it."""
-    model = built()
-    with torch.no_grad():
-        whole = model.forward_raw(images)
-        for number, last in enumerate(("scale1", "scale2"), start=1):
-            part = model.forward_raw(images, last=last)
-            torch.testing.assert_close(part.scale_logits, whole.scale_logits[:, :number])
-            torch.testing.assert_close(part.boxes, whole.boxes[:, :number])
-            torch.testing.assert_close(part.strongest, whole.strongest[:, :number])
-            assert part.logits is None
-            assert f"scale{number + 1}" not in part.acts
-
-
 def test_all_scales_together_do_not_teach_the_scales(images: torch.Tensor) -> None:
     """The fused classifier learns from finished descriptors."""
     model = built().train()

@@ -42,13 +42,6 @@ def test_it_has_the_papers_number_of_weights_and_so_has_its_control(pair: tuple[
     assert multiplications(plain) == pytest.approx(multiplications(ours), rel=0.01)
 
 
-@pytest.mark.parametrize(("attention", "control"), PAIRS)
-def test_the_control_is_trained_by_the_same_recipe(attention: str, control: str) -> None:
-    ours, plain = load_recipe(attention), load_recipe(control)
-    for key in ("data", "phases", "batch_size", "precision", "ema", "channels_last", "protocol"):
-        assert getattr(ours, key) == getattr(plain, key), key
-
-
 def test_a_training_step_leaves_the_masks_out() -> None:
     model = tiny_model(RanModel).eval()
     images = torch.rand(2, 3, 31, 34)
@@ -57,16 +50,6 @@ def test_a_training_step_leaves_the_masks_out() -> None:
     assert torch.equal(alone.logits, model.forward_raw(images).logits)
     task = ClassifyTask(model="ran", model_config={"widths": (8, 8, 8, 8)}, data={"name": "cifar10"})
     assert task.forward_options(None) == {"logits_only": True}
-
-
-def test_masks_end_at_the_same_smallest_map() -> None:
-    """Pools 3, 2, 1 take 32, 16 and 8 cells down to 4 each."""
-    model = RanModel(RanConfig())
-    seen: list[tuple[int, ...]] = []
-    for module in model.attention.values():
-        module.mask.branch.lowest.register_forward_hook(lambda _, __, made: seen.append(tuple(made.shape[-2:])))
-    model.eval().forward_raw(torch.rand(1, 3, 32, 32))
-    assert seen == [(4, 4)] * 3
 
 
 def test_names_and_grids_of_the_looks() -> None:

@@ -233,31 +233,6 @@ def test_captions_of_a_picture_are_drawn_side_by_side_each_as_likely_as_when_it_
     model.wrap(raw, (31, 34)).trace.validate()
 
 
-def test_captions_are_drawn_as_by_a_model_at_rest() -> None:
-    model, images = build(dropout=0.6), pictures()
-    model.eval()
-    torch.manual_seed(3)
-    expected = model.forward_raw(images, None).logits
-    model.decoder.train()
-    torch.manual_seed(3)
-    raw = model.forward_raw(images, None)
-    torch.testing.assert_close(raw.logits, expected)
-    assert model.decoder.training
-    assert model.decoder.output.dropout.training
-    assert not model.backbone.training  # whose statistics may be frozen
-    assert raw.log_prob.requires_grad
-
-
-@pytest.mark.parametrize("kind", ["soft", "hard"])
-def test_everything_learns_from_a_draw_under_autocast(kind: str) -> None:
-    model = build(attention_kind=kind).train()
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        raw = model.forward_raw(pictures(8), None)
-    assert raw.log_prob.dtype == torch.float32
-    raw.log_prob.sum().backward()
-    assert [name for name, parameter in model.named_parameters() if parameter.grad is None] == []
-
-
 def test_hard_attention_draws_cells_in_training_alone() -> None:
     model, images = build(attention_kind="hard", expected_share=0.5), pictures(32)
     before = model.baseline.clone()

@@ -11,9 +11,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.models.dmn import DMNConfig, DMNModel
+from saccade.models.dmn import DMNModel
 from saccade.models.memn2n import MemN2NConfig, MemN2NModel
-from saccade.models.story import in_one_run
 from tiny_models import example_batch, tiny_model
 
 Near = Callable[..., None]
@@ -104,18 +103,6 @@ def test_times_count_back_from_the_question(assert_near: Near) -> None:
     assert_near(noisy["vectors0"], [[last, before, none, none]])
 
 
-def test_the_empty_word_has_no_vector() -> None:
-    """What its rows hold is never read."""
-    torch.manual_seed(0)
-    model, (inputs, _) = tiny_model(MemN2NModel), example_batch(MemN2NModel, 3, 0)
-    before = model.forward_raw(**inputs).logits
-    with torch.no_grad():
-        for each in model.embed:
-            each[0] = 100.0
-    assert torch.equal(model.forward_raw(**inputs).logits, before)
-    assert (before[:, 0] == 0).all()
-
-
 def built(**settings: Any) -> tuple[DMNModel, Tensor, Tensor]:
     """A small model in double precision, stories and questions."""
     torch.manual_seed(0)
@@ -198,16 +185,6 @@ def test_equal_sentences_are_read_once_and_nothing_else_changes() -> None:
     torch.testing.assert_close(once, each, rtol=0, atol=1e-12)
 
 
-def test_the_memory_begins_comparable_with_the_facts() -> None:
-    """Before any training, the memory after a pass that takes one fact points where that fact does."""
-    torch.manual_seed(0)
-    model = DMNModel(DMNConfig(size=64, **SUMMED)).eval()
-    fact, other = torch.randn(2, 50, 64).tanh()
-    memory = model.remember(fact, torch.zeros(50, 64))
-    assert F.cosine_similarity(memory, fact).mean() > 0.9
-    assert F.cosine_similarity(memory, other).mean().abs() < 0.1
-
-
 def test_an_empty_story_has_the_end_fact_alone() -> None:
     model, story, query = built(gate="softmax")
     output = model(torch.zeros_like(story), query)
@@ -258,19 +235,3 @@ def test_each_word_follows_the_one_said_before() -> None:
     told = model.forward_raw(story, query, said=(own + 1) % model.config.words).logits
     assert torch.equal(told[:, 0], raw.logits[:, 0])
     assert (told[:, 1:] - raw.logits[:, 1:]).abs().amax((1, 2)).min() > 1e-6
-
-
-def test_it_is_what_a_stable_sort_gives() -> None:
-    generator = torch.Generator().manual_seed(0)
-    words = torch.randint(0, 4, (50, 40), generator=generator)
-    order = (words == 0).to(torch.uint8).argsort(dim=1, stable=True)
-    assert torch.equal(in_one_run(words), words.gather(1, order))
-
-
-def test_facts_do_not_depend_on_how_sentences_are_padded() -> None:
-    torch.manual_seed(0)
-    model = tiny_model(DMNModel).eval()
-    story = torch.tensor([[[1, 5, 0], [2, 6, 0], [0, 0, 0], [0, 0, 0]], [[3, 0, 0], [1, 7, 2], [4, 5, 0], [0, 0, 0]]])
-    wide = torch.nn.functional.pad(story, (0, 4))
-    assert torch.equal(model.encode(story)["facts"], model.encode(wide)["facts"])
-    assert torch.equal(model.encode(story, length=8)["facts"][:, :3], model.encode(story)["facts"][:, :3])

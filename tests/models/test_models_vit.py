@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from saccade.attention.class_token import SelfAttention, attention_rollout
-from saccade.models.vit import VitConfig, VitModel, positions
+from saccade.models.vit import VitConfig, VitModel
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,3 @@ def test_rollout_of_the_model_is_a_share_of_the_patches(model: VitModel) -> None
     assert shares.shape == (2, 10, 10)
     assert (shares > 0).all()
     assert (shares.sum((1, 2)) < 1).all()
-
-
-def test_places_differ() -> None:
-    waves = positions(16, (5, 7), torch.zeros(1)).flatten(1).T  # (35,16)
-    apart = torch.cdist(waves, waves) + torch.eye(35) * 9
-    assert apart.min() > 0.1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from saccade.probing.data import Questions, Split, deal, some_of, splits_of
+from saccade.probing.examples import Questions, Split, deal, some_of, splits_of
 
 LABELS = [0] * 20 + [1] * 10
 QUESTIONS = Questions(
@@ -43,14 +43,3 @@ def test_a_share_keeps_every_class_and_is_inside_the_next_larger() -> None:
     pictures = {*QUESTIONS.picture[some].tolist()}
     assert len(pictures) == 2
     assert len(some) == sum(int(picture) in pictures for picture in QUESTIONS.picture)  # with all their questions
-
-
-def test_examples_are_found_by_their_pictures() -> None:
-    examples, asked = QUESTIONS.about(torch.tensor([3, 0]))
-    assert examples.tolist() == [5, 6, 0, 1]
-    assert asked.picture.tolist() == [0, 0, 1, 1]
-    assert asked.query.tolist() == [0, 1, 0, 1]
-    first, second = QUESTIONS.parts(torch.tensor([6, 2, 3]), 2)  # pictures 3, 1, 2: two, then one
-    assert (first[0].tolist(), first[1].tolist(), first[2].picture.tolist()) == ([1, 2], [1, 2], [0, 1])
-    assert (second[0].tolist(), second[1].tolist()) == ([3], [0])
-    assert QUESTIONS.pictures_of(torch.tensor([0, 1, 4])).tolist() == [0, 1]

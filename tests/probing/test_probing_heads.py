@@ -14,7 +14,7 @@ from torch.utils._pytree import tree_map
 from saccade.backbones.stages import Level
 from saccade.models.probe import standardised
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead
-from saccade.probing.data import Examples, Questions
+from saccade.probing.examples import Examples, Questions
 from saccade.probing.features import Features, View
 from saccade.probing.heads import Material, Places, Training, batches_of, rate_factor, stacked
 from saccade.probing.plan import Plan, Setting

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 import saccade
-from saccade.errors import ConfigError, DataError, OutputError
+from saccade.errors import ConfigError, DataError
 
 SMALL: dict[str, Any] = {
     "backbone": "compact", "through": "layer2", "size": 32, "splits": 3, "seeds": 1, "steps": 60, "hidden": 8,
@@ -138,31 +138,6 @@ def test_a_file_comes_once_whatever_it_is_called(tmp_path: Path, monkeypatch: py
         saccade.Probe(**SMALL).fit([*files, again], [*"abab", "a"])
     with pytest.raises(DataError, match="comes twice, as number 1 and number 4"):
         saccade.Probe(**SMALL).fit([*files, again], [*"abab", "b"], groups=range(5))
-
-
-def test_a_folder_keeps_the_probe_of_its_pictures(colours: Any, tmp_path: Path) -> None:
-    """Other pictures or other labels in memory are another probe; the same ones may be saved again."""
-    probe, pictures, labels = colours
-    probe.save(tmp_path)
-    before = (tmp_path / "results.json").read_bytes()
-    quick = {**SMALL, "heads": ["cross"]}
-    for fitted in (pictures[::-1], labels[::-1]), (pictures, 1 - labels):
-        with pytest.raises(OutputError, match="another probe"):
-            saccade.Probe(**quick).fit(*fitted).save(tmp_path)
-    assert (tmp_path / "results.json").read_bytes() == before
-    assert saccade.Probe(**quick).fit(pictures, labels).save(tmp_path).verdict == probe.verdict
-
-
-def test_progress_goes_forward_and_says_what_it_does(tmp_path: Path) -> None:
-    said: list[tuple[str, float]] = []
-    saccade.Probe(**{**SMALL, "steps": 2}, heads=["cross"]).fit(
-        *made_up("colour", 36), on_progress=lambda what, done, total: said.append((what, done / total))
-    )
-    shares = [share for _, share in said]
-    assert shares == sorted(shares)
-    assert shares[-1] == pytest.approx(1)
-    assert "about" in said[0][0]
-    assert "cross attention, split 2 of 3" in dict(said)
 
 
 def test_scikit_learn_takes_it_as_its_own(colours: Any) -> None:

@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
-from saccade.probing.curves import low_shot_section
-from saccade.probing.data import Examples, Questions, Split, deal, some_of, splits_of
+from saccade.probing.examples import Examples, Questions, Split, deal, some_of, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import Material, Trial, head_trial
+from saccade.probing.folder import low_shot_section
+from saccade.probing.heads import Material, head_trial
 from saccade.probing.plan import Plan
 from saccade.probing.rivals import (
     ProbeResult,
@@ -24,7 +24,6 @@ from saccade.probing.rivals import (
     habit_trial,
     neighbour_trial,
     sentence,
-    wanted_heads,
 )
 
 N, CHANNELS, SIDE = 120, 6, 4
@@ -108,26 +107,6 @@ def test_few_pictures_of_each_class_are_learned_from() -> None:
     assert section is not None
     assert "<polyline" in section.blocks[0].image
     assert low_shot_section(replace(result, plan=PLAN)) is None
-
-
-def test_a_point_of_a_curve_is_the_same_whatever_else_is_trained() -> None:
-    features, labels = planted("cell")
-    frozen, splits = Features(lambda numbers: features[numbers], N), splits_of(deal(labels.tolist(), range(N), 4), 4)
-
-    def trial(**changed: Any) -> Trial:
-        plan = replace(PLAN, batch_size=16, steps=None, epochs=6, **changed)  # fewer pictures, fewer steps
-        return head_trial("cross", Material(frozen, examples_of(labels), plan), splits)
-
-    alone, beside = trial(shares=(0.25,)), trial(shares=(0.5, 0.25), shots=True, seeds=2)
-    assert beside.shares[0.25] == alone.shares[0.25]
-    assert trial(shares=(1.0,)).shares[1.0] == [seeds[0] for seeds in beside.test]  # the end of the curve
-
-
-def test_a_quick_plan_compares_few_heads_and_a_grid_all() -> None:
-    assert wanted_heads(Plan()) == ("linear", "cross", "pyramid", CLASS_TOKEN)
-    assert wanted_heads(Plan(grid=True)) == (*HEADS, CLASS_TOKEN)
-    assert len(Plan(grid=True).settings("soft")) == 8
-    assert len(Plan().settings("cross")) < 4 < len(Plan().settings("linear"))  # the baseline is tuned the most
 
 
 def test_test_pictures_choose_nothing() -> None:

@@ -10,7 +10,7 @@ from torch import nn
 from saccade.attention.frames import frame_of
 from saccade.errors import ConfigError
 from saccade.scoring.attribution import LONG_NAMES, attribution, cam_layer
-from saccade.scoring.networks import open_network
+from saccade.scoring.networks import NetworkOptions, open_network
 from saccade.tracing.trace_of import trace_of
 from tiny_vits import TinyViT
 
@@ -51,7 +51,7 @@ def images(size=SIDE, count=2):
 
 
 def maps(module, method, inputs, targets, **options):
-    network = open_network(module, size=inputs.shape[-1], device="cpu")
+    network = open_network(module, NetworkOptions(size=inputs.shape[-1], device="cpu"))
     with network.evaluating():
         return attribution(method, network, **options)[1](inputs, targets)
 
@@ -118,7 +118,7 @@ def test_maps_do_not_depend_on_the_batch():
 def test_cams_of_transformers_lie_on_their_patches(registers, head):
     network, inputs, targets = TinyViT(registers=registers, head=head), images(), torch.tensor([1, 3])
     found = maps(network, "gradcam", inputs, targets)
-    place, frame = cam_layer(open_network(network, size=SIDE, device="cpu"))
+    place, frame = cam_layer(open_network(network, NetworkOptions(size=SIDE, device="cpu")))
     assert found.maps.shape == (2, 4, 4)
     assert place.name == "blocks.1.norm"  # the last norm whose patches reach the class token
     torch.testing.assert_close(frame, torch.tensor([[8.0, 0, 0], [0, 8.0, 0]], dtype=torch.float64))
@@ -141,48 +141,9 @@ def test_rollout_and_own_are_those_of_the_trace(way):
     torch.testing.assert_close(own, trace_of(network, inputs, layers="last").image_map("total", (SIDE, SIDE)))
 
 
-def test_channels_last_and_tuples_are_read():
-    class Last(Conv):
-        def __init__(self) -> None:
-            super().__init__()
-            self.turn = Turn()
-
-        def forward(self, images):
-            return self.head(self.turn(self.features(images))[0].mean((1, 2)))
-
-    class Turn(nn.Module):
-        def forward(self, features):
-            return features.permute(0, 2, 3, 1), "more"
-
-    place, _ = cam_layer(open_network(Last(), size=SIDE, device="cpu"))
-    assert (place.name, place.kind, place.grid) == ("turn", "last", (8, 8))
-    inputs, targets = images(), torch.tensor([1, 3])
-    torch.testing.assert_close(
-        maps(Last(), "gradcam", inputs, targets).maps, maps(Conv(), "gradcam", inputs, targets).maps
-    )
-
-
 def test_a_network_without_cells_has_no_cam_and_says_so():
     flat = nn.Sequential(nn.Flatten(), nn.Linear(3 * 16 * 16, 4))
     with pytest.raises(ConfigError, match="take a method that needs none"):
         maps(flat, "gradcam", images(16), torch.tensor([0, 1]))
     with pytest.raises(ConfigError, match="no attention was seen"):
         maps(Conv(), "rollout", images(), torch.tensor([0, 1]))
-
-
-class Attends(Conv):
-    """The mean of :class:`Conv` is weighted by a map (B,h,w) of scores, which is no row of tokens."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.scorer = nn.Sequential(nn.Conv2d(12, 1, 1), nn.Flatten(0, 1))
-
-    def forward(self, images):
-        cells = self.features(images)
-        weights = self.scorer(cells).flatten(1).softmax(1)
-        return self.head(torch.einsum("bcn,bn->bc", cells.flatten(2), weights))
-
-
-def test_a_map_of_scores_is_not_taken_for_tokens():
-    place, _ = cam_layer(open_network(Attends(), size=SIDE, device="cpu"))
-    assert (place.kind, place.grid) == ("map", (8, 8))

@@ -14,7 +14,7 @@ import pytest
 
 import saccade
 from saccade.data import CausalScene, read_causal_set
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families.question.readers import CausalConfig, write_causal
 from saccade.scoring import causal
 
@@ -150,17 +150,3 @@ def test_what_is_saved_has_the_digest_and_every_scene(folder, masks, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert "About the scene" in page
     assert facts["digest"] in page
-
-
-def test_a_broken_map_of_a_twin_stops_or_is_counted(folder, masks):
-    scene = next(iter(read_causal_set(folder)))
-    name = f"{scene.id}-other_moved__{scene.question}"
-    for broken, reason in ((np.full((100, 100), np.nan), "nan"), (np.zeros((2, 100, 100)), "broken")):
-        found = saccade.score(masks | {name: broken}, folder, broken="skip")
-        assert found.left_out[reason] == (name,)
-        assert found.left_out["missing_twins"] == ()
-        assert math.isnan(found.scene.values["map_hold"][0])
-    with pytest.raises(DataError, match="other_moved"):
-        saccade.score(masks | {name: np.zeros((2, 100, 100))}, folder)
-    with pytest.raises(ConfigError, match="objects"):
-        saccade.score(masks, folder, objects="masks")

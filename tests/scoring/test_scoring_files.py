@@ -118,19 +118,6 @@ def test_archives_and_files_of_several_arrays_give_the_same_scores(tmp_path, tru
     assert stacked.values[STRENGTH].tolist() == pytest.approx(expected)
 
 
-def test_folders_are_part_of_a_name_only_where_they_must_be(tmp_path):
-    for side in ("maps", "truth"):
-        for folder in ("a", "b"):
-            (tmp_path / side / folder).mkdir(parents=True)
-            np.save(tmp_path / side / folder / "1.npy", masks()[0])
-            np.save(tmp_path / side / folder / "2.npy", masks()[1])
-    found = saccade.score(tmp_path / "maps", tmp_path / "truth")
-    assert found.names == ("a/1", "a/2", "b/1", "b/2")
-    assert found.counts["pictures"] == 4
-    assert saccade.score(tmp_path / "maps", tmp_path / "truth", separator="/").counts["pictures"] == 2
-    assert saccade.score(tmp_path / "maps" / "a", tmp_path / "truth" / "b").names == ("1", "2")
-
-
 def broken(tmp_path, truth, name, data: bytes) -> str:
     folder = write_all(tmp_path / "maps", lambda stem, map_: np.save(stem.with_suffix(".npy"), map_))
     (folder / "p0.npy").unlink()

@@ -17,8 +17,6 @@ from PIL import Image
 
 import saccade
 from saccade.errors import ConfigError, DataError, ShapeError
-from saccade.scoring.methods import MethodMaps
-from saccade.scoring.sources import open_truth
 
 STRENGTH = "true_positive_strength"
 
@@ -123,16 +121,6 @@ def test_questions_share_a_picture_in_intervals_and_never_exchange_maps():
     assert by_picture.counts["missing"] == 0
 
 
-def test_pictures_of_many_sizes_still_have_a_shuffled_baseline():
-    rng = np.random.default_rng(0)
-    masks = {}
-    for number in range(8):
-        masks[f"p{number}"] = np.zeros((20 + number, 30 - number), bool)
-        masks[f"p{number}"][number : number + 5, :5] = True
-    found = saccade.score({name: rng.random(mask.shape) for name, mask in masks.items()}, masks)
-    assert found.baselines["shuffled"][STRENGTH] == pytest.approx(found.baselines["uniform"][STRENGTH], rel=0.2)
-
-
 def two() -> tuple[np.ndarray, np.ndarray]:
     masks = np.zeros((4, 6, 6), bool)
     masks[:, :2, :2] = True
@@ -194,12 +182,6 @@ def test_points_by_hand_and_the_shuffled_auc_takes_out_ones_own():
     assert found.values["nss"][0] == pytest.approx(3 / math.sqrt(3.5))
 
 
-def test_points_outside_and_pictures_without_are_counted():
-    maps = {name: np.arange(16.0).reshape(4, 4) for name in "abc"}
-    found = saccade.score(maps, {"a": [(1, 1), (9, 9)], "b": [(0, 0)], "c": [(-1, 2)]}, kind="points")
-    assert (found.counts["outside"], found.counts["empty"], found.counts["scored"]) == (2, 1, 2)
-
-
 def test_points_scale_with_the_picture_where_the_table_tells_its_size(tmp_path):
     (tmp_path / "points.csv").write_text("image,x,y,width,height\na.jpg,75,25,100,50\nb.jpg,10,10,100,50\n")
     maps = {"a": np.zeros((2, 4)), "b": np.ones((2, 4))}
@@ -255,34 +237,14 @@ def test_memory_does_not_grow_with_the_maps():
     assert most < 25 << 20
 
 
-def test_an_array_and_a_stream_of_one_reused_array_agree_to_the_last_digit():
-    """What waits to be scored is copied, and both exchange the same maps."""
-    rng = np.random.default_rng(0)
-    maps, masks = rng.random((300, 5, 5)), rng.random((300, 5, 5)) < 0.3
-    maps[7, 0, 0] = np.nan
-    one = np.empty((5, 5))
-
-    def stream():
-        for values in maps:
-            one[:] = values
-            yield one
-
-    stacked, streamed = saccade.score(maps, masks), saccade.score(stream(), masks)
-    assert torch.equal(streamed.values[STRENGTH].nan_to_num(-1), stacked.values[STRENGTH].nan_to_num(-1))
-    assert stacked.to_json()["baselines"] == streamed.to_json()["baselines"]
-
-
 ONE = np.ones((6, 6))
 WRONG = {
     "(N,H,W)": ((ONE, ONE[None]), {}),
     "channels": (({"a": np.ones((3, 6, 6))}, {"a": ONE}), {}),
-    "<U1": (({"a": np.array([["x"]])}, {"a": ONE}), {}),
     "maps: ": ((3, ONE[None]), {}),
-    "truth: ": ((ONE[None], 3), {}),
     "'a'": (([("a", ONE), ("a", ONE)], {"a": ONE}), {}),
     "5 maps and 3 masks": ((np.ones((5, 4, 4)), np.ones((3, 4, 4))), {}),
     "names": ((np.ones((2, 4, 4)), np.ones((2, 4, 4))), {"names": ["a", "a"]}),
-    "points (n,2)": ((ONE[None], [[(1, 2, 3)]]), {"kind": "points"}),
     "separator": ((ONE[None], ONE[None]), {"separator": " "}),
     "NaN": ((ONE[None], torch.full((1, 6, 6), torch.nan)), {}),
     "method": ((ONE[None], ONE[None]), {"model": "soft-mref"}),
@@ -294,36 +256,3 @@ def test_what_cannot_be_scored_is_named(named: str) -> None:
     given, options = WRONG[named]
     with pytest.raises((ConfigError, DataError, ShapeError), match=re.escape(named)):
         saccade.score(*given, **options)
-
-
-def test_the_verdict_names_the_baseline_that_wins() -> None:
-    masks, corner = torch.zeros(12, 16, 16, dtype=torch.bool), torch.zeros(12, 16, 16)
-    masks[:, 6:10, 6:10] = True  # every object is where the centre looks
-    corner[:, 0, 0] = 1.0
-    lost = "Your maps point to the object less often than the centre of the picture: 0.00 against"
-    assert saccade.score(corner, masks).verdict.startswith(lost)
-    assert saccade.score(corner[:1], masks[:1]).verdict.startswith("Too few pictures to tell")
-    moved = torch.zeros(12, 16, 16, dtype=torch.bool)
-    moved[range(12), range(12), 2] = True
-    assert saccade.score(moved.float(), moved).verdict.startswith("Your maps point to the object more often than")
-    on_points = saccade.score(corner, [[(8, 8)]] * 12, kind="points").verdict
-    assert on_points.startswith("Your maps lie on the points less often than the centre of the picture: NSS")
-
-
-def test_empty_truths_are_said_to_be_empty() -> None:
-    with pytest.raises(DataError, match="every truth is empty; a mask is 0 where the object is not"):
-        saccade.score(torch.rand(3, 8, 8), torch.zeros(3, 8, 8, dtype=torch.bool))
-
-
-@pytest.mark.parametrize(("questions", "maps"), [({"north"}, 1), (set(), 1), (None, 1), ({"north", "south"}, None)])
-def test_a_model_of_one_question_is_asked_it(tmp_path: Path, questions: set[str] | None, maps: int | None) -> None:
-    Image.new("RGB", (8, 8)).save(tmp_path / "a.png")
-    truths = open_truth({"a": torch.ones(8, 8, dtype=torch.bool)})
-    made = MethodMaps(tmp_path, lambda *_: torch.rand(8, 8), truths, separator="__", where="mine", questions=questions)
-    made.name(True)
-    truths.name(True, "__")
-    if maps is None:
-        with pytest.raises(DataError, match="no questions"):
-            list(made.each())
-    else:
-        assert len(list(made.each())) == maps

@@ -14,7 +14,7 @@ from saccade.errors import DataError, ShapeError
 from saccade.show.acts import Drawing, nested_crops
 from saccade.show.filmstrip import LAYOUT, contact_sheet, filmstrip
 from saccade.show.overlay import Mask, Points, Polygon
-from saccade.show.sheet import MARGIN, elide, font, wrap
+from saccade.show.sheet import MARGIN
 from saccade.show.slot_table import slot_table
 from saccade.trace import AttentionTrace, Look
 
@@ -34,13 +34,6 @@ NESTED = AttentionTrace(
 
 def drawing(picture: np.ndarray, trace: AttentionTrace) -> Drawing:
     return Drawing(picture, trace, lambda image: image)
-
-
-def test_acts_have_raw_peaks_and_no_padding(word_trace, soft_trace, grey_picture):
-    acts = drawing(np.zeros((60, 90, 3), np.uint8), word_trace).acts
-    assert [act.title for act in acts] == [f"word {number}" for number in range(1, 8)]
-    assert acts[0].note.endswith("gain 0.500")
-    assert drawing(grey_picture, soft_trace).acts[0].note == "peak 0.700"
 
 
 def test_cells_follow_the_frame(soft_trace, grey_picture):
@@ -95,16 +88,6 @@ def test_contact_sheet_grid():
     assert sheet.getpixel((x + 40 + GUTTER, y)) == (255, 255, 255)
     taller = contact_sheet(pictures, ["one", "two", "three", "four", "a caption that needs a second line"], panel=40)
     assert taller.height > 2 * MARGIN + 40 + 2 * 14
-
-
-def test_text_fits_its_room():
-    face = font(14)
-    lines = wrap("the quick brown fox jumps over the lazy dog " * 3, face, 150, 3)
-    assert len(lines) == 3
-    assert lines[-1].endswith("…")
-    assert all(face.getlength(line) <= 150 for line in lines)
-    assert wrap("a short one", face, 150) == ["a short one"]
-    assert elide("x" * 400, face, 60).endswith("…")
 
 
 def test_frames_of_nested_crops_lie_on_their_edges_and_what_fewer_crops_show_is_darker() -> None:

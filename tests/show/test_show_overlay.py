@@ -58,17 +58,6 @@ def test_stretch_is_smooth_between_cell_centres_on_each_axis_by_its_own():
     np.testing.assert_allclose(laid, [[0, 0, 0.125, 0.375, 0.625, 0.875, 1, 1]] * 2, atol=1e-6)
 
 
-def test_pictures_of_every_kind_are_the_same_picture():
-    array = np.random.default_rng(3).integers(0, 256, (5, 7, 3), dtype=np.uint8)
-    tensor = torch.from_numpy(array).permute(2, 0, 1).float() / 255
-    for given_picture in (Image.fromarray(array), array, tensor, tensor[None], tensor.double()):
-        np.testing.assert_array_equal(np.asarray(as_picture(given_picture)), array)
-    grey = array[..., 0]
-    expected = np.repeat(grey[..., None], 3, -1)
-    for given_picture in (grey, Image.fromarray(grey), torch.from_numpy(grey)[None] / 255):
-        np.testing.assert_array_equal(np.asarray(as_picture(given_picture)), expected)
-
-
 def test_transparent_pixels_are_white_and_exif_is_applied():
     assert as_picture(Image.new("RGBA", (2, 2), (255, 0, 0, 0))).getpixel((0, 0)) == (255, 255, 255)
     turned = Image.new("RGB", (4, 2))

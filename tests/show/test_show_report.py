@@ -2,18 +2,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import re
 from html.parser import HTMLParser
-from types import SimpleNamespace
 
-import numpy as np
 from PIL import Image
 
-from saccade.show import report
-from saccade.show.overlay import png_bytes
 from saccade.show.report import Code, Gallery, KeyFigures, Picture, Report, Section
-from saccade.show.tables import Cell, Table, percent
+from saccade.show.tables import Cell, Table
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
 VOID = {"meta", "img", "source", "br", "rect", "line"}
@@ -108,21 +103,6 @@ def test_the_policy_allows_this_style_and_nothing_else():
     assert html.index("Content-Security-Policy") < html.index("<style>")
 
 
-def test_numbers_keep_their_exact_value_beside_the_text():
-    html = html_of(Table(("model", "score"), [("soft", percent(0.97891, note="n = 10,000"))]))
-    assert "97.9\u202f%" in html
-    assert 'data-value="0.97891"' in html
-    assert 'title="n = 10,000"' in html
-
-
-def test_a_dash_is_explained_under_the_table_that_has_one():
-    line = '<p class="source">– not measured, not published, or not defined here</p>'
-    for lacking in (None, float("nan"), "–", "– (18.93)", percent(None)):
-        assert html_of(Table(("a", "b"), [("x", lacking), ("y", None)])).count(line) == 1
-    assert line not in html_of(Table(("a", "b"), [("x", 0), ("y", "0.5–1")]))
-    assert '<p class="source">– not set</p>' in html_of(Table(("a",), [(None,)], dash="not set"))
-
-
 def test_pictures_come_back_from_the_page():
     image = Image.new("RGB", (5, 2), (10, 20, 30))
     html = html_of(Picture(image, "c", "a"))
@@ -131,28 +111,6 @@ def test_pictures_come_back_from_the_page():
     assert data.startswith(b"\x89PNG")
     assert html_of(Picture(data, "c")).count(base64.b64encode(data).decode()) == 1
     assert "data:image/jpeg" in html_of(Picture(b"\xff\xd8\xff\xe0", "c"))
-
-
-def kept(image: Image.Image) -> bytes:
-    """The file that a page holds of a picture."""
-    return base64.b64decode(re.search(r"base64,([^\"]+)", html_of(Picture(image, "c")))[1])
-
-
-def test_photographs_are_kept_small_and_look_the_same(monkeypatch):
-    """Smooth colours with grain on them, which is what a PNG cannot shrink."""
-    y, x = np.mgrid[:200, :300]
-    smooth = np.stack([x * 0.8, y, 255 - x * 0.5], axis=-1)  # (H,W,3)
-    pixels = (smooth + np.random.default_rng(0).normal(0, 3, smooth.shape)).clip(0, 255).astype(np.uint8)
-    picture = Image.fromarray(pixels)
-    data = kept(picture)
-    assert data[:4] + data[8:12] == b"RIFFWEBP"
-    assert 3 * len(data) < len(png_bytes(picture))
-    shown = np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=float)
-    assert np.abs(shown - pixels).mean() < 4  # less than a sixtieth of the range, grain included
-    for name, value in (("_WEBP_SIDE", 299), ("features", SimpleNamespace(check=lambda feature: False))):
-        with monkeypatch.context() as patch:
-            patch.setattr(report, name, value)
-            assert kept(picture) == png_bytes(picture, optimize=True)  # too wide for the format, or a Pillow without it
 
 
 def test_text_is_cleaned_and_back_quotes_become_code():

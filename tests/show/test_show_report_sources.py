@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from html import unescape
 
 import pytest
 import torch
@@ -50,14 +49,6 @@ def test_a_run_tells_its_best_and_last_values(tmp_path):
     assert ">recipe.x</th><td>none</td>" in html
     assert "data:image/svg+xml" in html
     assert "prefers-color-scheme: dark" in html
-
-
-def test_scoring_again_names_the_files_a_model_does_not_remember(tmp_path):
-    made = report_from_run(write_run(tmp_path / "run")).html()
-    assert f"<code>saccade evaluate {tmp_path / 'run'}</code>" in made
-    recipe = {"recipe": {"name": "attributes", "data": {"name": "csv:/my pictures/t.csv"}}}
-    read = report_from_run(write_run(tmp_path / "files", settings=recipe)).html()
-    assert f"saccade evaluate {tmp_path / 'files'} --data 'csv:/my pictures/t.csv'" in unescape(read)
 
 
 def test_records_become_filmstrips_and_tables(soft_trace):

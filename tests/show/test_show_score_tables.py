@@ -6,7 +6,6 @@ import torch
 
 from saccade.metrics.labels import details_of
 from saccade.show.score_tables import (
-    classes_section,
     confusion_section,
     score_tables,
 )
@@ -84,11 +83,3 @@ def test_of_few_classes_the_matrix_is_shown() -> None:
     assert section is not None
     assert section.title == "Confusion matrix"
     assert list(section.blocks[0].rows[3]) == ["class 3", 0, 0, 0, 0, 0, 2]
-
-
-def test_the_worst_classes_come_first_and_those_left_out_are_counted() -> None:
-    section = classes_section(told(230)["per_class"], "x.json")
-    assert section is not None
-    assert [row[0] for row in section.blocks[0].rows[:2]] == ["class 3", "class 1"]
-    assert len(section.blocks[0].rows) == 200
-    assert "30 better ones are in x.json" in section.text

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import torch
 
-from saccade.show.colours import heat
-from saccade.show.report import Report, render
+from saccade.show.report import Report
 from saccade.show.slot_table import LEVELS, SlotHeat, slot_grid, slot_table
 from saccade.trace import Look
 
@@ -39,21 +36,6 @@ def test_a_page_paints_cells_by_class_and_escapes_texts() -> None:
     assert "&lt;b&gt;John&lt;/b&gt; slept" in page
     assert "&lt;hop&gt;" in page
     assert "style" not in page
-
-
-def test_a_notebook_paints_cells_by_themselves() -> None:
-    grid = slot_grid([hop("hop", 0.2, 0.8)], TEXTS, supporting=(0,))
-    seen = SimpleNamespace(
-        question="<i>?", answer="<b>", is_answered=True, confidence=0.5, alternatives=[("<u>", 0.25)], notes=["<s>"],
-        fit=SimpleNamespace(warning=""), slot_grid=grid,
-    )  # fmt: skip
-    shown = render("sighting.html", seen=seen, picture="", room="")
-    assert not {"<i>", "<u>", "<s>"} & {part + ">" for part in shown.split(">")}
-    assert "&lt;i&gt;? → <b>&lt;b&gt;</b> 50% <small>(&lt;u&gt; 25%)</small>" in shown
-    red, green, blue = heat(np.ones(1, np.float32)).round().astype(int)[0]
-    assert f"background:#{red:02x}{green:02x}{blue:02x}" in shown
-    assert shown.count("border-left:4px solid currentColor") == 1
-    assert "&lt;b&gt;" in shown
 
 
 def test_a_drawing_paints_the_heaviest_sentence_brightest():

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from PIL import Image
@@ -11,7 +9,6 @@ from PIL import Image
 from glimpse_traces import glimpse_trace
 from saccade.record import Record
 from saccade.show import filmstrip as module
-from saccade.show.filmstrip import WORDS as LAYOUT
 from saccade.show.filmstrip import glimpse_strip, has_glimpses, has_words, word_strip
 from saccade.show.overlay import Scanpath, draw_marks
 from saccade.show.report_sources import report_from_records
@@ -19,7 +16,6 @@ from saccade.show.sheet import Panel
 from word_traces import CELLS, GATES, WORDS, word_trace
 
 PICTURE = Image.new("RGB", (50, 40))
-GUTTER = LAYOUT.gutter
 LABELS = [("seven", 0.875), ("three", 0.5)]
 
 
@@ -78,15 +74,6 @@ def test_the_map_of_a_word_peaks_in_its_cell(cells: bool, drawn) -> None:
     assert (colours == 2) == cells  # the one cell, and all others
 
 
-def test_a_shared_scale_leaves_weak_maps_dark(drawn) -> None:
-    trace = word_trace()
-    weights = trace.looks[0].weights.clone()
-    weights[0, 0] = 1 / 20  # evenly
-    weak = dataclasses.replace(trace, looks=(dataclasses.replace(trace.looks[0], weights=weights),))
-    own, shared = (pixels(words_drawn(drawn, trace=weak, scale=scale)[1]).mean() for scale in ("own", "shared"))
-    assert own > shared + 50
-
-
 def test_a_row_for_each_label_and_one_for_nothing_more(drawn) -> None:
     assert [texts(row[-1]) for row in rows_drawn(drawn)] == [
         ["seven", "88% sure"], ["three", "50% sure"], ["nothing more"],
@@ -109,22 +96,6 @@ def test_glimpses_are_where_their_cells_are(monkeypatch) -> None:
         [(140.0, 100.0), (140.0, 100.0)],
         [(180.0, 140.0), (140.0, 20.0)],
     ]
-
-
-def test_saliency_before_and_after_share_a_scale(drawn) -> None:
-    """What is glimpsed away is dark after and was not before; elsewhere a cell keeps its colour."""
-    row = rows_drawn(drawn, cells=True)[0]
-    before, after = pixels(row[0]), pixels(row[4])
-    assert (after[20, 20] < before[20, 20]).any()  # cell 0 was glimpsed
-    assert (after[60, 100] != before[60, 100]).any()  # so was cell 7
-    assert (after[140, 20] == before[140, 20]).all()  # cell 15 was not
-    trace = glimpse_trace()
-    faded = [
-        dataclasses.replace(look, weights=look.weights / 2) if look.name in ("saliency", "inhibited") else look
-        for look in trace.looks
-    ]
-    again = rows_drawn(drawn, trace=dataclasses.replace(trace, looks=tuple(faded)), cells=True)
-    assert np.array_equal(pixels(again[0][4]), after)  # only the common peak counts
 
 
 def test_a_report_draws_each_record_by_its_steps(soft_trace) -> None:

@@ -8,11 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-from typer.testing import CliRunner
 
 import saccade
-from saccade.commands.door import app
 from saccade.errors import CheckpointError
 from saccade.metrics.labels import error_of, fitted_temperature, helpful_temperature
 from saccade.models.facts import INPUTS, Preprocessing
@@ -20,7 +17,7 @@ from saccade.models.folder import load_model, save_model, store_as
 from saccade.models.soft import SoftModel
 from saccade.tasks.describing import CHOOSING, describe_inputs
 from saccade.tasks.task import HeldOut
-from tiny_models import save_tiny, tiny_facts, tiny_model
+from tiny_models import tiny_facts, tiny_model
 
 SIDE = 24
 
@@ -49,16 +46,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told = describe_inputs(place, [held], "squares")
     assert told.startswith("what pictures it knows: by")
     return place
-
-
-def test_too_few_held_out_examples_say_how_many_are_needed(tmp_path: Path) -> None:
-    save_model(tiny_model(SoftModel), tmp_path / "tiny", tiny_facts(preprocessing=Preprocessing((SIDE, SIDE))))
-    held = HeldOut(drawn(40, 0), torch.zeros(40, dtype=torch.long), torch.zeros(40, dtype=torch.long))
-    line = describe_inputs(tmp_path / "tiny", [held], "squares")
-    assert "not known, 40 held-out examples are too few to tell (198 are needed)" in line
-    assert "its confidences are not calibrated: that needs 100 held-out answers" in line
-    model = saccade.load(tmp_path / "tiny", "cpu")
-    assert (model.likeness, model.facts.calibration) == (None, None)
 
 
 def as_picture(images: torch.Tensor) -> list[np.ndarray]:
@@ -99,28 +86,6 @@ def test_confidences_are_calibrated_and_answers_and_logits_stay(folder: Path) ->
     assert seen.confidence == pytest.approx(float((logits / temperature).softmax(-1).max()))
     told = seen.to_json()
     assert (told["calibrated"], told["raw_confidence"]) == (True, pytest.approx(before.confidence, abs=1e-6))
-
-
-def test_the_terminal_the_json_and_the_table_tell_it(folder: Path, tmp_path: Path) -> None:
-    noise = CHOOSING["noise"](drawn(2, 0), torch.Generator().manual_seed(3))
-    (tmp_path / "in").mkdir()
-    for number, pixels in enumerate([*as_picture(noise), *as_picture(drawn(1, 7))]):
-        Image.fromarray(pixels).save(tmp_path / "in" / f"{number}.png")
-    for name in ("a.heic", "b.HEIC", "notes.txt"):
-        (tmp_path / "in" / name).write_text("x")
-    asked = ["look", str(tmp_path / "in"), "--model", str(folder), "--ask", "0", "--out", str(tmp_path / "out")]
-    found = CliRunner().invoke(app, asked, env={"COLUMNS": "400"})
-    assert found.exit_code == 0, found.output
-    assert found.stderr.count("this model was trained on drawn digits") == 1  # once, with a count
-    assert "fit: 2 of 3 pictures are unlike those that the model learned from" in found.stderr
-    assert "left out 3 files of other kinds: 2 HEIC, 1 TXT" in found.stderr
-    assert found.stdout.count("unlike") == 2
-    rows = (tmp_path / "out" / "looks.csv").read_text().splitlines()
-    assert rows[0].endswith("raw_confidence,fit,fit_p")
-    assert [row.split(",")[-2] for row in rows[1:]] == ["unlike", "unlike", "usual"]
-    plain = CliRunner().invoke(app, [*asked[:3], str(save_tiny(tmp_path / "plain")), *asked[4:6]])
-    assert "it is not known whether these pictures are like those" in plain.stderr
-    assert "confidences are not calibrated" in plain.stderr
 
 
 def test_statistics_of_other_weights_are_refused_or_dropped(folder: Path, tmp_path: Path) -> None:

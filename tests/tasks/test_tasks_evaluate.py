@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,8 +23,6 @@ from saccade.tasks.evaluate import (
     Scoring,
     evaluate,
     in_parts,
-    thread_count,
-    thread_map,
 )
 from tiny_models import example_batch, named, tiny_model
 
@@ -80,56 +77,6 @@ def test_batches_are_joined_in_their_order_however_many_are_under_way(together: 
     assert "verdict" not in found
 
 
-def test_results_come_in_the_order_of_the_items_from_several_threads() -> None:
-    second, used = threading.Event(), set()
-
-    def work(number: int) -> int:
-        used.add(threading.get_ident())
-        if number == 0:
-            assert second.wait(30)  # the second ends first, which takes two at once
-        if number == 1:
-            second.set()
-        return number * number
-
-    assert list(thread_map(work, range(7), 2)) == [number * number for number in range(7)]
-    assert len(used) == 2
-    assert threading.get_ident() not in used
-
-
-def test_an_error_ends_it_and_begins_no_other() -> None:
-    begun = []
-
-    def work(number: int) -> int:
-        begun.append(number)
-        if number == 1:
-            raise ValueError("the second")
-        return number
-
-    results = thread_map(work, range(100), 2)
-    assert next(results) == 0
-    with pytest.raises(ValueError, match="the second"):
-        next(results)
-    assert len(begun) <= 4
-
-
-def test_the_cores_are_shared_and_given_back() -> None:
-    before = torch.get_num_threads()
-    try:
-        torch.set_num_threads(2)
-        inside = set(thread_map(lambda _: torch.get_num_threads(), range(4), 2))
-        assert inside == {1}
-        assert torch.get_num_threads() == 2
-        later: list[int] = []
-        thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
-        thread.start()
-        thread.join()
-        assert later == [2]  # and so do threads that come after it
-        assert thread_count(torch.device("cpu")) == 2
-        assert thread_count(torch.device("cuda")) == 1
-    finally:
-        torch.set_num_threads(before)
-
-
 def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     model = HAttNetModel(HAttNetConfig(channels=4, hidden=4)).eval()
@@ -179,18 +126,6 @@ def test_in_parts_is_the_whole_without_its_features(name):
     for key, tensor in named(parts).items():
         torch.testing.assert_close(tensor, expected[key], rtol=1e-5, atol=1e-6)
     assert [look.name for look in model.wrap(parts, images.shape[-2:]).trace.looks]
-
-
-@pytest.mark.usefixtures("two_at_once")
-@torch.no_grad()
-def test_parts_in_several_threads_are_the_same_and_can_be_changed():
-    model = tiny("hattnet-ctx")
-    images, query = (each[:5] for each in batch(model))
-    apart, together = (named(in_parts(model, images, query, threads=threads)) for threads in (3, 1))
-    assert apart.keys() == together.keys()
-    for key, tensor in apart.items():
-        torch.testing.assert_close(tensor, together[key])
-        tensor.add_(1)  # no tensor of inference mode, which would refuse
 
 
 @pytest.mark.usefixtures("two_at_once")

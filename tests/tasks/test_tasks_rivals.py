@@ -85,12 +85,6 @@ def test_rivals_learn_nothing_from_noise(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(float(right.mean()) < 0.75 for right in found.right.values())  # 1/3, give or take three deviations
 
 
-@pytest.mark.filterwarnings("ignore:csv")  # rows of the other question are left out
-def test_with_one_question_in_training_there_is_one_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, _ = asked_rivals(tmp_path, monkeypatch, drop="lower")
-    assert list(found.right) == ["linear"]
-
-
 def evaluated(tmp_path: Path, *, pretrained: bool = True) -> dict[str, object]:
     table = write_table(tmp_path / "pictures")
     torch.manual_seed(0)
@@ -122,12 +116,6 @@ def test_without_its_weights_a_note_says_how_to_get_them(tmp_path: Path, monkeyp
     assert "no linear rival: the ImageNet weights of 'mobilenetv2' are not on this machine" in str(result["note"])
 
 
-def test_a_stack_of_ones_own_has_no_linear_rival(tmp_path: Path) -> None:
-    result = evaluated(tmp_path, pretrained=False)
-    assert "linear" not in result["baselines"]
-    assert "note" not in result
-
-
 def test_labels_have_one_linear_rival(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     publish(monkeypatch)
     table = write_table(tmp_path / "pictures")
@@ -140,13 +128,3 @@ def test_labels_have_one_linear_rival(tmp_path: Path, monkeypatch: pytest.Monkey
     result = task.evaluate(model, {"name": f"csv:{table}", "size": (64, 64)}, "test")
     assert result["baselines"]["linear"].keys() == {"accuracy"}
     assert "question_blind" not in result["baselines"]
-
-
-def test_a_model_that_never_hears_the_question_is_told_so(tmp_path: Path) -> None:
-    table = write_table(tmp_path / "pictures")
-    torch.manual_seed(0)
-    model = model_spec("blind").build({"queries": 2, "answers": 3, "depth": 2, "channels": 8}).eval()
-    result = QuestionTask.evaluate(model, {"name": f"csv:{table}", "size": (48, 48)}, "train", sweeps=0)
-    assert result["against"]["answers"]["same_answer"] == 1.0
-    assert "it gives the same answer to both questions about a picture in 100 % of 48 cases" in result["verdict"]
-    assert "beats" not in result["verdict"].partition("; its maps")[0]

@@ -90,22 +90,6 @@ def test_the_answer_is_the_heads_and_the_maps_are_traced(photo: Path, tmp_path: 
 
 
 @pytest.mark.usefixtures("timm")
-def test_a_model_without_a_head_claims_no_answer(photo: Path, tmp_path: Path) -> None:
-    result = run("look", photo, "--model", "timm:bare", "--out", tmp_path / "out", "--filmstrip")
-    assert result.exit_code == 0, result.output
-    assert "answer" not in result.stdout
-    assert "confidence" not in result.stdout
-    told = json.loads(run("look", photo, "--model", "timm:bare", "--json").stdout)
-    assert (told["answer"], told["confidence"], told["alternatives"]) == (None, None, [])
-    seen = saccade.load("timm:bare", "cpu").look(photo)
-    assert "no answer" in repr(seen)
-    assert "no answer" in seen._repr_html_()
-    page = run("report", tmp_path / "out" / "photo.json", "--out", tmp_path / "page.html")
-    assert page.exit_code == 0, page.output
-    assert "layer2.head1" in (tmp_path / "page.html").read_text()
-
-
-@pytest.mark.usefixtures("timm")
 @pytest.mark.parametrize("verb", ["evaluate", "export", "serve"])
 def test_only_look_takes_them(verb: str, tmp_path: Path) -> None:
     out = ("--out", tmp_path / "out") if verb == "export" else ()

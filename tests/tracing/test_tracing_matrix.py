@@ -227,33 +227,6 @@ def test_transformers_attention_pooling_and_towers() -> None:
         assert torch.equal(tower.looks[-1].weights, alone.looks[-1].weights)
 
 
-@pytest.fixture
-def blip() -> nn.Module:
-    text = {**TEXT, "projection_dim": 24}
-    return of_transformers(
-        "BlipForConditionalGeneration", "BlipConfig", text_config=text, vision_config=VISION, projection_dim=24
-    )
-
-
-@needs("transformers")
-def test_words_of_blip_look_at_the_picture(blip: Any) -> None:
-    words = torch.tensor([[1, 5, 6, 7], [1, 8, 9, 4]])
-    kept: list[Tensor] = []
-    for layer in blip.text_decoder.bert.encoder.layer:
-        layer.crossattention.self.dropout.register_forward_pre_hook(lambda _, args: kept.append(args[0]))
-    with torch.no_grad():
-        blip(pixel_values=IMAGES, input_ids=words)
-    expected = list(kept)  # (B,h,T,1+cells) of each layer
-    trace = saccade.trace_of(blip, IMAGES, inputs={"input_ids": words})
-    assert len(trace.looks) == 6
-    for number, weights in enumerate(expected, 1):
-        for head in range(3):
-            look = trace.look(f"text{number}.head{head + 1}")
-            assert look.weights.shape == (2, 4, 4, 4)
-            assert (look.weights.flatten(2) - weights[:, head, :, 1:]).abs().max() < 1e-9
-    assert saccade.trace_of(blip, IMAGES).looks[0].name == "layer1.head1"  # without words its vision tower
-
-
 @needs("transformers")
 @pytest.mark.parametrize(
     ("name", "config", "settings", "why"),

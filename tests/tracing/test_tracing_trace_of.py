@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-
 import numpy as np
 import pytest
 import torch
@@ -315,37 +313,6 @@ def test_an_error_of_the_model_undoes_everything(images: Tensor) -> None:
     assert torch.overrides._get_current_function_mode() is None
     assert model.training
     assert saccade.trace_of(tiny(), images).looks  # and the next one is not taken for a second
-
-
-def test_a_trace_inside_a_trace_is_refused(images: Tensor) -> None:
-    model = tiny()
-    model.blocks[1].register_forward_pre_hook(lambda *_: saccade.trace_of(tiny(), images) and None)
-    with pytest.raises(ConfigError, match="end the first call before"):
-        saccade.trace_of(model, images)
-    assert saccade.trace_of(tiny(), images).looks
-
-
-def test_threads_do_not_see_each_others_attention(images: Tensor) -> None:
-    """While one thread is inside its model, another runs and traces the same model."""
-    model, found = tiny(), {}
-    is_inside, may_go_on = threading.Event(), threading.Event()
-
-    def wait(*_: object) -> None:
-        if threading.current_thread().name == "first":
-            is_inside.set()
-            may_go_on.wait(30)
-
-    model.blocks[1].register_forward_pre_hook(wait)
-    first = threading.Thread(target=lambda: found.update(first=saccade.trace_of(model, images)), name="first")
-    first.start()
-    assert is_inside.wait(30)
-    model(images)  # watched by nobody
-    second = saccade.trace_of(model, images[:1])
-    may_go_on.set()
-    first.join(30)
-    assert [look.name for look in found["first"].looks] == [look.name for look in second.looks]
-    assert found["first"].looks[-1].weights.shape == (2, 4, 5)
-    assert (found["first"].looks[-1].weights[:1] - second.looks[-1].weights).abs().max() < 1e-12
 
 
 def test_wrapped_and_compiled_models_are_the_model_inside(images: Tensor) -> None:

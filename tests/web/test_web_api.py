@@ -17,11 +17,9 @@ from PIL import Image
 from web_models import QUESTION, STORY, save_foreign, save_story_model, save_trained
 
 import saccade
-from saccade.errors import CheckpointError, ConfigError
-from saccade.predict import Predictor, load
-from saccade.trace import AttentionTrace, Look
+from saccade.errors import ConfigError
+from saccade.predict import load
 from saccade.web.page import offline_page, page_entry
-from saccade.web.service import editable_looks
 from saccade.web.views import view_of
 from tiny_models import ANSWERS, QUERIES, save_tiny, tiny_facts
 
@@ -92,7 +90,6 @@ def test_a_picture_is_sent_once_and_asked_often(server: LiveServer, tiny_folder:
         ({"scene": SCENE}, 422, "invalid", "one of the two"),
         ({"input": ["a"]}, 422, "invalid", "'words' reads pictures"),
         ({"question": "nroth"}, 422, "invalid", "did you mean 'north'"),
-        ({"question": "x" * 201}, 422, "invalid", "question"),
         ({"qestion": 1}, 422, "invalid", "qestion: Extra inputs"),
     ],
 )
@@ -199,9 +196,7 @@ def test_a_story_is_asked_about(stories: LiveServer, teller: Path) -> None:
         ("ask", {"input": None}, 422, "'teller' reads a story: send it as 'input'"),
         ("ask", {"input": ["a"] * 1001}, 422, "at most 1,000 texts"),
         ("ask", {"input": ["a " * 201]}, 422, "at most 400 characters"),
-        ("ask", {"input": [["a"]]}, 422, "a story is a list"),
         ("ask", {"input": ["a " * 190] * 1000}, 413, "send a smaller one"),
-        ("ask", {"question": "Why?"}, 422, "knows none of the words of the question 'Why?'"),
         ("encode", {"picture": "data:image/png;base64,AAAA"}, 422, "send that as 'input' of /api/ask"),
         ("ask_all", {"scene": {"seed": 1}}, 422, "send that as 'input' of /api/ask"),
     ],
@@ -287,33 +282,3 @@ def test_what_is_no_attention_is_refused(server: LiveServer, own: dict[str, Any]
     for number in ("NaN", "Infinity", "1e999"):
         body = json.dumps({**ASKED, "attention": {name: [0]}}).replace("[0]", f"[{number}]").encode()
         assert server.send("POST", "/api/edit", body, {"Content-Type": "application/json"}).status == 422
-
-
-def test_looks_with_steps_crops_masks_and_slots_are_not_for_a_brush() -> None:
-    grid = torch.full((1, 2, 2), 0.25)
-    looks = (
-        Look("cells", "soft", "multiplier", grid),
-        Look("unknown", "soft", "multiplier", grid),
-        Look("word", "soft", "multiplier", grid[None]),
-        Look("mask", "gate", "multiplier", grid, full=grid[None]),
-        Look("crop", "crop", "crop", frame=torch.eye(2, 3)[None], grid=(2, 2)),
-        Look("hop", "slots", "multiplier", grid[0]),
-    )
-    names = ("cells", "word", "mask", "crop", "hop")
-    assert editable_looks(AttentionTrace(looks), names) == {"cells": (2, 2)}
-
-
-def test_an_answer_that_is_no_number_is_the_edits_fault(
-    server: LiveServer, own: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked = Predictor.ask
-
-    def broken(*given: Any, attention: Any = None) -> Any:
-        if attention is not None:
-            raise CheckpointError("its weights give an answer that is not a number")
-        return asked(*given)
-
-    monkeypatch.setattr(Predictor, "ask", broken)
-    look = own["looks"][0]
-    reply = edit(server, {look["name"]: weights_of(look).tolist()})
-    assert (reply.status, reply.code) == (422, "no_answer")

@@ -29,24 +29,6 @@ def write(folder: Path, **modules: str) -> Path:
     return folder / "main.js"
 
 
-def test_modules_come_after_what_they_import_and_once(tmp_path: Path) -> None:
-    entry = write(
-        tmp_path,
-        main='import { twice } from "./twice.js";\nimport { one as single } from "./one.js";\n\ntwice(single);\n',
-        twice='import { one } from "./one.js";\n\n/** Doc. */\nexport function twice(x) {\n  // why\n'
-        "  return one + x;\n}\n",
-        one="// The number.\n\nexport const one = 1;\n",
-    )
-    assert bundle(entry) == (
-        '"use strict";\n'
-        "const module0 = (() => {\nconst one = 1;\nreturn { one };\n})();\n"
-        "const module1 = (() => {\nconst { one } = module0;\nfunction twice(x) {\nreturn one + x;\n}\n"
-        "return { twice };\n})();\n"
-        "const module2 = (() => {\nconst { twice } = module1;\nconst { one: single } = module0;\n"
-        "twice(single);\nreturn {  };\n})();\n"
-    )
-
-
 def test_what_cannot_be_bundled_is_refused(tmp_path: Path) -> None:
     for text in ('import one from "./one.js";', 'import { one } from "one";', "export default 3;",
                  'export { one } from "./one.js";', 'const text = "</script>";'):  # fmt: skip

@@ -15,21 +15,16 @@ import torch
 pytest.importorskip("fastapi")
 
 from page_browser import floats
-from page_views import multiset
 from PIL import Image
-from web_models import facts_of
 
 from saccade import geometry
-from saccade.answer import Answer
-from saccade.config import to_dict
 from saccade.data.pictures.reading import Picture
 from saccade.data.scenes.drawing import _RGB, resized
 from saccade.data.scenes.glyphs import load_pack
 from saccade.record import write_record
 from saccade.show.colours import ANCHORS
 from saccade.sighting import Sighting
-from saccade.trace import AttentionTrace, Look
-from saccade.web.page import page_entry
+from saccade.trace import Answer, AttentionTrace, Look
 from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
 from saccade.web.views import view_of
@@ -48,27 +43,6 @@ def test_maps_are_laid_over_pictures_as_geometry_does(run: Run) -> None:
         )
         expected = geometry.project(values[None], torch.tensor(frame, dtype=torch.float64), (40, 64))[0]
         np.testing.assert_allclose(np.array(laid).reshape(40, 64), expected.numpy(), atol=2e-6)
-
-
-def test_acts_are_named_in_order_and_those_that_never_happened_left_out(run: Run) -> None:
-    weights = base64.b64encode(np.arange(6, dtype="<f4").tobytes()).decode()
-    look = {"name": "word", "kind": "soft", "role": "multiplier", "grid": [1, 2], "steps": 3, "weights": weights,
-            "dtype": "float32", "frame": [[1, 0, 0], [0, 1, 0]], "active": [True, False, True],
-            "gain": [1, 1, 0.5]}  # fmt: skip
-    view = {"looks": [look], "words": ["a", "b", "dog"], "labels": None, "total": None}
-    body = "return m.actsOf(given).map((act) => [act.title, act.place ?? act.note, act.path ?? m.measuresOf(act)])"
-    assert run("acts", body, view) == [
-        ["word 1: a", "soft multiplier, 1×2 cells", "peak 1.00 · gate β 1.00"],
-        ["word 3: dog", "soft multiplier, 1×2 cells", "peak 5.00 · gate β 0.50"],
-    ]
-    acts = run("acts", body, multiset())
-    assert [act[:2] for act in acts[:6]] == [
-        [f"3 · {name}", "step 1 of 3"]
-        for name in ("saliency before", "covert mask", "priority map", "glimpse 1", "glimpse 2", "saliency after")
-    ]
-    assert [title for title, *_ in acts[6:12]] == [title.replace("3 ·", "7 ·") for title, *_ in acts[:6]]
-    assert [path for *_, path in (*acts[3:5], *acts[15:17])] == [[0], [0, 15], [6], [6, 6]]
-    assert [title for title, *_ in acts[18:]] == ["total"]
 
 
 def test_the_colours_are_those_of_the_package(run: Run) -> None:
@@ -175,31 +149,7 @@ def test_a_saved_look_becomes_the_view_that_the_server_makes(run: Run, tmp_path:
     np.testing.assert_allclose(floats(view["total"]), floats(expected["total"]), atol=1e-6)
 
 
-def scene(*digits: tuple[int, int, str], background: str = "black") -> dict[str, Any]:
-    """A scene of (digit, size, colour)."""
-    made = [{"digit": digit, "size": size, "colour": colour} for digit, size, colour in digits]
-    return {"digits": made, "background": background, "seed": 0}
-
-
 RED, WHITE, FIVE = (7, 40, "red"), (7, 40, "white"), [(digit, 20, "red") for digit in range(5)]
-
-
-@pytest.mark.parametrize(
-    ("data", "shown", "said"),
-    [
-        ("scenes", scene(RED), ""),
-        ("scenes", scene(RED, (3, 20, "red"), (4, 20, "blue")), "Trained on scenes of one or two digits."),
-        ("scenes", scene((7, 30, "red")), "Trained on scenes of digits, 18–27 or 36–48 px large."),
-        ("scenes", scene(RED, (7, 20, "blue")), "Trained on scenes of digits, none of them twice."),
-        ("mnist-multiset", scene(background="clutter"), "Trained on scenes of one to four digits."),
-        ("mnist-set", scene(*[RED] * 5), "Trained on scenes of one to four white digits, none of them twice."),
-        ("mbg", scene(*FIVE), "Trained on scenes of digits, on photographs."),
-    ],
-)  # fmt: skip
-def test_advice_names_what_is_unlike_training(run: Run, data: str, shown: dict[str, Any], said: str) -> None:
-    trained = page_entry(facts_of(data)).scenes
-    assert trained is not None
-    assert run("examples", "return m.adviceOn(given[0], given[1])", [to_dict(trained), shown]) == said
 
 
 def test_a_worker_that_breaks_is_told_and_asked_no_more(run: Run) -> None:

@@ -15,7 +15,6 @@ from page_browser import floats
 from PIL import Image
 
 from saccade import geometry
-from saccade.answer import Answer
 from saccade.config import to_dict
 from saccade.data.pictures.reading import Picture
 from saccade.errors import ConfigError
@@ -23,7 +22,7 @@ from saccade.families import models
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
-from saccade.trace import AttentionTrace, Look
+from saccade.trace import Answer, AttentionTrace, Look
 from saccade.web.views import TOTAL_SIDE, matrix, view_of
 from tiny_models import tiny_config, tiny_facts
 

@@ -13,7 +13,6 @@ import pytest
 
 from saccade import zoo
 from saccade.models.facts import read_facts
-from saccade.models.folder import store_as
 from saccade.papers.results import Run
 from tiny_models import save_tiny
 
@@ -59,15 +58,3 @@ def test_a_model_is_shipped_with_its_score(
     assert facts.deviations[-1] == "trained in a test"
     assert facts.sha256 == facts.training["sha256"]
     assert capsys.readouterr().out.startswith("first: ")
-
-
-def test_what_was_rounded_after_it_was_scored_is_not_shipped(
-    tool: ModuleType, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ship(tool, monkeypatch, run, "--name", "first")
-    store_as(run / "model", "int8")
-    with pytest.raises(SystemExit, match="run"):
-        tool.main()
-    ship(tool, monkeypatch, run, "--name", "first")  # its result is recorded anew
-    facts = read_facts(tmp_path / "zoo" / "first")
-    assert (facts.dtype, facts.sha256) == ("int8", read_facts(run / "model").sha256)

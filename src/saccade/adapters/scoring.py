@@ -18,8 +18,9 @@ from saccade.adapters.folder import row_files, rows_in
 from saccade.adapters.rows import TOTAL, decode_map
 from saccade.data.maps import SEPARATOR, by_short_name
 from saccade.errors import ConfigError, DataError, SaccadeError
+from saccade.progress import OnProgress, no_progress
 from saccade.scoring.results import Policies, ScoreResult
-from saccade.scoring.score import OnProgress, Scoring, Shard, score_maps
+from saccade.scoring.score import Scoring, Shard, score_maps
 from saccade.scoring.sources import Maps, Named, open_truth
 
 
@@ -66,7 +67,7 @@ def score_rows(
     key: str | None = None,
     engine: str = "local",
     address: str | None = None,
-    on_progress: OnProgress = lambda what, done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> ScoreResult:
     """How the total maps of the folder of rows ``out`` lie on their truth, which both engines find alike.
 
@@ -100,7 +101,7 @@ def score_file(
 ) -> Shard:
     """What is found of the file ``item``."""
     opened = open_truth(truth, objects=objects, key=key)
-    scoring = Scoring(RowMaps(out, [Path(item)]), opened, policies, lambda *_: None, short=short)
+    scoring = Scoring(RowMaps(out, [Path(item)]), opened, policies, no_progress, short=short)
     scoring.gather()
     scoring.score_waiting()
     return scoring.shard

@@ -97,7 +97,7 @@ def make(
 
 
 def _make_photographs(name: str, out: Path, **arguments: Any) -> dict[str, Any]:
-    from saccade.data.causal.photograph_sources import make_photographs
+    from saccade.data.causal.photographs.making import make_photographs
 
     if name != "causal":
         raise ConfigError(f"pictures and cutouts go with causal, found {name}")
@@ -173,8 +173,8 @@ def sheet(
 
 def _twins_shown(name: str, out: Path, count: int) -> dict[str, Any] | None:
     """The sheet of a causal set of photographs with their twins; None for any other data."""
-    from saccade.data.causal import read_causal_set
-    from saccade.data.causal.photographs import PhotographSet
+    from saccade.data.causal.photographs.format import PhotographSet
+    from saccade.data.causal.reading import read_causal_set
     from saccade.files import write_bytes
     from saccade.show.filmstrip import twin_sheet
     from saccade.show.overlay import png_bytes

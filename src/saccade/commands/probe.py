@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from saccade.commands.verb import Command, Remark, checked, print_table, say
 from saccade.config import Within
+from saccade.progress import OnProgress, no_progress
 
 if TYPE_CHECKING:
     from saccade.probing.probe import Probe
@@ -36,7 +37,7 @@ def probe(
     evidence_weight: float = 0.0,
     device: str = "auto",
     offline: bool = False,
-    on_progress: Callable[[str, float, int], None] = lambda what, done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> Probe:
     """Find out whether attention is worth it on your own pictures.
 

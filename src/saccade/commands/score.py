@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from saccade.commands.verb import Command, Remark, arguments_of, checked, print_table, say
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError
+from saccade.progress import OnProgress, no_progress
 
 if TYPE_CHECKING:
-    from saccade.scoring.photograph_scores import PhotographScores
+    from saccade.scoring.photographs.results import PhotographScores
     from saccade.scoring.results import ScoreResult
     from saccade.scoring.sources import Maps
 
@@ -52,7 +53,7 @@ def score(
     address: str | None = None,
     out: Path | str | None = None,
     pictures: Path | str | None = None,
-    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> ScoreResult | PhotographScores:
     """Score maps from any tool, beside baselines and bounds.
 
@@ -101,6 +102,7 @@ def score(
         >>> saccade.score("maps/", "masks/").scores["true_positive_strength"].mean  # doctest: +SKIP
     """
     arguments = dict(locals())
+    from saccade.scoring.networks import NetworkOptions
     from saccade.scoring.results import Policies
     from saccade.scoring.score import score_maps
     from saccade.scoring.sources import has_photographs, open_maps, open_truth
@@ -115,15 +117,16 @@ def score(
         method = str(method)
     values = signed or ("keep" if method is None else "abs")
     policies = Policies(values, resize, nan, missing, empty, broken, separator)
-    network: dict[str, Any] = {"layer": layer, "size": size, "fit": fit, "device": device}
+    options = NetworkOptions(layer, size, fit, device)
     if has_photographs(truth):
-        from saccade.scoring.photographs import score_photographs
+        from saccade.scoring.photographs.scoring import score_photographs
 
         if maps not in (None, "-"):
             raise ConfigError(f"maps: {truth} has its own pictures; leave {maps} out, or give -")
         _check_defaults(arguments, _OF_MAPS, "is not for a causal set of photographs;")
-        network |= {"limit": limit, "on_progress": on_progress}
-        of_photographs = score_photographs(truth, method, model, policies, **network)
+        of_photographs = score_photographs(
+            truth, method, model, policies, options, limit=limit, on_progress=on_progress
+        )
         if out is not None:
             of_photographs.save(out)
         return of_photographs
@@ -144,7 +147,7 @@ def score(
         if method is not None:
             from saccade.scoring.methods import method_maps
 
-            opened = method_maps(Path(maps), method, model, truths, separator, **network)
+            opened = method_maps(Path(maps), method, model, truths, separator, options)
             settings = {"method": opened.method, "model": opened.model}
         elif model is not None:
             raise ConfigError("model: it needs a method, such as own or gradcam; maps that are there need no model")
@@ -183,7 +186,7 @@ def typed(row: bool = False, **arguments: Any) -> ScoreResult | PhotographScores
 
 def show(result: ScoreResult | PhotographScores, arguments: Mapping[str, Any], remark: Remark) -> None:
     """Print the scores, what was left out and how."""
-    from saccade.scoring.photograph_scores import PhotographScores
+    from saccade.scoring.photographs.results import PhotographScores
 
     if isinstance(result, PhotographScores):
         _show_photographs(result, arguments, remark)

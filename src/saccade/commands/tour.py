@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from saccade.families import families, headline, model_spec
 from saccade.files import make_folder
 from saccade.models.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
+from saccade.progress import OnProgress, no_progress
 from saccade.show.report import Block, Code, Report, Section
 from saccade.show.tables import Cell, Table, percent
 from saccade.web.page import live_part
@@ -61,7 +62,7 @@ def tour(
     out: Path | str = "tour",
     quick: bool = False,
     device: str = "auto",
-    on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> TourResult:
     """Score the shipped models beside published numbers, in one page.
 

@@ -100,10 +100,10 @@ class Journal:
                 self._print("  ".join([place, rate, *times, *values]))
         self._bar.update(self._task, completed=done, **self._numbers)
 
-    def preparing(self, what: str, done: int, total: int) -> None:
+    def preparing(self, what: str, done: float, total: float | None) -> None:
         """Before a step can be made, ``done`` of ``total`` are there of ``what`` it needs."""
         now = time.monotonic()
-        if done < total and now - self._said >= EVERY:
+        if done < (total or 0) and now - self._said >= EVERY:
             self._said = now
             self._print(f"{what} {done:,}/{total:,}")
 

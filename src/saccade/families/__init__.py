@@ -3,7 +3,7 @@
 A family is one kind of question, with its models, data and task in one folder, whose ``__init__.py`` declares it as one
 :class:`Family`. It must have ``name, title, folder, models, data, headline`` and the method ``task``. What needs torch
 is imported inside a method, so that families can be listed without torch. How an answer is drawn and exported follows
-from its trace and from :class:`~saccade.answer.Answer`, so a record can be shown where its family is not installed.
+from its trace and from :class:`~saccade.trace.Answer`, so a record can be shown where its family is not installed.
 
 A package adds a family with an entry point of the group ``saccade.families``::
 
@@ -30,7 +30,6 @@ from saccade.errors import ConfigError, DataError, nearest
 if TYPE_CHECKING:
     from torch import nn
 
-    from saccade.answer import Answer
     from saccade.data.tables.table import Table
     from saccade.families.answering import InputReader, Pictures, Responder
     from saccade.models.facts import ModelFacts as ModelFacts
@@ -38,9 +37,10 @@ if TYPE_CHECKING:
     from saccade.tasks.label_task import LabelTask
     from saccade.tasks.picture_task import PictureTask
     from saccade.tasks.task import Task
+    from saccade.trace import Answer
     from saccade.web.page import TrainedScenes as TrainedScenes
 
-    # (model, output, facts) → an :class:`~saccade.answer.Answer` for each example.
+    # (model, output, facts) → an :class:`~saccade.trace.Answer` for each example.
     Decode = Callable[..., list[Answer]]
 else:
     from saccade import lazy_names

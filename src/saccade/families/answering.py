@@ -17,14 +17,13 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.answer import Answer
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, SaccadeError, listed, nearest
 from saccade.families import Family
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts, Preprocessing
-from saccade.trace import AttentionTrace, Output
+from saccade.trace import Answer, AttentionTrace, Output
 
 
 class Item(Protocol):

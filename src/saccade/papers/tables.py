@@ -226,14 +226,8 @@ def beside(cells: Iterable[Cell], metrics: Sequence[str]) -> tuple[list[str], li
     for key, by_metric in lines.items():
         first = next((cell.measured for cell in by_metric.values() if cell.measured is not None), None)
         counted = NO_RUN if first is None else f"{len(first.seeds)} × {first.n:,}"
-        rows.append(
-            [
-                *key[:2],
-                ", ".join(filter(None, key[2:])),
-                *(cell_text(by_metric.get(metric)) for metric in metrics),
-                counted,
-            ]
-        )
+        texts = [cell_text(by_metric.get(metric)) for metric in metrics]
+        rows.append([*key[:2], ", ".join(filter(None, key[2:])), *texts, counted])
     heads = [metric.removesuffix("_nobp").replace("_", " ") for metric in metrics]
     return ["system", "data", "protocol, drawing", *heads, "seeds × n"], rows
 
@@ -255,19 +249,24 @@ def number(value: float, metric: str) -> str:
 
 
 def causal_tables() -> list[Table]:
-    """Two tables for each set of scenes, best maps first; below each, how far two halves of the scenes agree."""
+    """Two tables for each set, best maps first; below each, how well two halves of the scenes agree."""
     measured = list(rows(results_folder() / "causal.csv"))
     tables = []
     for name in dict.fromkeys(row["set"] for row in measured):
         of_set = [row for row in measured if (row["set"], row["what"]) == (name, "value")]
         halves = next(row for row in of_set if row["method"] == "split-half tau")
-        maps = [row for row in of_set if row["kind"] in KINDS]
         for title, scores in (("about the scene", SCENE), ("about the model", MODEL)):
-            ordered = sorted(maps, key=lambda row: (KINDS.index(row["kind"]), -float(row[scores[0]] or "-inf")))
-            lines = [[row["model"], row["method"], *(percent(row[score]) for score in scores)] for row in ordered]
+            maps = [row for row in of_set if row["kind"] in KINDS and any(row[score] for score in scores)]
+            maps.sort(key=lambda row: (KINDS.index(row["kind"]), -float(row[scores[0]] or "-inf")))
+            lines = []
+            for row in maps:
+                texts = [percent(row[score]) for score in scores]
+                lines.append([row["model"], row["method"], *texts, f"{int(row['n']):,}"])
+            if not lines:
+                continue  # Refused, for all models of the set.
             taus = ", ".join(f"{score} {float(halves[score]):.2f}" for score in scores if halves[score])
-            note = f"n = {int(halves['n']):,} questions, one seed. Kendall's τ of two halves of the scenes: {taus}."
-            columns = ["model", "map", *(score.replace("_", " ") for score in scores)]
+            note = f"n: questions or photographs, one seed. Kendall's τ between two halves of them: {taus}."
+            columns = ["model", "map", *(score.replace("_", " ") for score in scores), "n"]
             tables.append(Table(columns, lines, f"{title}, {name}, %", note))
     return tables
 

@@ -33,9 +33,11 @@ from saccade.metrics.result import Part, without_nan
 from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
-from saccade.probing.data import OnProgress, ProbedPictures, Split
+from saccade.probing.examples import Split
 from saccade.probing.heads import Places
+from saccade.probing.pictures import ProbedPictures
 from saccade.probing.rivals import ProbeResult
+from saccade.progress import OnProgress
 from saccade.tasks.evaluate import in_parts
 
 if TYPE_CHECKING:

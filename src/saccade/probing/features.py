@@ -19,7 +19,8 @@ from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
 from saccade.models.probe import standardised
 from saccade.models.probe_heads import LINEAR, PYRAMID
-from saccade.probing.data import OnProgress, ProbedPictures
+from saccade.probing.pictures import ProbedPictures
+from saccade.progress import OnProgress
 from saccade.tasks.cached_features import CachedFeatures
 
 CLASS_TOKEN = "class-token"  # noqa: S105

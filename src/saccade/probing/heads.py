@@ -3,8 +3,8 @@
 The members of a stack have weights, a learning rate and a weight decay of their own. They learn from the same examples
 and see the same batches of features: the large product of a step, features times weights, is one product for all of
 them. A member comes out as it does alone, but for rounding. Where several questions are asked about a picture
-(:mod:`saccade.probing.data`), a batch has pictures with all their questions, so that this product is made once for a
-picture.
+(:mod:`saccade.probing.examples`), a batch has pictures with all their questions, so that this product is made once for
+a picture.
 
 The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants. The learning rate
 rises for a tenth of the steps and falls to 0 along a cosine.
@@ -32,7 +32,7 @@ from saccade.losses.maps import evidence_loss
 from saccade.metrics.intervals import Resplit
 from saccade.metrics.result import Part
 from saccade.models.probe_heads import LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
-from saccade.probing.data import Examples, Split, some_of
+from saccade.probing.examples import Examples, Split, some_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.plan import SHOTS, Plan, Setting
 

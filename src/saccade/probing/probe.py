@@ -1,7 +1,7 @@
 """Probes a frozen backbone with your own labelled pictures: a verdict, a classifier, and its model folder.
 
-:class:`Probe` goes from pictures (:mod:`saccade.probing.source`) to features (:mod:`saccade.probing.features`), rivals
-(:mod:`saccade.probing.rivals`) and what they rest on (:mod:`saccade.probing.evidence`). It has the methods that
+:class:`Probe` goes from pictures (:mod:`saccade.probing.pictures`) to features (:mod:`saccade.probing.features`),
+rivals (:mod:`saccade.probing.rivals`) and what they rest on (:mod:`saccade.probing.evidence`). It has the methods that
 scikit-learn asks of a classifier, without needing scikit-learn.
 """
 
@@ -38,15 +38,14 @@ from saccade.models.folder import pick_device
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR, PYRAMID
 from saccade.predict import Predictor
-from saccade.probing.data import OnProgress, usable_pictures
 from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.features import CLASS_TOKEN, features_of
 from saccade.probing.folder import PAGE, RESULTS, check_folder, write_folder
 from saccade.probing.heads import ALL_TITLES
-from saccade.probing.plan import Plan
-from saccade.probing.progress import Work, expected_seconds
+from saccade.probing.pictures import IN_MEMORY, asked_table, digest_of, labelled_pictures, prober, usable_pictures
+from saccade.probing.plan import Plan, Work, expected_seconds
 from saccade.probing.rivals import ProbeResult, compare_rivals, wanted_heads
-from saccade.probing.source import IN_MEMORY, asked_table, digest_of, labelled_pictures, prober
+from saccade.progress import OnProgress, no_progress
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 
@@ -122,7 +121,7 @@ class Probe:
         *,
         groups: Iterable[Any] | None = None,
         ask: Sequence[str] | None = None,
-        on_progress: OnProgress = lambda what, done, total: None,
+        on_progress: OnProgress = no_progress,
     ) -> Probe:
         """Compare the heads, and train the best attention head on all pictures.
 

@@ -28,7 +28,7 @@ from saccade.metrics.intervals import resplit_interval
 from saccade.metrics.labels import calibration_error, details_of
 from saccade.metrics.result import Part, without_nan
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName
-from saccade.probing.data import Examples, Split, deal, splits_of
+from saccade.probing.examples import Examples, Split, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.heads import Material, Places, Trained, Training, Trial, accuracy, head_trial
 from saccade.probing.plan import Plan, Setting

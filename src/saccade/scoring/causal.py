@@ -1,7 +1,7 @@
 """A causal set as truth: masks of what the questions about its scenes ask for, and scores *about the scene*.
 
-A map is called ``PICTURE__QUERY``, see :mod:`saccade.data.causal`. Maps of the scenes themselves are scored as maps of
-masks are. Those of the twins are gathered scene by scene for the scores of
+A map is called ``PICTURE__QUERY``, see :mod:`saccade.data.causal.scenes`. Maps of the scenes themselves are scored as
+maps of masks are. Those of the twins are gathered scene by scene for the scores of
 :mod:`saccade.metrics.maps.interventions`: ``map_follow``, ``map_turn``, ``map_specific`` and ``map_hold``, and beside
 them ``map_hold_background``: behind digits on black it is a background of another kind.
 
@@ -29,7 +29,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.causal import READ, SCENE, TWINS, CausalPicture, CausalScene, picture_name, read_drawn_set
+from saccade.data.causal.reading import read_drawn_set
+from saccade.data.causal.row_folder import SCENE, CausalPicture, picture_name
+from saccade.data.causal.scenes import READ, TWINS, CausalScene
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ByName, ColumnBuffer, Values

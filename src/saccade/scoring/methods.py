@@ -41,7 +41,7 @@ from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.models.base import ImageModel
 from saccade.predict import Predictor, load
 from saccade.scoring.attribution import Attribute, CellMaps, Logit, attribution, cam, check_method, hooked, slope
-from saccade.scoring.networks import Network, is_file, open_network
+from saccade.scoring.networks import Network, NetworkOptions, is_file, open_network
 from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 from saccade.tracing.published import is_published
 
@@ -112,11 +112,7 @@ def method_maps(
     model: Any,
     truths: Truths,
     separator: str,
-    *,
-    layer: str | None = None,
-    size: int | None = None,
-    fit: str = "inside",
-    device: str = "auto",
+    options: NetworkOptions,
 ) -> MethodMaps:
     """The maps of a method, by its name and a model, or of a function of yours; see :func:`saccade.score`."""
     if callable(method) and model is None:
@@ -127,14 +123,14 @@ def method_maps(
         raise ConfigError(f"method={method} needs a model: a zoo name, a folder, timm:NAME, hf:NAME or my_net.py:build")
     is_strange = isinstance(model, nn.Module) or is_file(model) or is_published(model)
     if is_strange or not isinstance(method, str) or method not in METHODS:
-        network = open_network(model, size=size, fit=fit, device=device)
-        called, attribute = attribution(method, network, layer=layer)
+        network = open_network(model, options)
+        called, attribute = attribution(method, network, layer=options.layer)
         where = {"where": f"{called} of {network.name}", "method": called, "model": network.name}
         make = partial(_of_network, network, attribute)
         return MethodMaps(folder, make, truths, separator=separator, questions=(), **where)
-    if layer is not None or size is not None or fit != "inside":
+    if options != NetworkOptions(device=options.device):
         raise ConfigError("layer, size and fit are for networks from elsewhere; leave them out")
-    predictor = load(model, device) if isinstance(model, (str, Path)) else model
+    predictor = load(model, options.device) if isinstance(model, (str, Path)) else model
 
     def own(picture: Path, question: str | None) -> Tensor:
         return torch.from_numpy(predictor.look(picture, question).map())

@@ -91,14 +91,19 @@ class Network:
                 part.training = True
 
 
-def open_network(
-    model: Any, *, size: int | None = None, fit: str = "inside", device: str | torch.device = "auto"
-) -> Network:
-    """The classifier ``model``, see the module; ``size`` is the side of its input, in place of what it says.
+@dataclass(frozen=True)
+class NetworkOptions:
+    """What a user may say of a network."""
 
-    ``fit`` says how pictures are laid into it: ``inside``, undistorted beside grey, or ``stretch``.
-    """
-    place, name, fill = pick_device(device), str(model), 0.5
+    layer: str | None = None  # where CAMs are made, see :mod:`.attribution`
+    size: int | None = None  # the side of its input, in place of what it says
+    fit: str = "inside"  # how pictures are laid into it: ``inside``, undistorted beside grey, or ``stretch``
+    device: str = "auto"
+
+
+def open_network(model: Any, options: NetworkOptions) -> Network:
+    """The classifier ``model``, see the module."""
+    place, size, name, fill = pick_device(options.device), options.size, str(model), 0.5
     stated: Size | None
     if is_published(model):
         source, _, rest = str(model).partition(":")
@@ -126,7 +131,7 @@ def open_network(
     by = "--size" if size is not None else "as the model says" if stated else "it says no size"
     scaled = "colours from 0 to 1" if scaling == _PLAIN else "colours scaled by its own mean and deviation"
     laid, fitted = (
-        ("stretched", fit_stretched) if fit == "stretch" else ("laid in undistorted, the rest grey", fit_inside)
+        ("stretched", fit_stretched) if options.fit == "stretch" else ("laid in undistorted, the rest grey", fit_inside)
     )
     facts = f"input {sides[0]} × {sides[1]} ({by}), pictures {laid}, {scaled}"
     network = Network(module.to(place), name, sides, *scaling, facts=facts, device=place, fill=fill, fitted=fitted)

@@ -8,12 +8,12 @@ from pathlib import Path
 import torch
 from PIL import Image, ImageDraw
 
-from saccade.data.causal import SCENE
+from saccade.data.causal.row_folder import SCENE
 from saccade.data.maps import picture_of, truth_for
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import SaccadeError
-from saccade.scoring.photograph_scores import Drawn, PhotographScores
+from saccade.scoring.photographs.results import Drawn, PhotographScores
 from saccade.scoring.results import TITLES, WORDS, ScoreResult
 from saccade.scoring.sources import Maps, Truths
 from saccade.show import overlay as marks

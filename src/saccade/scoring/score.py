@@ -10,7 +10,7 @@ Axes: B maps of a batch, h and w cells of a map, H and W pixels of its truth.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -27,6 +27,7 @@ from saccade.metrics.maps.baselines import Grid, Grids, can_exchange
 from saccade.metrics.maps.points import PointScorer
 from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.verdict import maps_verdict
+from saccade.progress import OnProgress, no_progress
 from saccade.scoring.results import Policies, ScoreResult
 from saccade.scoring.sources import Maps, Points, Truths
 
@@ -36,8 +37,6 @@ _PIXELS_WAITING = 1 << 25  # of truths whose maps wait for others of their size
 _DONORS = 16  # maps that are kept to stand in for those of other pictures, where a batch has but one picture
 MAX_OTHERS = 10_000
 """Points of all pictures that the shuffled AUC compares with; of more, this many are drawn, always the same."""
-
-OnProgress = Callable[[str, int, int], None]
 
 
 def laid_over(maps: Tensor, shown: Size) -> tuple[Tensor, Grids | None]:
@@ -117,9 +116,7 @@ class Shard:
             self.counts[reason] += count
 
 
-def score_maps(
-    maps: Maps, truths: Truths, policies: Policies, *, on_progress: OnProgress = lambda what, done, total: None
-) -> ScoreResult:
+def score_maps(maps: Maps, truths: Truths, policies: Policies, *, on_progress: OnProgress = no_progress) -> ScoreResult:
     """Score all maps."""
     scoring = Scoring(maps, truths, policies, on_progress)
     scoring.gather()

@@ -18,7 +18,7 @@ from typing import Literal
 
 from PIL import Image
 
-from saccade.data.causal.photographs import CHANGES, Photograph
+from saccade.data.causal.photographs.format import CHANGES, Photograph
 from saccade.errors import DataError
 from saccade.show.acts import Act, Drawing
 from saccade.show.colours import (

@@ -17,6 +17,7 @@ from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weigh
 from saccade.data.pictures.files import files_digest
 from saccade.files import cache_home
 from saccade.models.base import ImageModel
+from saccade.progress import OnProgress, no_progress
 from saccade.tasks.evaluate import at_once, encoded
 
 Split = TypeVar("Split")
@@ -43,7 +44,7 @@ class CachedFeatures:
         *,
         limit_mb: int,
         what: str | None = None,
-        on_progress: Callable[[str, int, int], None] = lambda what, done, total: None,
+        on_progress: OnProgress = no_progress,
     ) -> None:
         encoder = model.encoder
         first = images(torch.tensor([0]))  # (1,3,H,W)
@@ -78,7 +79,7 @@ class CachedFeatures:
 class RowFeatures(CachedFeatures):
     """The features of a split by row number; rows about one picture share them."""
 
-    def __init__(self, split: Any, model: ImageModel, on_progress: Callable[[str, int, int], None]) -> None:
+    def __init__(self, split: Any, model: ImageModel, on_progress: OnProgress) -> None:
         pictures, self._which = torch.unique(split.picture, return_inverse=True)  # (P,), (N,)
         super().__init__(
             [split.pictures.paths[number] for number in pictures.tolist()],
@@ -94,9 +95,7 @@ class RowFeatures(CachedFeatures):
         return super().take(self._which[numbers.to(self._which.device)])
 
 
-def with_features(
-    split: Split, model: ImageModel, on_progress: Callable[[str, int, int], None] = lambda what, done, total: None
-) -> Split:
+def with_features(split: Split, model: ImageModel, on_progress: OnProgress = no_progress) -> Split:
     """The same rows, with the outputs of the encoder of ``model`` as ``features``."""
     rows: Any = copy(split)
     rows.features = RowFeatures(split, model, on_progress)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from saccade.backbones.pretrained import weights_digest
@@ -17,6 +17,7 @@ from saccade.data.pictures.files import content_digests
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.photographs import photograph_files
 from saccade.data.tables.table import Row, Table
+from saccade.progress import OnProgress
 
 Entries = list[tuple[str, str]]  # Names and values, in order
 LEARNED: tuple[Split, ...] = ("train", "val")  # Splits that a run learns from
@@ -36,7 +37,7 @@ def settings_entries(settings: Mapping[str, object], prefix: str = "") -> Entrie
     return entries
 
 
-def picture_entries(images: Iterable[Path], on_progress: Callable[[str, int, int], None]) -> Entries:
+def picture_entries(images: Iterable[Path], on_progress: OnProgress) -> Entries:
     """The contents of picture files, each once, in order; ``on_progress`` gets "contents", files read and in all."""
     paths = list(dict.fromkeys(images))
     unreadable = "-" * _DIGITS  # such a picture is left out of training too
@@ -46,7 +47,7 @@ def picture_entries(images: Iterable[Path], on_progress: Callable[[str, int, int
     return [(_short(path), f"#{digest[:_DIGITS]}") for path, digest in zip(paths, digests)]
 
 
-def table_parts(table: Table, on_progress: Callable[[str, int, int], None]) -> dict[str, Entries]:
+def table_parts(table: Table, on_progress: OnProgress) -> dict[str, Entries]:
     """The rows of train and val, each with a digest of its labels and marks, and their pictures."""
     rows = [row for row in table.rows if row.split in LEARNED]
     return {
@@ -71,7 +72,7 @@ def glyph_entries(policy: GlyphPolicy) -> Entries:
     return entries
 
 
-def photograph_entries(folder: str | None, on_progress: Callable[[str, int, int], None]) -> Entries:
+def photograph_entries(folder: str | None, on_progress: OnProgress) -> Entries:
     """The photographs behind the digits of scenes, split by split."""
     return picture_entries((path for split in LEARNED for path in photograph_files(split, folder)), on_progress)
 

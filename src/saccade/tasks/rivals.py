@@ -18,7 +18,7 @@ Axes: N scored rows, M training rows, C channels, Q questions, K answers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -32,14 +32,13 @@ from saccade.data.pictures.feature_cache import FEATURES_MB, weights_digest
 from saccade.data.pictures.image_split import ImageSplit
 from saccade.errors import SaccadeError
 from saccade.metrics.labels import right_answers
+from saccade.progress import OnProgress
 from saccade.tasks.cached_features import CachedFeatures
 
 DECAY = 1e-3
 STEPS = 100  # Of L-BFGS at most
 MOST = 20_000  # Training rows that rivals learn from at most
 TOGETHER = 256
-
-OnProgress = Callable[[str, int, int], None]
 
 
 class Asked(NamedTuple):

@@ -29,6 +29,7 @@ from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_matching, save_model
+from saccade.progress import OnProgress, no_progress
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.evaluate import Progress, Scoring, evaluate
 from saccade.tasks.rivals import NO_RIVALS, Asked, Rivals, linear_rivals, wants_rivals
@@ -106,10 +107,6 @@ def loss_name(loss: object, losses: Mapping[str, type]) -> str:
     return next(name for name, kind in losses.items() if type(loss) is kind)
 
 
-def _nobody_listens(what: str, done: int, total: int) -> None:
-    """The progress callback before the engine sets one; no lambda, as tasks are pickled."""
-
-
 Batch = dict[str, Any]  # Tensors by name, example axis first; plain values hold for the whole batch
 
 
@@ -177,7 +174,7 @@ class Task(ABC):
                 thing = self.table.columns.thing
                 raise DataError(f"{self.table.name}: no {thing} in split '{split}'; training needs train and val rows")
         self.model_config = self.model_settings(model_config)
-        self.on_progress: Callable[[str, int, int], None] = _nobody_listens
+        self.on_progress: OnProgress = no_progress
         self._start: tuple[Mapping[str, Tensor], str] | None = None
         self.model = self.new_model(seed)
         self.device = torch.device("cpu")
@@ -423,7 +420,7 @@ class Task(ABC):
         examples: Any,
         numbers: Tensor,
         facts: ModelFacts | None = None,
-        on_progress: Callable[[str, int, int], None] = _nobody_listens,
+        on_progress: OnProgress = no_progress,
     ) -> Rivals:
         """Linear classifiers on the features of the model's backbone, on the examples ``numbers`` (N,)."""
         if (asked := cls.asked(examples)) is None or not (examples.table.count("train") and wants_rivals(model)):

@@ -16,7 +16,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from saccade.answer import Answer
 from saccade.backbones.hub import from_hub
 from saccade.backbones.stages import Normalise
 from saccade.backbones.timm_adapter import timm_with
@@ -27,6 +26,7 @@ from saccade.geometry import Size
 from saccade.models.base import Given
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import pick_device
+from saccade.trace import Answer
 from saccade.tracing.model_facts import colours, input_size
 from saccade.tracing.trace_of import trace_with_output
 

@@ -13,10 +13,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import JSONResponse, Response
 
-from saccade.answer import AnswerKind
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES
 from saccade.errors import SaccadeError
+from saccade.trace import AnswerKind
 from saccade.web.page import CANVAS, PageEntry
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from made_up_photographs import painted, square
 
-from saccade.data.causal import filling
-from saccade.data.causal.filling import filler, grown, smooth_fill
+from saccade.data.causal.photographs import filling
+from saccade.data.causal.photographs.filling import filler, smooth_fill
 from saccade.errors import CheckpointError, DataError, MissingExtraError
 from saccade.files import RemoteFile, file_digest
 
@@ -32,13 +32,6 @@ def test_each_pixel_of_the_hole_is_the_mean_of_its_neighbours_and_others_stay():
     assert np.abs(solved - mean)[hole].max() < 1e-3
     assert np.array_equal(solved[~hole], values[~hole])
     assert count[0, 0] == 2
-
-
-def test_a_hole_is_grown_by_as_many_pixels_as_asked_for():
-    one = np.zeros((9, 12), bool)
-    one[4, 5] = True
-    assert np.array_equal(grown(one, 2), square(size=(9, 12), top=2, left=3, side=5))
-    assert grown(one, 0).sum() == 1
 
 
 class Upside:

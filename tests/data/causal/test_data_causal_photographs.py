@@ -6,14 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from made_up_photographs import coco, ground, label_map, painted, pets, save, square
-from PIL import Image, ImageOps
+from PIL import Image
 from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.data import read_causal_set
-from saccade.data.causal import marking, photograph_sources, photograph_writing, read_drawn_set
-from saccade.data.causal.marking import UnusablePictureError, labeller, marker
-from saccade.data.causal.photograph_sources import make_photographs
+from saccade.data.causal.photographs import making, marking
+from saccade.data.causal.photographs.making import make_photographs
+from saccade.data.causal.photographs.marking import UnusablePictureError, labeller, marker
+from saccade.data.causal.reading import read_drawn_set
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
@@ -149,7 +150,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
         if done == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(photograph_sources, "twins_of", lambda *arguments: stop(4, 6))
+    monkeypatch.setattr(making, "twins_of", lambda *arguments: stop(4, 6))
     with pytest.raises(KeyboardInterrupt):  # before the first photograph
         make(tmp_path, **options)
     monkeypatch.undo()
@@ -207,23 +208,6 @@ def test_what_cannot_be_used_is_left_out_and_counted(tmp_path):
     assert not (tmp_path / "none").exists()
 
 
-def test_what_was_left_out_is_counted_after_a_stop_at_the_end_too(tmp_path, monkeypatch):
-    folder = pets(tmp_path, 4)
-    for number in range(3):
-        (folder / "masks" / f"pet{number}.png").unlink()
-    whole = make(folder, count=1).facts
-
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(photograph_writing, "_whole", stop)
-        with pytest.raises(KeyboardInterrupt):
-            make(folder, "stopped", count=1)
-    assert make(folder, "stopped", count=1, resume=True).facts == whole
-    assert whole.left_out["picture: no mask"] > 0
-
-
 def test_what_is_marked_in_a_picture_that_is_used_is_an_object_or_counted(tmp_path):
     small = [square(top=2 + 11 * (at % 3), left=2 + 11 * (at // 3), side=9 - at) for at in range(5)]
     large = square(top=0, left=34, side=30) | square(top=20, left=34, side=28)
@@ -255,7 +239,7 @@ def runs(mask):
     return {"size": list(mask.shape), "counts": ([0] if flat[0] else []) + counts}
 
 
-@pytest.mark.parametrize("kind", ["binary", "trimaps", "labels", "grey", "palette", "colours", "two", "turned"])
+@pytest.mark.parametrize("kind", ["binary", "trimaps", "labels", "grey", "colours", "turned"])
 def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
     one, other = square(top=10, left=10, side=20), square(top=8, left=40, side=8)
     soft = np.zeros((48, 64), np.uint8)
@@ -268,18 +252,16 @@ def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
     exif[0x0112] = 3  # upside down
     values, options = {
         "binary": (one.astype(np.uint8) * 255, {}),
-        "two": (one.astype(np.uint8), {}),
         "trimaps": (trimap, {}),
         "labels": (label_map(one, other), {}),
         "grey": (soft, {}),
-        "palette": (Image.fromarray(label_map(one, other)).convert("P"), {}),
         "colours": (np.stack([one * 0, other * 90, one * 255], -1).astype(np.uint8), {}),  # blue is no 255
         "turned": (one[::-1, ::-1].astype(np.uint8), {"exif": exif}),
     }[kind]
     save(tmp_path / "a.png", values, **options)
     reading, mark = marker(str(tmp_path), ["a.jpg"])
     things = mark("a.jpg", read_picture(ground(0)))
-    assert reading == {"palette": "labels", "colours": "labels", "two": "binary", "turned": "binary"}.get(kind, kind)
+    assert reading == {"colours": "labels", "turned": "binary"}.get(kind, kind)
     assert np.array_equal(things.map == 1, one)
     assert np.array_equal(things.map == 2, other & (reading == "labels"))
     assert marker(f"labels:{tmp_path}", ["a.jpg"])[0] == "labels"
@@ -300,12 +282,6 @@ def test_a_bare_name_is_enough_unless_several_share_it(tmp_path):
     assert labeller(tmp_path / "labels.csv", names)("b/two.jpg") is None
 
 
-def test_annotations_that_are_none_are_refused(tmp_path):
-    coco(tmp_path / "a.json", ["a.png"], [(0, [1], [], 0)])
-    with pytest.raises(DataError, match=r"a\.json: not as COCO has it"):
-        marker(f"coco:{tmp_path / 'a.json'}", ["a.png"])
-
-
 def test_a_ground_that_cannot_be_filled_in_is_none(tmp_path):
     pets(tmp_path, 2)
     specks = np.zeros((48, 64), np.uint8)
@@ -316,30 +292,6 @@ def test_a_ground_that_cannot_be_filled_in_is_none(tmp_path):
     rows = {row.name: row for row in make(tmp_path, masks=f"labels:{tmp_path / 'masks'}")}
     assert "background" in rows["pet0.png"].twins
     assert "background: no other photograph with a ground" in rows["pet1.png"].row["left_out"]
-
-
-def test_pictures_of_all_kinds_come_upright_and_small(tmp_path):
-    mask = square(size=(40, 60), top=5, left=30, side=14)
-    values = painted(2, mask, size=(40, 60))
-    picture = Image.fromarray(values)
-    turned = ImageOps.exif_transpose(picture.rotate(90, expand=True))
-    exif = Image.Exif()
-    exif[0x0112] = 6  # shown turned right
-    save(tmp_path / "images" / "turned.jpg", turned, exif=exif, quality=95)
-    save(tmp_path / "images" / "grey.png", picture.convert("L"))
-    save(tmp_path / "images" / "cmyk.jpg", picture.convert("CMYK"))
-    save(tmp_path / "images" / "alpha.png", picture.convert("RGBA"))
-    for name in ("turned", "grey", "cmyk", "alpha"):
-        save(tmp_path / "masks" / f"{name}.png", mask)
-    save(tmp_path / "images" / "large.png", picture.resize((4000, 2667)))
-    save(tmp_path / "masks" / "large.png", Image.fromarray(mask).resize((4000, 2667)))
-    made = {row.name.partition(".")[0]: row for row in make(tmp_path, size=64)}
-    assert {name: row.image.shape for name, row in made.items()} == {
-        **dict.fromkeys(("turned", "grey", "cmyk", "alpha"), (40, 60, 3)),
-        "large": (43, 64, 3),
-    }
-    for name in ("turned", "alpha", "large"):
-        assert np.abs(made[name].image[made[name].masks[0]].astype(int).mean(0) - [250, 20, 20]).max() < 25, name
 
 
 def test_composed_scenes_without_an_object_are_exact(tmp_path):
@@ -400,27 +352,6 @@ def test_damage_and_paths_that_lead_out_are_refused(tmp_path):
     (folder / "causal.json").write_text(json.dumps({**facts, "cuont": 3}))
     with pytest.raises((ConfigError, CheckpointError), match="cuont"):
         read_causal_set(folder)
-
-
-def test_every_value_of_a_line_is_checked(tmp_path):
-    made = make(pets(tmp_path, 3))
-    row = next(made.rows())
-
-    def wrong(row):
-        return [what for what, is_right in made.checks(row).items() if not is_right]
-
-    assert wrong(row) == []
-    (thing,), twins, empty = row["objects"], row["twins"], row["twins"]["empty-0"]
-    for changed, part in (
-        ({"sources": [3]}, "sources"),
-        ({"objects": [{**thing, "box": [0, 1, 2, "3"]}]}, "objects"),
-        ({"objects": [{**thing, "name": ["dog"]}]}, "objects"),
-        ({"twins": {**twins, "empty-0": {**empty, "box": [0.5, 1, 2, 3]}}}, "box, ground or scale of a twin"),
-        ({"twins": {**twins, "empty-0": {**empty, "ground": 3}}}, "box, ground or scale of a twin"),
-        ({"twins": {**twins, "empty-0": {**empty, "scale": "x"}}}, "box, ground or scale of a twin"),
-        ({"twins": {**twins, "empty-0": {**empty, "scale": float("nan")}}}, "box, ground or scale of a twin"),
-    ):
-        assert wrong({**row, **changed}) == [part]
 
 
 def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from saccade.data.causal import MASKED, SCENE, TWINS, scene_digest
-from saccade.data.causal import writing as causal
-from saccade.data.causal.writing import causal_batches, rows_of
+from saccade.data.causal import scene_writing as causal
+from saccade.data.causal.row_folder import SCENE
+from saccade.data.causal.scene_writing import causal_batches, rows_of
+from saccade.data.causal.scenes import TWINS, scene_digest
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import CELL, SceneSpec, free_places
@@ -23,15 +24,6 @@ def drawn(spec=None, count=40, start=0):
 def batch():
     (made,) = drawn()
     return made
-
-
-@pytest.mark.parametrize("spec", BACKGROUNDS.values(), ids=BACKGROUNDS)
-def test_masks_number_the_pixels_of_each_object(spec):
-    (made,) = drawn(spec, 12)
-    number = torch.arange(1, spec.slots + 1)[:, None, None]
-    for name in (SCENE, *TWINS):
-        labels = (made.layouts[name].masks() * number).sum(1).numpy()
-        assert np.array_equal(made.masks[name if name in MASKED else SCENE], labels), name
 
 
 def test_twins_change_one_object_and_nothing_else(batch):
@@ -91,17 +83,3 @@ def test_scenes_do_not_depend_on_how_many_are_drawn_at_once(batch, monkeypatch):
     monkeypatch.setattr(causal, "AT_ONCE", 7)
     assert digests(drawn()) == whole
     assert digests(drawn(count=5, start=int(whole[8][0]))) == whole[8:13]
-
-
-def test_scenes_with_nothing_to_move_are_passed_over(batch, monkeypatch):
-    numbers = batch.layouts[SCENE].index.tolist()
-    real = causal.free_places
-
-    def without_the_third(layout):
-        places = real(layout)
-        places.found[layout.index == numbers[2]] = False
-        return places
-
-    monkeypatch.setattr(causal, "free_places", without_the_third)
-    (made,) = drawn(count=39)
-    assert made.layouts[SCENE].index.tolist() == numbers[:2] + numbers[3:]

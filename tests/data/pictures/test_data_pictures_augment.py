@@ -9,7 +9,7 @@ import torch
 from saccade.config import from_dict
 from saccade.data.pictures.augment import MEAN_COLOUR, Augmentation, Shift, augment, shifted
 from saccade.errors import ConfigError
-from saccade.geometry import apply, apply_to_boxes, compose, identity, invert
+from saccade.geometry import apply, apply_to_boxes, identity, invert
 
 STILL = Augmentation(area=(1.0, 1.0), aspect=1.0, mirror=False)
 
@@ -60,15 +60,6 @@ def test_crops_above_one_hold_the_whole_picture():
     torch.testing.assert_close(varied.sum((1, 2, 3)).double(), 300 / share, rtol=0.08, atol=0)
 
 
-def test_the_border_goes_on_round_a_smaller_picture(assert_near):
-    images = coordinates(60, 20, 20)
-    varied, frames = augment(images, replace(STILL, area=(1.9, 2.0)), 2)
-    corner = apply(frames, torch.tensor([19.5, 19.5]).double().expand(60, 2))
-    shown = varied[:, :2, -1, -1].double()
-    assert bool((corner > 20).any(0).all())
-    assert_near(shown, (corner / 20).clamp(max=19.5 / 20), atol=1e-5)  # the middle of the last pixel, on and on
-
-
 TILTED = {
     "turn": replace(STILL, turn=30.0),
     "slant": replace(STILL, slant=0.5),
@@ -98,14 +89,6 @@ def test_pictures_are_turned_and_slanted_about_their_centre_within_the_limits(as
         assert_near(apply(frames, centre), centre)
     below = apply(slanted, torch.tensor([7.0, 11.0]).double().expand(400, 2))
     assert_near(below, torch.stack([7 + 5 * slant, torch.full_like(slant, 11.0)], dim=-1))
-
-
-def test_a_picture_is_turned_first_and_then_cut():
-    """The frame of both is that of the cut, made in the turned picture."""
-    images, cut = pictures(50), Augmentation(area=(0.5, 1.5))
-    turned = augment(images, replace(STILL, turn=90.0, slant=0.3), 8)[1]
-    both = augment(images, replace(cut, turn=90.0, slant=0.3), 8)[1]
-    torch.testing.assert_close(both, compose(turned, augment(images, cut, 8)[1]), rtol=0, atol=1e-9)
 
 
 def test_a_share_of_the_pictures_is_inverted_and_stays_where_it_was():

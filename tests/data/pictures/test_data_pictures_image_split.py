@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -220,15 +219,6 @@ def test_what_does_not_fit_is_left_out_named_and_counted(tmp_path: Path) -> None
         assert named in entry
     assert data.images(torch.arange(2))[0].shape[0] == 2
     assert data.marks(torch.arange(2)).mask is None
-
-
-def test_nothing_that_can_be_used_is_an_error_and_a_whole_split_is_opened_in_silence(tmp_path: Path) -> None:
-    (tmp_path / "text.png").write_text("hello")
-    with pytest.raises(DataError, match=r"text\.png"):
-        opened(row(tmp_path / "text.png"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        opened(row(picture(tmp_path, "a.png")))
 
 
 @pytest.mark.parametrize("limit", [0, 401, 1 << 20])

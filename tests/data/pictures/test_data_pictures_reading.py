@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import GifImagePlugin, Image, TiffImagePlugin
+from PIL import Image
 
-from hostile_pictures import gif_of_frames, jpeg_of_scans, ppm_of_comments, tiff_of_frames
+from hostile_pictures import jpeg_of_scans, ppm_of_comments
 from saccade import geometry
 from saccade.data.pictures import files, reading
 from saccade.data.pictures.files import FORMATS, content_digests, copy_groups, decode, files_digest
@@ -87,13 +87,10 @@ PALETTE.putpalette([200, 0, 0, 0, 200, 0])
 COLOURS = {
     "16-bit PNG": (encoded(Image.fromarray(DEEP)), [[0] * 3, [1] * 3, [100] * 3, [255] * 3], "16-bit grey scaled"),
     "16-bit array": (DEEP, [[0] * 3, [1] * 3, [100] * 3, [255] * 3], "16-bit grey scaled"),
-    "16-bit PGM": (b"P5 4 1 65535\n" + DEEP.astype(">u2").tobytes(), [[0] * 3, [1] * 3, [100] * 3, [255] * 3], ""),
     "float TIFF": (encoded(Image.fromarray(np.array([[0.0, 0.2, 1.0]], np.float32)), "TIFF"),
                    [[0] * 3, [51] * 3, [255] * 3], "float grey scaled"),
     "transparent": (encoded(CLEAR), [[255] * 3, [10, 20, 30]], "transparency laid over white"),
-    "palette": (encoded(PALETTE), [[200, 0, 0], [0, 200, 0]], ""),
     "transparent palette": (encoded(PALETTE, transparency=0), [[255] * 3, [0, 200, 0]], "transparency laid over"),
-    "one bit": (encoded(Image.new("1", (2, 1), 1)), [[255] * 3] * 2, ""),
     "CMYK": (encoded(Image.new("CMYK", (1, 1), (0, 255, 255, 0)), "JPEG", quality=100), [[254, 0, 0]], "from CMYK"),
     "animation": (encoded(FRAMES[0], "GIF", save_all=True, append_images=FRAMES[1:]), [[255, 0, 0]] * 4, "first of"),
 }  # fmt: skip
@@ -208,21 +205,6 @@ def test_decoding_imports_pillow_and_not_torch() -> None:
     assert not {"torch", "numpy", "matplotlib"} & set(loaded)
 
 
-def test_of_many_frames_one_is_touched(monkeypatch: pytest.MonkeyPatch) -> None:
-    touched: list[int] = []
-
-    def counting(original):
-        return lambda image, frame, *rest: (touched.append(frame), original(image, frame, *rest))[1]
-
-    for plugin in (TiffImagePlugin.TiffImageFile, GifImagePlugin.GifImageFile):
-        monkeypatch.setattr(plugin, "_seek", counting(plugin._seek))
-    for data in (tiff_of_frames(1000), gif_of_frames(300)):
-        touched.clear()
-        assert read_picture(data).notes == ("the first of several frames",)
-        assert max(touched) <= 1  # whether there is a second
-        assert len(touched) <= 3
-
-
 def test_a_wide_picture_gets_a_filled_border_above_and_below() -> None:
     inputs, canvas, size = prepare(read_picture(np.full((50, 200, 3), 255, np.uint8)), (100, 100), fill=0.25)
     assert inputs.shape == (3, 100, 100)
@@ -277,23 +259,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(reading, "read_picture", count)
     return begun
-
-
-def test_a_list_is_decoded_ahead_and_an_iterator_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an iterator a person may be the source: its answer must not wait for later pictures."""
-    data, begun = encoded(noise()), counted(monkeypatch)
-    taken: list[int] = []
-    slow = stream_pictures((taken.append(number) or data for number in range(4)), 1)
-    next(slow)
-    assert (len(begun), len(taken)) == (1, 1)
-    slow.close()
-    monkeypatch.setattr(reading, "THREADS", 1)
-    begun.clear()
-    stream = stream_pictures([data] * 4, 1)
-    next(stream)
-    next(stream)
-    assert len(begun) >= 2
-    stream.close()
 
 
 def test_waiting_pictures_and_batches_are_bounded_by_their_pixels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,26 +129,3 @@ def test_gpu_makes_the_scenes_of_the_cpu(name, split, seed):
         part, seen = there.stream._draw(numbers[100 : 100 + chunk].to(CUDA))
         assert_same(expected[100 : 100 + chunk], part)
         assert torch.equal(seen.cpu(), pictures[100 : 100 + chunk])
-
-
-@pytest.mark.gpu
-@on_gpu
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"background": Distractors()},
-        {"max_tries": 1, "count": (1, 3)},
-        {"size": 128, "count": (2, 10), "scale": (0.4, 4.0)},
-        {"size": 160, "count": (2, 10), "scale": (0.4, 4.0)},
-    ],
-)
-def test_gpu_makes_other_scenes_of_the_cpu_too_with_and_without_the_kernels(settings, monkeypatch):
-    spec, glyphs, numbers = SceneSpec(**settings), glyphs_for("train", "pack"), torch.arange(600)
-    expected = sample_layout(spec, glyphs, 3, numbers)
-    pictures, obj = render(expected), torch.zeros(600, dtype=torch.int64)
-    for failure in ("", "left out by the test"):
-        monkeypatch.setattr(kernels, "_failure", failure)
-        found = sample_layout(spec, glyphs, 3, numbers.to(CUDA))
-        assert_same(expected, found)
-        assert torch.equal(render(found).cpu(), pictures)
-        assert torch.equal(render(found[3:].remove(obj[3:].to(CUDA))).cpu(), render(expected[3:].remove(obj[3:])))

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.photographs import SHIPPED, Photographs, photographs_for
+from saccade.data.scenes.photographs import Photographs, photographs_for
 from saccade.errors import DataError
 
 SPLITS = ("train", "val", "test")
@@ -114,16 +114,3 @@ def test_bad_folders_are_named(tmp_path):
         path.write_bytes(b"GIF89a")
     with pytest.raises(DataError, match=r"none of the 1 pictures for train can be read \(.*\.png.*\); replace"):
         photographs_for("train", tmp_path / "few")
-
-
-def test_the_cache_comes_before_what_ships(tmp_path, monkeypatch):
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
-    assert [photographs_for(split).name.rsplit("-", 1)[0] for split in SPLITS] == [
-        "shipped-train-4",
-        "shipped-val-2",
-        "shipped-test-3",
-    ]
-    fill(tmp_path / "backgrounds", [str(k) for k in range(20)])
-    assert photographs_for("val").name.startswith("backgrounds-val-2-")
-    named = photographs_for("test", SHIPPED)
-    assert named.name == "shipped-test-3-c8aec02d", "known by its pixels, however named"

@@ -7,12 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.data.scenes import sampler
 from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.drawing import render
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout, SceneSpec, join_layouts
-from saccade.data.scenes.sampler import sample_layout
 from saccade.data.scenes.stream import GlyphStream, SceneStream
 from saccade.families.caption.scenes import sample_captioned, scene_spec
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
@@ -88,13 +86,3 @@ def test_scenes_depend_on_neither_batch_nor_order(kind):
         parts = [stream(kind)._draw(part) for part in order.split(batch)]
         made = join_layouts([layout for layout, _ in parts]), torch.cat([images for _, images in parts])
         assert digest(*made) == digest(whole[order], pictures[order])
-
-
-@pytest.mark.parametrize("first", [1, 3, 400])
-def test_how_tries_are_grouped_does_not_show_on_the_host(monkeypatch, first):
-    spec, glyphs = SceneSpec(max_tries=60), glyphs_for("train", "pack")
-    expected = sample_layout(spec, glyphs, 3, torch.arange(40))
-    monkeypatch.setattr(sampler, "_FIRST_ROUND", first)
-    found = sample_layout(spec, glyphs, 3, torch.arange(40))
-    for name, column in expected.tensors().items():
-        assert torch.equal(getattr(found, name), column), name

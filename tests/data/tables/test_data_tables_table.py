@@ -152,14 +152,6 @@ def test_a_table_that_cannot_be_used_says_why(folder: Path, text: str, message: 
         csv(folder, text, encoding="latin-1")
 
 
-def test_without_a_column_of_questions_all_are_asked_the_same(folder: Path) -> None:
-    table = csv(folder, "image,label\na.png,red\nb.png,blue\n")
-    assert table.queries == ("what is it?",)
-    assert "2 questions (train 2, val 0, test 0) about 2 pictures, each 'what is it?', 2 answers" in table.summary()
-    (skipped,) = jsonl(folder, {"image": "b.png", "label": "x"}, {"image": "a.png", "query": "q", "label": "x"}).skipped
-    assert skipped == "no query: line 1"
-
-
 def question(query: str = "crown", labels: tuple[str, ...] = ("red",), split: str = "train") -> Row:
     return Row(Path("a.png"), labels, split, query=query)
 
@@ -195,18 +187,6 @@ def test_of_several_labels_the_known_ones_stay_or_the_row_goes() -> None:
     assert [row.labels for row in rows] == [("red", "shiny")]
     assert skipped == ["label new: line 2, 'mauve'"]
     assert Columns().matching(found, [], ["shiny", "red"], "new") == ([], ["label new: line 2, 'mauve'"])
-
-
-def test_the_first_pictures_of_a_split_keep_all_their_rows() -> None:
-    rows = [Row(Path(f"{split}{n // 2}"), ("x",), split, query=f"q{n % 2}") for split in ("val", "train")
-            for n in range(6)]  # fmt: skip
-    table = table_of(*rows).first("val", 2)
-    assert [row.image.name for row in table.rows if row.split == "val"] == ["val0", "val0", "val1", "val1"]
-    assert table.count("train") == 6
-    assert [row.image.name for row in table.first("train", 0).as_found] == ["val0", "val0", "val1", "val1"]
-    shown = [("x", "a"), ("x", "b"), ("y", "c")]
-    classes = table_of(*(Row(Path(image), (label,), "train") for label, image in shown), columns=Columns())
-    assert [row.label for row in classes.first("train", 2).rows] == ["x", "y"]  # of every class
 
 
 @pytest.mark.parametrize("family", TRUTH)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -108,15 +107,6 @@ def test_words_are_content_function_or_neither() -> None:
     kinds = [kind_of(WORDS.number(word), WORDS) for word in ("a", "dog", "on", "unheard")]
     assert kinds == [FUNCTION, CONTENT, FUNCTION, None]
     assert kind_of(0, WORDS) is None
-
-
-def test_a_picture_without_a_lender_has_no_patch() -> None:
-    said = torch.tensor([[DOG, RUNS, 0], [DOG, SLEEPS, 0]])  # both have a dog
-    scores = Measurements()
-    add_words(scores, ReadsColumns(ORACLE).eval(), torch.rand(2, 3, SIDE, SIDE), said, torch.tensor([0]), WORDS)
-    means = scores.acts.means()
-    assert math.isnan(means["word_evidence_patch_raw"])
-    assert not math.isnan(means["word_evidence_blur_raw"])
 
 
 class Reading(SatModel):

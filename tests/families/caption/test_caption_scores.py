@@ -11,7 +11,7 @@ from torch import Tensor
 from caption_stubs import Reciter, short_splits
 from saccade import geometry
 from saccade.families.caption.data import CaptionBatch, CaptionDataConfig, CaptionScenes
-from saccade.families.caption.scores import EMPTY, RIVALS, STRENGTH, CaptionScoring
+from saccade.families.caption.scores import RIVALS, STRENGTH, CaptionScoring
 from saccade.models.sat import SatConfig, SatModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import CaptionOutput, Look
@@ -109,32 +109,3 @@ def test_even_maps_are_as_strong_as_the_digits_are_large(data: CaptionScenes, ba
     assert tuple(found["baselines"]) == RIVALS
     strengths = [found["baselines"][who][STRENGTH] for who in RIVALS]
     assert strengths == sorted(strengths)  # evenly < on all digits < on the best cell
-
-
-@pytest.fixture(scope="module")
-def sparse() -> CaptionScenes:
-    """Scenes of which some are empty, the first one not among them."""
-    with short_splits(test=SCENES):
-        return CaptionScenes(CaptionDataConfig(glyphs="pack", empty=0.5), "test")
-
-
-def script_of_sparse(sparse: CaptionScenes) -> tuple[Tensor, Tensor]:
-    """As :func:`script`, of the scenes that have a digit to recolour; and which are empty."""
-    batch = sparse.of_pictures(torch.arange(SCENES))
-    one, two = (batch.layout.present[:, which].nonzero().squeeze(1) for which in (0, 1))
-    return torch.cat([batch.words, batch[one].recolour(0).words, batch[two].recolour(1).words]), batch.layout.count == 0
-
-
-def test_empty_scenes_count_as_sentences_and_in_no_score_of_looking(data: CaptionScenes, sparse: CaptionScenes) -> None:
-    said, bare = script_of_sparse(sparse)
-    assert 0 < int(bare.sum()) < SCENES
-    found = scored(said, sparse)
-    assert (found["n"], found["metrics"]["exact_match"], found["metrics"]["exact_match_empty"]) == (SCENES, 1, 1)
-    assert found["counts"]["exact_match_empty"] == int(bare.sum())
-    assert found["attention"]["causal_follow"] == 1
-    batch = sparse.of_pictures(torch.arange(SCENES))
-    assert found["counts"]["causal_follow"] == int(batch.layout.count.sum())
-    assert found["counts"][STRENGTH] == int(batch.has_mask.sum()) == 3 * int(batch.layout.count.sum())
-    assert (
-        EMPTY not in scored(script(data.of_pictures(torch.arange(SCENES))), data)["metrics"]
-    )  # none of these is empty

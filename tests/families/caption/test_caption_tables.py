@@ -42,11 +42,6 @@ def test_rows_of_one_picture_are_gathered(pictures_folder):
     assert [row.labels for row in csv(pictures_folder, THREE, captions=1).rows] == [("A dog.",), ("A cat, red.",)]
 
 
-def test_a_list_of_captions_is_as_many_rows(pictures_folder):
-    (row,) = jsonl(pictures_folder, {"image": "a.png", "captions": ["A dog", "Two  dogs"]}).rows
-    assert row.labels == ("A dog", "Two dogs")
-
-
 @pytest.mark.parametrize(
     ("row", "skipped"),
     [
@@ -103,25 +98,6 @@ def test_annotations_are_cut_into_val_test_and_the_rest(coco, monkeypatch):
     assert table.skipped == ()
     assert all(len(row.labels) == 5 for row in table.rows)  # the sixth is dropped
     assert table.rows[0].labels == tuple(f"Caption {n}" for n in range(5))
-
-
-def test_what_cannot_be_used_is_counted(coco):
-    content = json.loads((coco / "annotations/captions_train2014.json").read_text())
-    content["annotations"] += [
-        {"id": 900, "image_id": 77, "caption": "of nothing"},
-        {"id": 0, "image_id": 0, "caption": "again"},
-        {"id": 901, "image_id": 0, "caption": " "},
-    ]
-    (coco / "annotations/captions_train2014.json").write_text(json.dumps(content))
-    (coco / "train2014" / content["images"][3]["file_name"]).unlink()
-    table = read_coco(coco, PLAIN)
-    assert counts(table) == [3, 4, 4]
-    assert table.skipped[-3:] == (
-        "no such picture: captions_train2014.json annotation 900, image 77",
-        "duplicate: captions_train2014.json annotation 0, 0",
-        "empty caption: captions_train2014.json annotation 901",
-    )
-    assert sum(entry.startswith("no such picture") for entry in table.skipped) == 7
 
 
 def test_karpathys_splits(coco):

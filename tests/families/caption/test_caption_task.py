@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from PIL import Image
 from torch import Tensor
 
 from caption_stubs import captioned_files, short_splits
@@ -25,7 +24,6 @@ from saccade.families.caption.task import (
     SelfCritical,
     Soft,
 )
-from saccade.families.caption.vocabulary import END, UNKNOWN
 from saccade.losses.captions import (
     caption_cross_entropy,
     doubly_stochastic,
@@ -153,27 +151,6 @@ def test_the_truth_earns_what_the_score_of_sentences_says(tmp_path: Path) -> Non
     expected = cider_scores([each[0] for each in texts], texts)
     torch.testing.assert_close(10 * found.double(), expected, atol=1e-4, rtol=1e-5)
     assert float(found.min()) > 0.3
-
-
-def test_references_are_the_words_that_scores_compare(tmp_path: Path) -> None:
-    """Pictures 0 and 1 train; "#" and "mr." are scored words that no model says, and so the unknown word."""
-    captions = {0: ["Mr. Fox's # 7.", "A fox"], 1: ["A cannot-do fox", "a fox , a fox", "fox"], 2: ["A fox"]}
-    rows = [("image", "caption", "split")]
-    for number, said in captions.items():
-        Image.new("RGB", (20, 24), (40 * number, 0, 0)).save(tmp_path / f"{number}.png")
-        rows += [(f"{number}.png", f'"{caption}"', "val" if number == 2 else "train") for caption in said]
-    (tmp_path / "t.csv").write_text("\n".join(",".join(row) for row in rows))
-    task = on_files(tmp_path / "files", name=f"csv:{tmp_path / 't.csv'}")
-    judged = task.training_split(OWN_WORDS)
-    number = task.vocabulary.number
-    a, fox = number("a"), number("fox")
-    assert "mr" in task.vocabulary
-    first = [[UNKNOWN, fox, number("'s"), UNKNOWN, number("7"), END], [a, fox, END, -1, -1, -1]]
-    assert judged.references(torch.tensor([0])).tolist() == [first]
-    nothing = [-1] * 6
-    second = [[a, number("cannot-do"), fox, END, -1, -1], [a, fox, a, fox, END, -1], [fox, END, -1, -1, -1, -1]]
-    assert judged.references(torch.tensor([1, 0])).tolist() == [second, [*first, nothing]]
-    assert judged.references(torch.tensor([1])).shape == (1, 3, 5)  # no larger than it needs to be
 
 
 def test_drawn_captions_are_judged_beside_others_of_their_picture(tmp_path: Path) -> None:

@@ -80,33 +80,6 @@ def test_proposals_may_be_taught_the_square_of_responses() -> None:
     assert found == pytest.approx((0.1 - 0.05) / 2)  # the mean of two boxes
 
 
-def test_the_error_of_proposals_is_told_of_what_they_are_taught() -> None:
-    """By the side that a loss teaches; not of a scale that is taught another region, nor may a phase choose by it."""
-    told = task(smallest=0.2)
-    assert told.validate(told.model.eval())["scale2_proposal_error"] >= 0
-    batch = ClassifyTask.open(LabelDataConfig(name="details", size=(224, 224)), "val").take(torch.arange(1)).in_float()
-    raw = told.model.forward_raw(batch.images)
-    raw.strongest = torch.full((1, 2, 2), 0.5)
-    raw.boxes = torch.tensor([[[0.5, 0.4, 0.25], [0.5, 0.5, 0.25]]])
-    told.checked_loss(Proposals("scale2", side=0.3), "default")
-    told.checked_loss(Proposals("scale3", target="responses"), "default")
-    found = told.zoom_values(told.model, raw, batch)
-    assert float(found["scale2_proposal_error"]) == pytest.approx(0.1 + 0.1)
-    assert "scale3_proposal_error" not in found
-    assert "scale2_proposal_error" in told.metric_names()
-    assert "scale3_proposal_error" not in told.metric_names()
-
-
-def test_phases_look_no_further_than_their_loss() -> None:
-    """Which scale each loss needs last, and who needs responses."""
-    losses = [Scales("scale1"), Proposals("scale2"), Proposals("scale3"), Proposals("both"), Scales(), Rank()]
-    told = task()
-    found = [told.forward_options(loss).get("last", "scale3") for loss in losses]
-    assert found == ["scale1", "scale1", "scale2", "scale2", "scale3", "scale3"]
-    responses = [told.forward_options(Proposals(target=target))["responses"] for target in ("strongest", "responses")]
-    assert responses == [False, True]
-
-
 def test_a_loss_that_does_not_fit_the_model_is_refused() -> None:
     """Cross-entropy would teach the fused classifier alone; a control has no proposals to teach."""
     zooming, control = task(), task(crops="centre")

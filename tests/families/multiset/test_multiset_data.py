@@ -11,13 +11,10 @@ from saccade.data.scenes.backgrounds import strewn
 from saccade.data.scenes.drawing import resized
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetFiles, MultisetScenes
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
 from saccade.families.multiset.task import MultisetTask
-from saccade.models.facts import ModelFacts
 from saccade.tasks.task import Opening
-from scene_digests import layout_digest
 
 SPEC = MultisetSpec()
 SET = MultisetSpec(repeats=False)
@@ -83,28 +80,6 @@ def test_pictures_are_clutter_with_the_digits_written_over_it(thousand):
         assert torch.equal(images[:, channel].long(), expected)
 
 
-def test_empty_scenes_leave_the_others_as_they_are(thousand):
-    some = sample(torch.arange(1000), MultisetSpec(empty=0.1))
-    empty = some.count == 0
-    assert 60 < int(empty.sum()) < 140
-    kept = (~empty).nonzero().squeeze(1)
-    assert layout_digest(some[kept]) == layout_digest(thousand[kept])
-    assert sample(torch.arange(50), MultisetSpec(empty=1.0)).count.sum() == 0
-
-
-def test_one_object_is_one_digit_of_a_scene():
-    alone = sample(torch.arange(500), MultisetSpec(repeats=False, alone=True))
-    whole = sample(torch.arange(500), SET)
-    assert alone.present.shape == (500, 1)
-    assert alone.present.all()
-    same = (whole.glyph == alone.glyph) & (whole.boxes == alone.boxes).all(-1) & whole.present  # (500, 4)
-    assert (same.sum(1) == 1).all()
-    assert len(set(same.float().argmax(1).tolist())) == 4  # any of them, not always the first
-    pictures, full = paint(alone), paint(whole)
-    inside = alone.masks()[:, 0]
-    assert torch.equal(pictures[:, 0][inside], full[:, 0][inside])
-
-
 def generated(name: str = "mnist-multiset", split: str = "val", **settings) -> MultisetScenes:
     return MultisetScenes(MultisetDataConfig(name, glyphs="pack", **settings), split)
 
@@ -134,17 +109,6 @@ def test_empty_scenes_are_in_training_only_unless_asked_for():
     assert empty(generated(split="test")) == empty(generated(split="val", empty=0.5)) == 0
     assert empty(generated(split="test", options={"empty_held_out": 0.5})) == pytest.approx(0.5, abs=0.04)
     assert empty(generated("mnist-single", "train", empty=0.5)) == 0
-
-
-@pytest.mark.parametrize("name", ["mnist-multiset", "mnist-set", "mnist-single"])
-def test_objects_are_learnt_from_scenes_where_none_occurs_twice(name):
-    alone, among = (MultisetDataConfig(name, options={"among": which}).teaches_objects for which in (False, True))
-    assert (alone, among) == ("mnist-single", "mnist-set")
-    for scenes, most in ((alone, 1), (among, 4)):
-        counts = generated(scenes, "train").take(torch.arange(256)).counts(10)
-        assert counts.amax() == 1
-        assert counts.sum(1).amax() == most
-    assert MultisetDataConfig("svhn:somewhere").teaches_objects == "svhn:somewhere"
 
 
 def test_a_seed_shuffles_labels_with_their_places():
@@ -196,20 +160,6 @@ def test_pictures_are_laid_in_and_boxes_go_with_them(folder):
     assert (batch.images[0, 2][masks[0, 1]] > 0.6).all()
     assert not masks[1:].any()
     assert batch.picture.tolist() == [0, 1, 2]
-
-
-def knowing(*answers: str) -> ModelFacts:
-    return ModelFacts(architecture="hsal", model={}, family="multiset", queries=(), answers=answers)
-
-
-def test_labels_of_a_trained_model(folder):
-    lines = ["0.png,a;b,train,", "1.png,a,train,", "2.png,,train,"]
-    with pytest.warns(UserWarning, match=r"left out 1 × label unknown to the model \(0.png, 'b'\)"):
-        data = from_table(folder, lines, facts=knowing("z", "a"))
-    assert data.take(torch.arange(2)).labels.tolist() == [[1, -1], [-1, -1]]
-    assert data.answers == ("z", "a")
-    with pytest.raises(DataError, match="mnist-multiset"):
-        MultisetTask.open(MultisetDataConfig(glyphs="pack"), "val", how=Opening(facts=knowing("a", "b")))
 
 
 def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():

@@ -27,7 +27,6 @@ from saccade.families.multiset.task import (
     Reinforce,
     SingleObject,
 )
-from saccade.losses.multiset import hsal_loss
 from saccade.models.facts import ModelFacts, Preprocessing, read_facts
 from saccade.models.folder import load_model
 from saccade.models.multiset_reader import LabelReader
@@ -123,19 +122,6 @@ def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     assert "glimpse_on_label" not in task.metric_names()
 
 
-def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
-    task = new_task(data=table(tmp_path, {"kind": "list"}), model_config={**SMALL, "input_size": [60, 60]})
-    assert task.is_list
-    (batch,) = batches(task, 1, batch_size=4)
-    assert torch.equal(batch["labels"], batch["shuffled"])
-    torch.manual_seed(0)
-    raw = task.model.train().forward_raw(**task.inputs(batch))
-    raw.said = torch.tensor([[1, 0, 2, 2]]).expand(4, -1)
-    listed = task.loss(raw, {**batch, "labels": torch.tensor([[0, 1, -1]]).expand(4, -1)}, Reinforce())
-    assert float(listed["class_reward"]) == -1
-    assert float(hsal_loss(raw, torch.tensor([[0, 1, -1]]).expand(4, -1))["class_reward"]) == 1
-
-
 def test_validation_asks_about_each_picture_and_about_each_box() -> None:
     """A classifier that says one word whatever it sees is right as often as that word occurs."""
     task = new_task(data={**PACK, "name": "mnist-set"})
@@ -179,22 +165,6 @@ def test_a_table_of_ones_own_decides_labels_and_their_number(tmp_path: Path) -> 
     assert (scored["data"], scored["n"], scored["counts"]["beyond_most"]) == ("csv", 2, 0)
     assert 0 <= scored["baselines"]["training_prior"]["exact_match"] <= 1
     assert task.summary() == task.table.summary() != new_task().summary() == ""
-
-
-def test_a_score_says_that_its_test_pictures_were_held_out_of_training(tmp_path: Path) -> None:
-    (tmp_path / "train").mkdir()
-    lines = ["image,digits,boxes_xyxy"]
-    for number in range(1, 81):
-        Image.new("RGB", (20, 20), (3 * number, 0, 90)).save(tmp_path / "train" / f"{number}.jpg")
-        lines.append(f'{number}.jpg,{number % 10} {number // 10},"1,1,9,19 10,1,19,19"')
-    (tmp_path / "train.csv").write_text("\n".join(lines), encoding="utf-8")
-    data = {"name": f"svhn:{tmp_path}", "size": 40}
-    task = new_task(data=data)
-    assert (task.model.config.most, task.model.config.input_size) == (2, (40, 40))
-    scored = MultisetTask.evaluate(task.model.eval(), data, "test")
-    assert "held-out part of the training pictures" in scored["note"]
-    assert scored["scored_part"] == "held-out training pictures"
-    assert "note" not in MultisetTask.evaluate(task.model, data, "val")
 
 
 def test_losses_that_cannot_be_are_named() -> None:

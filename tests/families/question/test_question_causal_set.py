@@ -8,12 +8,11 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from saccade.commands.door import app
-from saccade.config import from_dict
-from saccade.data import causal as causal_facts
 from saccade.data import read_causal_set
-from saccade.data.causal import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
+from saccade.data.causal import scenes as causal_facts
+from saccade.data.causal.scenes import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
 from saccade.data.tables.readers import with_reader
-from saccade.errors import ConfigError, DataError, SaccadeError
+from saccade.errors import DataError, SaccadeError
 from saccade.families.question.readers import CausalConfig, CausalOptions, read_causal, write_causal
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.tasks.evaluate import distinct
@@ -175,13 +174,3 @@ def test_a_frozen_set_that_comes_out_otherwise_is_not_written(tmp_path, monkeypa
         write_causal(CausalConfig(), "test", 2, tmp_path / "set")
     assert not list(tmp_path.iterdir())
     write_causal(CausalConfig(seed=5), "test", 2, tmp_path / "set")  # other settings are not frozen
-
-
-def test_a_set_depends_on_its_seed_and_its_split(tmp_path, small):
-    digests = {read_causal_set(small).facts.digest}
-    for name, config, split in (("seed", CausalConfig(seed=2), "test"), ("split", CausalConfig(seed=1), "val")):
-        write_causal(config, split, 3, tmp_path / name)
-        digests.add(read_causal_set(tmp_path / name).facts.digest)
-    assert len(digests) == 3
-    with pytest.raises(ConfigError, match="seed"):
-        from_dict(CausalConfig, {"seed": -1})

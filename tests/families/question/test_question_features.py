@@ -15,7 +15,7 @@ from saccade.config import from_dict
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe
 from saccade.errors import ConfigError
-from saccade.families.question.task import CrossEntropy, Default, QuestionTask
+from saccade.families.question.task import Default, QuestionTask
 from saccade.models.base import ImageModel
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
@@ -48,17 +48,6 @@ def freeze(task: QuestionTask) -> None:
 def first_batch(task: QuestionTask, size: int = 8, features: str = "auto") -> dict[str, Any]:
     (batch,) = itertools.islice(task.train_batches(0, batch_size=size, features=features), 1)
     return batch
-
-
-def test_kept_features_come_with_the_evidence_that_a_loss_asks_for(table: Path) -> None:
-    task = new_task(table)
-    task.checked_loss(CrossEntropy(evidence_weight=0.5), "default")
-    whole = first_batch(task)
-    freeze(task)
-    batch = first_batch(task)
-    assert set(batch) == {"encoding", "query", "label", "evidence"}
-    assert bool(whole["evidence"].any())
-    assert torch.equal(batch["evidence"], whole["evidence"])
 
 
 def test_moving_statistics_are_not_kept(table: Path) -> None:

@@ -10,12 +10,9 @@ import torch
 from PIL import Image
 
 from saccade.config import to_dict
-from saccade.data.scenes import stream as stream_module
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import glyphs_for
-from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import scene_counts
-from saccade.data.scenes.stream import SceneStream
 from saccade.families.question.scenes import NOT_THERE, SceneBatch, SceneData, SceneDataConfig
 from saccade.families.question.task import QuestionTask
 from saccade.models.facts import read_facts
@@ -74,17 +71,6 @@ def test_merged_authors_cut_one_stream_in_three(monkeypatch):
     assert 50_000 <= int(total) < 50_009
 
 
-def test_triples_do_not_depend_on_how_they_are_asked_for(batch):
-    data = SceneData(UNLIMITED, "train")
-    assert same(data.take(torch.arange(10, 20)), SceneData(UNLIMITED, "train").take(torch.arange(10, 20)))
-    shuffled = torch.tensor([40, 3, 3, 17])
-    again = data.take(shuffled)
-    assert torch.equal(again.images, batch.images[shuffled])
-    assert torch.equal(again.label, batch.label[shuffled])
-    far = torch.tensor([5, 1_000_000, 70_000_000, 12])
-    assert torch.equal(data.take(far).images[[0, 3]], batch.images[[5, 12]])
-
-
 def test_recolouring_the_target_changes_answer_and_evidence_only(batch):
     changed = batch.recolour_target()
     assert (changed.label != batch.label).all()
@@ -112,34 +98,6 @@ def test_changing_another_digit_leaves_the_answer(batch, edit):
     touched = (masks & different[:, None]).flatten(2).any(dim=-1)  # (B, N)
     assert (touched.sum(dim=1) == 1).all()
     assert torch.equal(changed.evidence(), batch.evidence())
-
-
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Record how many scenes are made at a time."""
-    made: list[int] = []
-    original = stream_module.sample_layout
-
-    def recording(spec, glyphs, seed, indices):
-        made.append(len(indices))
-        return original(spec, glyphs, seed, indices)
-
-    monkeypatch.setattr(stream_module, "sample_layout", recording)
-    return made
-
-
-def test_an_endless_stream_makes_chunks_for_neighbours_and_single_scenes_for_strays(monkeypatch):
-    made = counted(monkeypatch)
-    monkeypatch.setattr(stream_module, "CACHE_BYTES", 2 * 32 * 30_000)
-    monkeypatch.setitem(stream_module._CHUNK, "cpu", 32)
-    stream = SceneStream(SceneSpec(), glyphs_for("val", "pack"), 0)
-    for start in range(0, 96, 12):
-        stream.scenes(torch.arange(start, start + 12))
-    assert made == [32, 32, 32]
-    assert len(stream._chunks) == 2  # the limit holds
-    made.clear()
-    stream.scenes(torch.tensor([5, 10**6, 10**9, 10**12]))
-    stream.scenes(torch.arange(8) * 10_000 + 500)
-    assert made == [4, 8]
 
 
 def test_a_fresh_scene_is_asked_for_several_of_its_digits():
@@ -206,14 +164,3 @@ def test_files_hold_what_the_generator_made(tmp_path):
         assert np.array_equal(picture, images[b].permute(1, 2, 0).numpy())
         assert (line["seed"], line["split"], line["glyphs"], line["background"]) == (3, "val", "pack-val-200", "black")
         assert line["objects"] == layout[b : b + 1].facts()[0]
-
-
-def test_each_line_says_how_its_scene_is_drawn(tmp_path):
-    told = {}
-    for drawing in ("blend", "authors", "both"):
-        out = QuestionTask.write_split({**PACK, "drawing": drawing}, "val", 4, tmp_path / drawing, start=3)
-        lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
-        told[drawing] = [(line["drawing"], (out / line["file"]).read_bytes()) for line in lines]
-    assert {name for name, _ in told["blend"]} == {"blend"}
-    assert {name for name, _ in told["authors"]} == {"authors"}
-    assert told["both"] == [told["authors"][0], told["blend"][1], told["authors"][2], told["blend"][3]]  # 3, 4, 5, 6

@@ -12,30 +12,18 @@ from saccade import geometry
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import SceneScoring
 from saccade.families.question.task import Default, QuestionTask
-from saccade.metrics.labels import SCALE_EDGES
-from saccade.metrics.maps.baselines import grids_of
-from saccade.metrics.maps.localisation import true_positive_strength
 from saccade.models.base import QueryModel
-from saccade.models.folder import load_model
-from saccade.models.soft import SoftConfig, SoftModel
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import Look, QuestionOutput
-from saccade.zoo import resolve
 
 PACK = SceneDataConfig(glyphs="pack")
 N = 240
 MAPS = {"true_positive_strength", "pointing", "iou", "selectivity", "pr_auc"}
-SWEEPS = {"deletion", "insertion"}
-CAUSAL = {"causal_follow", "causal_hold", "causal_hold_recoloured", "causal_hold_removed"}
 
 
 def four_errors(share: float, n: int = N) -> float:
     """Four standard errors of a measured share."""
     return 4 * math.sqrt(share * (1 - share) / n)
-
-
-def tiny_soft(**sizes) -> SoftModel:
-    return SoftModel(SoftConfig(**{"channels": 4, "hidden": 4, "dropout": 0.0} | sizes)).eval()
 
 
 @pytest.fixture(scope="module")
@@ -131,26 +119,6 @@ def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
     assert perfect["attention"]["by_look"] == {}
 
 
-@pytest.fixture(scope="module")
-def evaluated():
-    return QuestionTask.evaluate(tiny_soft(), {"name": "mref", "glyphs": "pack"}, "test", limit=30, sweeps=3)
-
-
-def test_counts_say_for_how_many(evaluated):
-    counts = evaluated["counts"]
-    assert {counts[name] for name in SWEEPS} == {3}
-    assert {counts[name] for name in (MAPS - {"pr_auc"}) | CAUSAL} == {30}
-    assert sum(counts["accuracy_by_scale"].values()) == 30
-    assert len(counts["accuracy_by_scale"]) == len(SCALE_EDGES) - 1
-
-
-@pytest.mark.parametrize(("size", "limit", "n"), [(50, 23, 23), (23, None, 23), (23, 999, 23)])
-def test_limit_and_size(size, limit, n):
-    data = SceneData(PACK, "test")
-    data.size = size
-    assert torch.equal(SceneScoring(tiny_soft(), data, limit=limit, sweeps=0).numbers, torch.arange(n))
-
-
 FEW = 40
 SMALL = {"channels": 4, "hidden": 4, "dropout": 0.0}
 
@@ -201,36 +169,3 @@ def test_a_crop_scores_by_the_pixels_in_its_box(data):
     assert found["true_positive_strength"] == pytest.approx((target / (40 * 50)).mean().item(), rel=1e-5)
     seen = objects > 0
     assert found["selectivity"] == pytest.approx((target[seen] / objects[seen]).mean().item(), rel=1e-5)
-
-
-SCENES = 40
-
-
-@pytest.fixture(scope="module")
-def shipped_batch(data):
-    return data.take(data.one_per_scene(SCENES))
-
-
-def looked(name, shipped_batch):
-    """The trace of the shipped model ``name`` on the scenes."""
-    model, _ = load_model(resolve(name), "cpu")
-    size = (shipped_batch.images.shape[-2], shipped_batch.images.shape[-1])
-    with torch.no_grad():
-        return model.wrap(model.forward_raw(shipped_batch.images, shipped_batch.query), size).trace, size
-
-
-def strengths(trace, size, evidence):
-    """True-positive strength (B,) of the maps, and of the bound of their grids."""
-    bound = grids_of(trace, size).oracle(evidence)
-    return tuple(true_positive_strength(maps, evidence) for maps in (trace.image_map("total"), bound))
-
-
-def test_a_product_of_gates_is_measured_against_all_of_its_grids(shipped_batch):
-    """The sparse model is far above the best cell of its last grid alone, which is no bound for it."""
-    trace, size = looked("hattnet-ctx-sparse-mref", shipped_batch)
-    assert [cells for _, cells in grids_of(trace, size).grids] == [(49, 49), (23, 23), (10, 10), (4, 4)]
-    found, bound = strengths(trace, size, shipped_batch.evidence())
-    assert bool((found <= bound + 1e-6).all())
-    (_, one_grid) = strengths(*looked("soft-mref", shipped_batch), shipped_batch.evidence())
-    assert float((found > one_grid).double().mean()) > 0.9
-    assert float(bound.mean()) > 0.99

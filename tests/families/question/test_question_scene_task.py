@@ -101,10 +101,3 @@ def test_drawn_locations_are_taught_by_what_they_answer(loss):
     advantage = 2 * math.log(2)
     assert raw.sampled_log_prob.grad.tolist() == [pytest.approx([-advantage / 2, advantage / 2])]
     assert raw.sampled_logits.grad.abs().sum() > 0
-
-
-def test_drawn_locations_can_be_left_untaught():
-    raw = drawn((0.5, 0.125))
-    found = new_task().loss(raw, {"label": torch.tensor([0])}, CrossEntropy())
-    assert float(found["loss"]) == pytest.approx(math.log(2))
-    assert not found["loss"].requires_grad

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 from PIL import Image
-from safetensors.torch import load_file
 
 import saccade
 from question_tables import write_table
@@ -57,24 +54,6 @@ def test_a_model_learns_a_table(table: Path, tmp_path: Path) -> None:
         assert found["attention"][score] > 3 * found["baselines"]["uniform"][score], score
     assert found["attention"]["distance"] < found["baselines"]["box_centre_exact"]["distance"]
     assert found["attention"]["insertion"] > found["baselines"]["uniform"]["insertion"]
-
-
-def test_a_run_goes_on_exactly_where_it_stopped_from_any_folder(
-    table: Path, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Begun beside the table by a relative path, cut short after one epoch, resumed elsewhere."""
-    monkeypatch.chdir(table.parent)
-    train(tmp_path / "cut", "csv:table.csv", *SMALL, "checkpoint_every=4")
-    monkeypatch.chdir(tmp_path)
-    for late in (tmp_path / "cut" / "checkpoints").glob("step-*"):
-        if int(late.name.removeprefix("step-")) > 4:
-            shutil.rmtree(late)
-    resumed = saccade.train(out=tmp_path / "cut", resume=True, device="cpu", quiet=True)
-    assert resumed.stopped == "finished"
-    last = [path / "checkpoints" / "step-00000008" for path in (run, tmp_path / "cut")]
-    one, other = (load_file(next(step.glob("*.safetensors"))) for step in last)
-    assert one.keys() == other.keys()
-    assert all(torch.equal(value, other[name]) for name, value in one.items())
 
 
 def test_a_model_of_pictures_has_to_be_told_where_they_are(run: Path, table: Path) -> None:

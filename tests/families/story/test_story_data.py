@@ -48,13 +48,10 @@ def test_a_vocabulary_goes_by_the_alphabet_after_the_empty_word():
     ("text", "sentences"),
     [
         ("Mary went home.\nJohn left.\n", ["Mary went home.", "John left."]),
-        ("mary went home\n\n  john   left\n", ["mary went home", "john left"]),
         ("Mary went home. John left! Sam stayed", ["Mary went home.", "John left!", "Sam stayed"]),
-        ("Mary went\nto the den. John\nleft.", ["Mary went to the den.", "John left."]),
         ("Mr. Smith ran 3.5 miles. Mrs. Smith did not.", ["Mr. Smith ran 3.5 miles.", "Mrs. Smith did not."]),
         ('He said "Stay." Then he left.', ['He said "Stay."', "Then he left."]),
         ("1 Mary went home.\n2 John left. He ran.\n", ["Mary went home.", "John left. He ran."]),
-        ("3 men came.\nMary left.", ["3 men came.", "Mary left."]),
     ],
 )
 def test_sentences(text, sentences):
@@ -197,15 +194,6 @@ def test_splits_of_a_table(tmp_path):
         table(tmp_path, "Mary left.")
 
 
-def test_a_split_without_a_question_is_told_after_another_was_read(tmp_path):
-    """All splits are read together: that 'train' was asked for first must not hide that 'val' is empty."""
-    table(tmp_path, GOOD | {"split": "train"})
-    source = StorySource(StoryDataConfig(name=f"jsonl:{tmp_path / 'own.jsonl'}"))
-    assert len(source.questions("train")) == 1
-    with pytest.raises(DataError, match=r"no question in split 'val'; add other stories, or say with 'split'"):
-        source.questions("val")
-
-
 def test_generated_splits_share_no_story_and_tasks_come_in_turn():
     source = StorySource(StoryDataConfig(tasks=(1, 17), questions=50))
     splits = [source.questions(split) for split in ("train", "val", "test")]
@@ -244,24 +232,17 @@ TIRED = ["Sumit is tired.", "Yann is bored.", "Sumit went back to the bedroom.",
         (DROPPED, "Where was the milk before the garden?", "bathroom", (3, 2, 0)),
         (FOUND_AGAIN, "Where is the milk?", "garden", (7, 5)),
         (GIFTS, "Who gave the milk?", "fred", (1,)),
-        (GIFTS, "Who received the milk?", "mary", (1,)),
-        (GIFTS, "What did Bill give to Fred?", "apple", (2,)),
-        (GIFTS, "Who did Bill give the apple to?", "fred", (2,)),
-        (HELD, "Is Mary in the bathroom?", "no", (2,)),
         (CARRIED, "How many objects is Mary carrying?", "two", (0, 1, 2, 3)),
         (CARRIED, "What is Mary carrying?", "milk,apple", (0, 2, 3, 1)),
         (["Mary is either in the park or the school."], "Is Mary in the school?", "maybe", (0,)),
         (COUPLE, "Where is John?", "hallway", (0, 2)),
         (TIMES, "Where was Julie before the park?", "school", (3, 0)),
-        (ROOMS, "What is the office north of?", "kitchen", (0,)),
         (ROOMS, "How do you go from the office to the garden?", "s,s", (0, 1)),
         (FEARS, "What is emily afraid of?", "wolf", (1, 0)),
         (COLOURS, "What color is Brian?", "white", (3, 2, 4)),
         (SHAPES, "Is the blue square below the pink rectangle?", "no", (1, 0)),
         (SIZES, "Does the box fit in the box of chocolates?", "no", (0, 1)),
-        (SIZES, "Is the box bigger than the box of chocolates?", "yes", (1, 0)),
         (TIRED[:3], "Why did sumit go to the bedroom?", "tired", (0,)),
-        (TIRED, "Where will sumit go?", "kitchen", (3,)),
         (["Sam walks into the den.", "Sam picks up an apple."], "Where is the apple?", "den", (1, 0)),
     ],
 )

@@ -14,7 +14,6 @@ from saccade.families.story.causal import (
     weight_edits,
 )
 from saccade.families.story.scores import (
-    CAUSAL,
     StoryScoring,
     sample_questions,
     story_numbers,
@@ -125,18 +124,6 @@ def test_an_answer_is_right_when_all_its_words_are_said_and_no_more():
     assert is_right(said, answer).tolist() == [True, True, False, False]
     assert is_right(torch.tensor([[3]]), torch.tensor([[3, 4]])).tolist() == [False], "one word is missing"
     assert is_right(torch.tensor([[7]]), torch.tensor([[-1]])).tolist() == [False], "an answer that it cannot say"
-
-
-def test_causal_tests_are_made_on_a_drawn_part_and_say_its_size():
-    found = summary(Oracle(WORDS), causal=10)
-    assert found["counts"]["change_rate"] == 10
-    assert found["counts"]["support_hit"] == 40
-    assert found["attention"]["causal_hold"] == 1
-    assert CAUSAL == 500
-    assert found["counts"]["tasks_without"]["swap_follow"] == ["qa1"], "no answer is a name"
-    assert "causal_hold" not in found["counts"]["tasks_without"]
-    assert {"weight_follow", "weights_hold", "swap_weights_hold"} <= set(found["baselines"]["recency"])
-    assert "change_rate" not in summary(Oracle(WORDS), causal=0)["attention"]
 
 
 @pytest.mark.parametrize("kind", [MemN2NModel, DMNModel, StoryLSTMModel], ids=lambda kind: kind.__name__)

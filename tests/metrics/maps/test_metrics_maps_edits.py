@@ -117,16 +117,6 @@ def test_necessity_and_sufficiency_by_hand():
     assert EditScores().scores() == {}
 
 
-def test_a_question_that_does_not_count_is_left_out():
-    scores = EditScores()
-    nan = float("nan")
-    scores.add_changes(
-        torch.arange(3),
-        {"all": {"zero_target": torch.tensor([1.0, nan, 1.0]), "target_removed": torch.tensor([1.0, 1.0, 1.0])}},
-    )
-    assert scores.scores()["edit_necessity"]["model"].n == 2
-
-
 def _mask(box: tuple[int, int, int, int], size: tuple[int, int] = (8, 10)) -> torch.Tensor:
     x0, y0, x1, y1 = box
     mask = torch.zeros(1, *size, dtype=torch.bool)

@@ -236,17 +236,3 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
     assert "pip install 'saccade-attention[meteor]'" in why
     with pytest.raises(MissingExtraError, match="it is not here"):
         meteor_jar([], [])
-
-
-def test_what_was_fetched_comes_before_what_is_installed(tmp_path, monkeypatch):
-    stand_in(tmp_path, monkeypatch)
-    fetched = tmp_path / "home" / "meteor"
-    fetched.mkdir(parents=True)
-    (fetched / "meteor-1.5.jar").write_bytes(b"not really")
-    meteor_jar(["a"], [("a",)])
-    assert str(fetched) not in (tmp_path / "arguments").read_text()  # half a program is none
-    (fetched / "paraphrase-en.gz").write_bytes(b"nor this")
-    meteor_jar(["a"], [("a",)])
-    arguments = (tmp_path / "arguments").read_text()
-    assert f"-jar {fetched}/meteor-1.5.jar " in arguments
-    assert f"-a {fetched}/paraphrase-en.gz " in arguments

@@ -164,16 +164,3 @@ def test_the_longest_vocabulary_still_has_them() -> None:
     last = MAX_WORDS - 1
     keys = ngram_keys(torch.tensor([[last, last, last, last]]), MAX_WORDS)
     assert int(keys[0, 3, 0]) == (MAX_WORDS + 1) ** 4 - 1 < 2**63
-
-
-def test_what_is_not_there_counts_for_nothing() -> None:
-    words = padded([2, 3, 4], [2, 5], [3, 3])
-    rarity = NGramRarity(words, torch.tensor([0, 0, 1]), V)
-    said, known = words[:2][None], words[:2][None]  # (1,2,8), (1,2,8)
-    plain = cider_of_words(said, known, rarity)
-    nothing = torch.full((1, 3, 8), -1)
-    torch.testing.assert_close(cider_of_words(said, torch.cat([known, nothing], 1), rarity), plain)
-    torch.testing.assert_close(cider_of_words(said[..., :3], known[..., :3], rarity), plain)
-    assert cider_of_words(nothing, known, rarity).tolist() == [[0, 0, 0]]
-    assert cider_of_words(said, nothing, rarity).tolist() == [[0, 0]]
-    assert plain.shape == (1, 2)

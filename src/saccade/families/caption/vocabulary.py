@@ -22,14 +22,13 @@ from typing import Any, cast
 
 from torch import Tensor
 
-from saccade.answer import Answer
 from saccade.errors import CheckpointError, DataError
 from saccade.families.answering import Responder, Response
 from saccade.models.base import Given
 from saccade.models.caption_decoding import Decoded
 from saccade.models.facts import ModelFacts
 from saccade.models.sat import SatModel
-from saccade.trace import Output
+from saccade.trace import Answer, Output
 
 _APOSTROPHES = "’ʼ＇`´‘"
 _INSIDE = frozenset("'-.,:")  # what the pattern below knows what to do with

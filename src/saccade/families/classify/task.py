@@ -13,7 +13,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.answer import Answer
 from saccade.attention.zoom import clamped_box
 from saccade.config import Portion, Weight, Within
 from saccade.data.details import SIZE
@@ -43,7 +42,7 @@ from saccade.tasks.data_parts import Entries
 from saccade.tasks.label_task import CrossEntropy, LabelTask
 from saccade.tasks.rivals import Asked
 from saccade.tasks.task import Batch
-from saccade.trace import LabelOutput, Output
+from saccade.trace import Answer, LabelOutput, Output
 
 USUAL_SIDE = 0.5  # Side of the first regions for proposals as a share of the parent's, as in the paper
 Scale = Literal["scale1", "scale2", "scale3"]

@@ -20,7 +20,6 @@ from typing import Annotated, Any, cast
 import torch
 from torch import Tensor, nn
 
-from saccade.answer import Answer
 from saccade.config import Weight, Within
 from saccade.data.scenes.hashing import derive_seed
 from saccade.errors import ConfigError
@@ -45,7 +44,7 @@ from saccade.models.multiset_reader import MultisetCountsModel, MultisetModel
 from saccade.tasks.evaluate import Measurements, answers_of
 from saccade.tasks.picture_task import PictureTask, filled_in
 from saccade.tasks.task import Batch, HeldOut, in_batches, loss_name
-from saccade.trace import MultisetOutput, Output
+from saccade.trace import Answer, MultisetOutput, Output
 
 OBJECTS = "objects"  # the data of a phase that learns single objects
 ANSWERS = ("macro_f1", "exact_match", "overall_precision", "overall_recall")  # what validation tells of the answers

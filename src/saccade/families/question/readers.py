@@ -24,7 +24,7 @@ images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / t
 * Images are taken in the order of a hash of their numbers until there are ``images`` of them; val and test have
   10,000 / 45,393 each. The release, and so the counts, may differ from the authors', which they do not name.
 
-**Causal sets** of questions about scenes are written here too; their folder is that of :mod:`saccade.data.causal`.
+**Causal sets** of questions about scenes are written here too, in the folder of :mod:`saccade.data.causal.scenes`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Seed, Within
-from saccade.data.causal import CausalFacts, CausalPicture, CausalSet, read_causal_set
-from saccade.data.causal.photographs import PhotographPicture, PhotographSet
-from saccade.data.causal.writing import causal_batches, write_set
+from saccade.data.causal.photographs.format import PhotographPicture, PhotographSet
+from saccade.data.causal.reading import read_causal_set
+from saccade.data.causal.row_folder import CausalPicture
+from saccade.data.causal.scene_writing import causal_batches, write_set
+from saccade.data.causal.scenes import CausalFacts, CausalSet
 from saccade.data.examples import SPLITS, Split, hashed_share
 from saccade.data.pictures.labelled import check_new
 from saccade.data.scenes import LICENCE

@@ -16,14 +16,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.answer import Answer
 from saccade.errors import DataError
 from saccade.families import answering
 from saccade.families.answering import InputReader, Prepared, ReadItem, Response, ranked
 from saccade.families.story.stories import facts_and_questions, memory_places, words_of
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
-from saccade.trace import Output
+from saccade.trace import Answer, Output
 
 SENTENCES = 1000  # Most sentences of a story sent to the server
 CHARACTERS = 400  # Most characters of one sentence

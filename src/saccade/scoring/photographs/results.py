@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from saccade.data.causal.photographs import Photograph, PhotographFacts
+from saccade.data.causal.photographs.format import Photograph, PhotographFacts
 from saccade.metrics.intervals import ByName, Interval, mean_defined, paired_difference
 from saccade.metrics.result import without_nan
 from saccade.papers.results import results_folder

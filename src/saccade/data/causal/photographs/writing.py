@@ -19,10 +19,10 @@ import numpy as np
 from PIL import Image
 
 from saccade.config import from_dict
-from saccade.data.causal import CARD, FACTS, ROWS, Pixels, Row, picture_name
-from saccade.data.causal.marking import Marked, UnusablePictureError
-from saccade.data.causal.photograph_twins import Twin, Twins, box_of
-from saccade.data.causal.photographs import CHANGES, PhotographFacts, photograph_digest
+from saccade.data.causal.photographs.format import CHANGES, PhotographFacts, photograph_digest
+from saccade.data.causal.photographs.marking import Marked, UnusablePictureError
+from saccade.data.causal.photographs.twins import Twin, Twins, box_of
+from saccade.data.causal.row_folder import CARD, FACTS, ROWS, Pixels, TruthLine, picture_name
 from saccade.data.pictures.labelled import check_new
 from saccade.data.tables.doubts import first_few
 from saccade.errors import DataError, OutputError
@@ -109,7 +109,7 @@ def write_photographs(
     return whole
 
 
-def _rows_of(path: Path) -> Iterator[Row]:
+def _rows_of(path: Path) -> Iterator[TruthLine]:
     """The lines that are there; one that was cut short is taken away."""
     whole = 0
     with path.open("ab+") as lines:
@@ -121,9 +121,9 @@ def _rows_of(path: Path) -> Iterator[Row]:
         lines.truncate(whole)
 
 
-def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> Row:
+def _written(out: Path, name: str, photograph: Marked, twins: Twins) -> TruthLine:
     labels, count = photograph.labels, len(photograph.names)
-    row: Row = {
+    row: TruthLine = {
         "id": name,
         "name": photograph.name,
         "sources": photograph.sources,
@@ -173,7 +173,7 @@ def _saved(out: Path, file: str, values: Pixels) -> str:
     return file
 
 
-def _whole(facts: PhotographFacts, rows: Iterable[Row], left_out: Counter[str]) -> PhotographFacts:
+def _whole(facts: PhotographFacts, rows: Iterable[TruthLine], left_out: Counter[str]) -> PhotographFacts:
     """The facts with what is known in the end."""
     digest, twins, labels, count = hashlib.blake2b(digest_size=32), Counter[str](), set[str](), 0
     for row in rows:

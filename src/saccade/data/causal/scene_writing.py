@@ -20,22 +20,16 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.data.causal import (
-    CARD,
-    FACTS,
+from saccade.data.causal.row_folder import CARD, FACTS, ROWS, SCENE, Pixels, TruthLine, picture_name
+from saccade.data.causal.scenes import (
     MASKED,
-    ROWS,
-    SCENE,
     TWINS,
     V1,
     V1_COUNT,
     CausalFacts,
-    Pixels,
-    Row,
     check_frozen,
     is_frozen,
     map_name,
-    picture_name,
     scene_digest,
 )
 from saccade.data.scenes.drawing import inked_pixels, render
@@ -117,7 +111,7 @@ def _label_maps(layout: SceneLayout) -> Tensor:
     return maps.view(len(layout), size, size)
 
 
-def rows_of(batch: CausalBatch) -> list[Row]:
+def rows_of(batch: CausalBatch) -> list[TruthLine]:
     """The lines of a batch, without their digests."""
     facts = {name: layout.facts() for name, layout in batch.layouts.items()}
     numbers, targets, others = (column.tolist() for column in (batch.layouts[SCENE].index, batch.target, batch.other))
@@ -127,11 +121,11 @@ def rows_of(batch: CausalBatch) -> list[Row]:
     ]
 
 
-def _row(scene: str, asked: dict[str, int], objects: dict[str, list[Row]]) -> Row:
+def _row(scene: str, asked: dict[str, int], objects: dict[str, list[TruthLine]]) -> TruthLine:
     """The line of one scene: two objects are ``asked`` about, ``objects`` says what is true of all of them."""
     whole = objects[SCENE]
     questions = [{"query": str(whole[k]["class"]), "object": k, "answer": whole[k]["colour"]} for k in asked.values()]
-    twins: Row = {}
+    twins: TruthLine = {}
     for name in TWINS:
         whose, _, what = name.partition("_")
         mask = picture_name(scene, name if name in MASKED else SCENE)
@@ -191,10 +185,10 @@ def write_set(
     return whole
 
 
-def _written(batches: Iterator[CausalBatch], place: Path) -> Iterator[Row]:
+def _written(batches: Iterator[CausalBatch], place: Path) -> Iterator[TruthLine]:
     """The lines of the scenes in their order; several threads encode and write pictures while the next are drawn."""
     with ThreadPoolExecutor(max(2, os.cpu_count() or 1)) as threads:
-        before: Iterator[Row] = iter(())
+        before: Iterator[TruthLine] = iter(())
         for batch in batches:
             rows = rows_of(batch)
             written = threads.map(partial(_write, batch, place), rows, range(len(rows)))
@@ -203,7 +197,7 @@ def _written(batches: Iterator[CausalBatch], place: Path) -> Iterator[Row]:
         yield from before
 
 
-def _write(batch: CausalBatch, place: Path, row: Row, at: int) -> Row:
+def _write(batch: CausalBatch, place: Path, row: TruthLine, at: int) -> TruthLine:
     images = {name: np.stack(list(batch.images[name][at]), -1) for name in (SCENE, *TWINS)}  # (H,W,3) each
     masks = {name: batch.masks[name][at] for name in MASKED}  # (H,W) each
     for folder, pictures in (("images", images), ("masks", masks)):

@@ -1,6 +1,6 @@
 """Photographs with marked objects, in a sample's order, and the one function that makes a causal set of photographs.
 
-The other source of photographs with twins are cut-outs laid on backgrounds, :mod:`saccade.data.causal.composing`.
+The other source of photographs with twins are cut-outs laid on backgrounds, :mod:`.composing`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from saccade.data.causal.composing import ComposedScenes
-from saccade.data.causal.filling import Fill, FillName, filler
-from saccade.data.causal.marking import Marked, Marker, UnusablePictureError, labeller, marked, marker
-from saccade.data.causal.photograph_twins import Ground, Twins, hole_of, twins_of
-from saccade.data.causal.photograph_writing import PhotographSource, write_photographs
-from saccade.data.causal.photographs import PhotographFacts
+from saccade.data.causal.photographs.composing import ComposedScenes
+from saccade.data.causal.photographs.filling import Fill, FillName, filler
+from saccade.data.causal.photographs.format import PhotographFacts
+from saccade.data.causal.photographs.marking import Marked, Marker, UnusablePictureError, labeller, marked, marker
+from saccade.data.causal.photographs.twins import Ground, Twins, hole_of, twins_of
+from saccade.data.causal.photographs.writing import PhotographSource, write_photographs
 from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.errors import ConfigError, DataError
 

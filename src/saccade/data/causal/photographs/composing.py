@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 from PIL import Image, ImageOps
 
-from saccade.data.causal import Masks, Pixels
-from saccade.data.causal.filling import grown
-from saccade.data.causal.marking import MIN_SHARE, Marked, Marker, UnusablePictureError
-from saccade.data.causal.photograph_twins import Twins, below, drawer, drawn_place, feathered, laid_over, met, twins_of
-from saccade.data.causal.photographs import PhotographFacts
+from saccade.data.causal.photographs.filling import grown
+from saccade.data.causal.photographs.format import PhotographFacts
+from saccade.data.causal.photographs.marking import MIN_SHARE, Marked, Marker, UnusablePictureError
+from saccade.data.causal.photographs.twins import Twins, below, drawer, drawn_place, feathered, laid_over, met, twins_of
+from saccade.data.causal.row_folder import Masks, Pixels
 from saccade.data.maps import sound
 from saccade.data.pictures.files import FORMATS, check_size
 from saccade.data.pictures.reading import read_picture

@@ -29,9 +29,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageOps
 
-from saccade.data.causal import REST, Pixels
-from saccade.data.causal.filling import grown, network
-from saccade.data.causal.photographs import MOST_OBJECTS
+from saccade.data.causal.photographs.filling import grown, network
+from saccade.data.causal.photographs.format import MOST_OBJECTS
+from saccade.data.causal.row_folder import REST, Pixels
 from saccade.data.maps import sound, stem_of
 from saccade.data.pictures.files import FORMATS, SUFFIXES, check_size, find_files
 from saccade.data.pictures.reading import Picture

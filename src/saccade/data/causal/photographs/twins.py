@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from PIL import Image, ImageFilter, ImageOps
 
-from saccade.data.causal import Masks, Pixels
-from saccade.data.causal.filling import Fill, grown, growth
-from saccade.data.causal.marking import Marked, UnusablePictureError
+from saccade.data.causal.photographs.filling import Fill, grown, growth
+from saccade.data.causal.photographs.marking import Marked, UnusablePictureError
+from saccade.data.causal.row_folder import Masks, Pixels
 from saccade.data.scenes.hashing import hash_u32
 
 PATCHES = 2  # Patches of ground that are filled in, at most
@@ -33,7 +33,7 @@ Grid = TypeVar("Grid", bound=npt.NDArray[Any])
 
 
 class Twin(NamedTuple):
-    """One twin; see :mod:`saccade.data.causal.photographs`."""
+    """One twin; see :mod:`saccade.data.causal.photographs.format`."""
 
     change: str
     pixels: Pixels  # (H,W,3)

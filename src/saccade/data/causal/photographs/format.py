@@ -67,7 +67,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from saccade.data.causal import CausalPicture, Masks, RowFolder, decoded, leads_out
+from saccade.data.causal.row_folder import CausalPicture, Masks, RowFolder, decoded, leads_out
 from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, read_regular
 

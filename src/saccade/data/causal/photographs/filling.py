@@ -22,7 +22,7 @@ import numpy.typing as npt
 import torch
 import torch.nn.functional as F
 
-from saccade.data.causal import Masks, Pixels
+from saccade.data.causal.row_folder import Masks, Pixels
 from saccade.errors import DataError, MissingExtraError
 from saccade.files import FILES, cache_home, verify_digest
 

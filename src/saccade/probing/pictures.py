@@ -1,40 +1,43 @@
-"""What a probe learns from: usable pictures, the questions about them, and the folds they are cut into.
+"""The pictures of a probe: from the name of data, or pictures in memory with their labels, to those it can use.
 
+Everything behind a table reads files, so pictures that are in memory are written into a folder first, without loss.
 What cannot be used is left out, counted and named: files that cannot be read, classes with too few pictures to learn
 from, to choose with and to be tested on, and questions that are asked about too few.
 
-Features are of pictures, everything else is of examples: N questions about P pictures. Where nothing is asked, an
-example is a picture. Examples are dealt into J folds: every class is in every fold, and pictures that belong together
-are in one fold. Split j is tested on fold j, chooses its settings on fold j + 1 and learns from the others, so every
-picture is tested once, and never chooses what it is tested with.
-
-Axes: N examples, P pictures, B pictures of a batch, R examples about them, J splits, H and W pixels.
+Axes: N examples, P pictures, B pictures of a batch, H and W pixels.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
+import os
+import warnings
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
-from saccade.data.examples import hashed_share
-from saccade.data.pictures.files import copy_groups
+from saccade.data.pictures.files import content_digests, copy_groups
 from saccade.data.pictures.image_split import Evidence
 from saccade.data.pictures.prepared import PreparedPictures
-from saccade.data.tables.doubts import contradictions, first_few, pluralise, spellings, summarised
-from saccade.data.tables.table import Row, Table
-from saccade.errors import DataError
+from saccade.data.pictures.reading import read_picture
+from saccade.data.tables.doubts import check_usable, contradictions, first_few, pluralise, spellings, summarised
+from saccade.data.tables.table import Columns, Row, Table
+from saccade.errors import ConfigError, DataError, nearest
+from saccade.families import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
 from saccade.geometry import Size
 from saccade.metrics.result import Part
-from saccade.models.probe_heads import ExampleQueries
+from saccade.probing.examples import Examples, Questions
+from saccade.progress import OnProgress
 
+IN_MEMORY = "pictures"  # What stands for the name of data that has none
 MAX_CLASSES = 2_000
 """Classes that a probe compares at most: each rival has a row of weights for each of them, many times over."""
 MAX_QUESTIONS = 500  # Questions that a probe asks at most: some rivals have weights for each of them
@@ -45,72 +48,85 @@ _NAMED = 5
 _UNSEEN = ("label never seen in train", "query never seen in train")
 """Rows that the reader leaves out by its own splits; a probe makes others and can use them."""
 
-OnProgress = Callable[[str, float, int], None]
-"""Called with what is going on, how far it is, and how far it goes."""
+
+def prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
+    """The family that probes such data; with ``asks``, one that knows its questions.
+
+    A table tells by its columns. Of other data that has both labels and questions, labels are probed unless questions
+    are named.
+    """
+    name = reference.partition(":")[0]
+    readers = [family for family, entry in data_entries().get(name, ()) if entry.kind == "reader"]
+    if not readers or name in OWN_DATA:
+        readers = [family_of_data(reference)]  # which says what is wrong with a name that nobody knows
+    able = [(family, family.probing) for family in readers if family.probing is not None]
+    if not able:
+        raise DataError(
+            f"'{reference}' is data of the family '{readers[0].name}'; a probe takes pictures with one label each, or "
+            "questions about pictures with one answer each"
+        )
+    able = [pair for pair in able if pair[1].asks or not asks]
+    if not able:
+        raise ConfigError(f"ask: '{reference}' has labels and no questions; leave it out")
+    return min(able, key=lambda pair: pair[1].asks)  # labels first
 
 
-@dataclass(frozen=True)
-class Questions:
-    """What is asked, by the number of the example."""
-
-    words: tuple[str, ...]  # The questions that are known; its place here is a question's number
-    query: Tensor  # (N,) number of each question
-    picture: Tensor  # (N,) number of the picture it is about
-
-    @classmethod
-    def none(cls, pictures: int) -> Questions:
-        """Of each of so many pictures the same, which has no words."""
-        return cls(("",), torch.zeros(pictures, dtype=torch.int64), torch.arange(pictures))
-
-    @property
-    def are_asked(self) -> bool:
-        """Whether anything is asked; else an example is a picture."""
-        return self.words != ("",)
-
-    def about(self, pictures: Tensor) -> tuple[Tensor, ExampleQueries | None]:
-        """All examples about the pictures (B,), picture by picture: their numbers (R,), and what they ask."""
-        if not self.are_asked:
-            return pictures, None
-        place_of = torch.full((int(self.picture.max()) + 1,), -1)  # (P,) of each picture in the batch
-        place_of[pictures] = torch.arange(len(pictures))
-        place = place_of[self.picture]  # (N,)
-        examples = (place >= 0).nonzero()[:, 0]
-        examples = examples[place[examples].argsort(stable=True)]  # (R,)
-        return examples, ExampleQueries(self.query[examples], place[examples])
-
-    def parts(self, examples: Tensor, size: int) -> Iterator[tuple[Tensor, Tensor, ExampleQueries | None]]:
-        """The ``examples`` (n,) in parts about ``size`` pictures each.
-
-        Of each part: its pictures (B,), the places (R,) of its examples among all ``examples``, and what they ask.
-        """
-        pictures, own = examples, torch.arange(len(examples))
-        if self.are_asked:
-            pictures, own = torch.unique(self.picture[examples], return_inverse=True)  # (P',), (n,)
-        for first in range(0, len(pictures), size):
-            places = ((own >= first) & (own < first + size)).nonzero()[:, 0]  # (R,)
-            asked = ExampleQueries(self.query[examples[places]], own[places] - first) if self.are_asked else None
-            yield pictures[first : first + size], places, asked
-
-    def pictures_of(self, examples: Tensor) -> Tensor:
-        """The pictures that the ``examples`` (n,) are about, each once."""
-        return cast(Tensor, torch.unique(self.picture[examples]))
+def asked_table(reference: str, family: Family, ask: Sequence[str] | None) -> Table:
+    """The table without questions that have several answers; with ``ask`` these questions alone, without case."""
+    with warnings.catch_warnings():  # of labels and copies by the reader's own splits, which a probe does not use
+        warnings.simplefilter("ignore", UserWarning)
+        table = read_table(reference, family.name)
+    rows = table.as_found or table.rows
+    kept = tuple(row for row in rows if len(row.labels) == 1)
+    several = [f"several answers: {row.image.name}, {row.query}" for row in rows if len(row.labels) > 1]
+    skipped = (*table.skipped, *several)
+    check_usable(table.name, kept, skipped, strict=False, thing=table.columns.thing)
+    if ask is not None:
+        spelt = {row.query.casefold(): row.query for row in kept}
+        for word in ask:
+            if word.strip().casefold() not in spelt:
+                raise ConfigError(f"ask: nothing asks '{word}': {nearest(word, sorted(spelt.values()))}")
+        wanted = {spelt[word.strip().casefold()] for word in ask}
+        kept = tuple(row for row in kept if row.query in wanted)
+        others = tuple(f", {word}" for word in {*spelt.values()} - wanted)  # how an entry that is left out ends
+        skipped = tuple(entry for entry in skipped if not entry.endswith(others))
+    return replace(table, rows=kept, as_found=kept, skipped=skipped)
 
 
-@dataclass(frozen=True)
-class Examples:
-    """What is learned: labels of pictures, or answers to questions about pictures. Nothing here is a file."""
+def labelled_pictures(
+    pictures: Iterable[Any], labels: Iterable[Any], groups: Iterable[Any] | None, folder: Path
+) -> tuple[Family, Probing, Table]:
+    """The family that probes labels, and the table of ``pictures``; those that are no files are written to ``folder``.
 
-    labels: Tensor  # (N,) the number of each example's class
-    classes: Sequence[str]
-    groups: Sequence[int]  # The group number of each example; examples of one group belong together
-    questions: Questions
+    ``groups`` says which pictures belong together. A DataError where the lengths differ, or a file comes twice.
+    """
+    sources, words = list(pictures), [str(label) for label in labels]
+    owners = [""] * len(sources) if groups is None else [str(group) for group in groups]
+    for name, column in (("labels", words), ("groups", owners)):
+        if len(column) != len(sources):
+            raise DataError(f"{name}: found {len(column)} {name} for {len(sources)} pictures; give one for each")
+    first_of: dict[str, int] = {}  # file → its number
+    rows = []
+    for number, (source, label, group) in enumerate(zip(sources, words, owners)):
+        path = Path(source) if isinstance(source, (str, Path)) else folder / f"{number:06}.png"
+        if not isinstance(source, (str, Path)):
+            read_picture(source).image.save(path)
+        first = first_of.setdefault(os.path.abspath(path), number)
+        if words[first] != label:
+            raise DataError(f"labels: {path} has two labels, '{words[first]}' and '{label}'; give it one")
+        if first != number:
+            raise DataError(f"pictures: {path} comes twice, as number {first} and number {number}; give it once")
+        rows.append((str(path), Row(path, (label,), "train", group=group)))
+    able = [(family, family.probing) for family in families().values() if family.probing and not family.probing.asks]
+    return *able[0], Table.of(IN_MEMORY, rows, Columns())
 
-    def __len__(self) -> int:
-        return len(self.labels)
 
-    def query(self, examples: Tensor) -> Tensor | None:
-        """The numbers (B,) of the questions; None where nothing is asked."""
-        return self.questions.query[examples] if self.questions.are_asked else None
+def digest_of(table: Table) -> str:
+    """What tells pictures in memory from others: the contents of the files, the labels and the groups, in order."""
+    rows = table.as_found or table.rows
+    contents = content_digests([row.image for row in rows], unreadable="")
+    known = [[content, row.label, row.group] for content, row in zip(contents, rows)]
+    return hashlib.sha256(json.dumps(known).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True)
@@ -145,18 +161,6 @@ class ProbedPictures(Examples):
         place = self.places[self.questions.picture[examples]]
         size = self.store.image_size[place]
         return self.store.canvas[place] if self.folder is None else self.folder.canvas(size), size
-
-
-def _with_maps(table: Table, rows: Sequence[Row], folder: FeatureFolder) -> tuple[tuple[Row, ...], str]:
-    """The ``rows`` whose pictures have a map in ``folder``, and a remark on the others."""
-    kept = tuple(row for row in rows if folder.file_of(row.image) is not None)
-    if not kept:
-        raise DataError(
-            f"{folder.folder}: no map has the name of a picture of {table.name}, such as {rows[0].image.stem}"
-        )
-    folder.check_apart([row.image for row in kept])
-    lost = [row.image.name for row in rows if folder.file_of(row.image) is None]
-    return kept, f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
 
 
 def usable_pictures(
@@ -224,6 +228,18 @@ def usable_pictures(
     )
 
 
+def _with_maps(table: Table, rows: Sequence[Row], folder: FeatureFolder) -> tuple[tuple[Row, ...], str]:
+    """The ``rows`` whose pictures have a map in ``folder``, and a remark on the others."""
+    kept = tuple(row for row in rows if folder.file_of(row.image) is not None)
+    if not kept:
+        raise DataError(
+            f"{folder.folder}: no map has the name of a picture of {table.name}, such as {rows[0].image.stem}"
+        )
+    folder.check_apart([row.image for row in kept])
+    lost = [row.image.name for row in rows if folder.file_of(row.image) is None]
+    return kept, f"{pluralise(len(lost), 'picture')} left out without a map: {first_few(lost, _NAMED)}" if lost else ""
+
+
 def _numbers(values: Sequence[Any], known: Sequence[Any]) -> list[int]:
     """The place of each value among the known ones."""
     number = {value: place for place, value in enumerate(known)}
@@ -283,64 +299,3 @@ def together(keys: Sequence[Sequence[Hashable]]) -> list[int]:
             parent[root(other)] = root(first)
     number_of: dict[Hashable, int] = {}
     return [number_of.setdefault(root(first), number) for number, (first, *_) in enumerate(keys)]
-
-
-class Split(NamedTuple):
-    """Numbers of examples, (n,) each."""
-
-    train: Tensor
-    val: Tensor
-    test: Tensor
-
-
-def deal(labels: Sequence[int], groups: Sequence[int], folds: int) -> list[int]:
-    """The fold of each picture.
-
-    Groups are dealt class by class, large ones first, each to the fold that has the fewest pictures of its class; of
-    equal ones to that with the fewest pictures. A group of several classes goes with its most frequent one.
-    """
-    members: dict[int, list[int]] = {}
-    for number, group in enumerate(groups):
-        members.setdefault(group, []).append(number)
-
-    count = {group: Counter(labels[number] for number in numbers) for group, numbers in members.items()}
-    label_of = {group: min(of, key=lambda label: (-of[label], label)) for group, of in count.items()}
-    order = sorted(members, key=lambda g: (label_of[g], -len(members[g]), hashed_share(f"0 {g}"), g))
-    of_class: Counter[tuple[int, int]] = Counter()
-    total: Counter[int] = Counter()
-    fold_of = [0] * len(labels)
-    for group in order:
-        label = label_of[group]
-        fold = min(range(folds), key=lambda fold: (of_class[fold, label], total[fold], fold))
-        for number in members[group]:
-            fold_of[number] = fold
-            of_class[fold, labels[number]] += 1
-            total[fold] += 1
-    return fold_of
-
-
-def splits_of(fold_of: Sequence[int], folds: int) -> list[Split]:
-    """The J splits of pictures that were dealt into J folds."""
-    fold = torch.tensor(fold_of)  # (N,)
-    splits = []
-    for number in range(folds):
-        test, val = fold == number, fold == (number + 1) % folds
-        splits.append(Split(*(part.nonzero()[:, 0] for part in (~(test | val), val, test))))
-    return splits
-
-
-def some_of(split: Split, part: float, labels: Tensor, questions: Questions) -> Tensor:
-    """The first training pictures of each class, at least one: (n,) examples. ``part`` is a share, or an int: how many.
-
-    With questions a picture has several answers, so classes are not looked at: a picture comes with all its questions.
-    """
-
-    def ranked(numbers: Tensor) -> Tensor:
-        order = sorted(numbers.tolist(), key=lambda number: hashed_share(f"share {number}"))
-        return torch.tensor(order[: part if isinstance(part, int) else max(1, round(part * len(order)))])
-
-    if questions.are_asked:
-        some = ranked(questions.pictures_of(split.train))
-        return split.train[torch.isin(questions.picture[split.train], some)]
-    own = labels[split.train]
-    return torch.cat([ranked(split.train[own == label]) for label in torch.unique(own)]).sort().values
