@@ -34,6 +34,8 @@ _SHOWN = 60  # Characters of a name, a question and an answer in a repr.
 
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
+EVEN = 1.25  # A map whose peak has less than this, in means of the map, looks everywhere alike.
+
 _LONGEST_STEM = 120  # Longest file name, in characters; questions may be long.
 
 
@@ -240,6 +242,13 @@ class Sighting:
         if not self.has_places:
             return []
         return [spots[-1] for spots in self.glimpses()] or [self.peak]
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the total map is about the same everywhere, so that its :attr:`peak` is a matter of chance."""
+        return (
+            self.has_places and not self.trace.is_nested and bool(self.total_map.max() < EVEN * self.total_map.mean())
+        )
 
     def glimpses(self) -> list[list[tuple[int, int]]]:
         """For each label that was read: the pixels (x, y) that the model glimpsed before it said the label.

@@ -322,6 +322,8 @@ def _cells(seen: Sighting, model: str | None) -> list[tuple[object, ...]]:
     fit = None if seen.fit.p is None else f"{seen.fit.verdict} ({seen.fit.p:.2g})"
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
     looked_at = " · ".join(f"{x}, {y}" for x, y in seen.looked_at) if seen.looked_at else seen.top_slot
+    if seen.is_even and not seen.glimpses():
+        looked_at = "everywhere alike"
     answer = (seen.answer, f"{seen.confidence:.1%}") if seen.is_answered else (None, None)
     from saccade.data.tables.table import ONE_QUESTION
 

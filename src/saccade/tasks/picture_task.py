@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.data.examples import Split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError, DataError, listed
 from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, ImageModel
@@ -198,7 +198,7 @@ def with_labels_of(examples: Examples, facts: ModelFacts | None) -> Examples:
     """``examples``; a DataError if their labels are not those of a trained model, in its order."""
     split: Any = examples
     if facts is not None and split.answers != facts.answers:
-        labels, theirs = (", ".join(words[:5]) for words in (split.answers, facts.answers))
+        labels, theirs = (listed(words[:5]) for words in (split.answers, facts.answers))
         name = split.described()["data"]
         raise DataError(f"{name}: its labels are {labels}, …; those of the model are {theirs}, …; name other data")
     return examples

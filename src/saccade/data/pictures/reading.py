@@ -192,6 +192,17 @@ def stream_pictures(
         threads.shutdown(wait=True, cancel_futures=True)
 
 
+def unreadable_pictures(paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> list[str]:
+    """What is wrong with each of these files that cannot be read; all are decoded. ``progress``: done, and in all."""
+    wrong: list[str] = []
+    read = 0
+    for pictures in stream_pictures(paths, THREADS, lambda source, error: wrong.append(str(error))):
+        read += len(pictures)
+        if progress is not None:
+            progress(read + len(wrong), len(paths))
+    return wrong
+
+
 def _pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:
     done = (job.result().size for job in begun if job is not None and job.done() and job.exception() is None)
     return sum(height * width for height, width in done)

@@ -31,6 +31,7 @@ from saccade.data.tables.rows import (
     text_in,
     words_of,
 )
+from saccade.errors import DataError
 
 ONE_QUESTION = "what is it?"  # What is asked about pictures that have labels and no questions
 UNSEEN = "never seen in train"
@@ -202,6 +203,17 @@ class Table:
     def count(self, split: str) -> int:
         """Rows in ``split``."""
         return sum(row.split == split for row in self.rows)
+
+    def check_answers(self) -> None:
+        """Refuse to train on rows that all have the same answer: a model that always says it is never wrong."""
+        answers = {", ".join(row.labels) for row in self.rows if row.split == "train"}
+        if len(answers) < 2:
+            is_asked = self.queries not in ((), (ONE_QUESTION,))
+            things, word, words = ("questions", "answer", "answers") if is_asked else ("pictures", "class", "classes")
+            raise DataError(
+                f"{self.name}: all training {things} have the {word} '{answers.pop()}', and two {words} or more are "
+                f"needed to learn from; add {things} with another {word}"
+            )
 
     def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""

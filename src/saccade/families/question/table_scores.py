@@ -119,6 +119,7 @@ class TableScoring(QuestionScoring):
         images, words = [row.image for row in rows], [row.query for row in rows]
         swept = numbers[sample_pictures(images, table_folder(data.table.name), words, sweeps)]
         super().__init__(model, data, numbers, swept, data.config.size)
+        self.has_evidence = data.has_evidence or not model.look_specs
         self.prior = training_prior(data.table, data.queries, data.answers)
 
     def fill(self, images: Tensor) -> Tensor:
