@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from labelled_files import class_folders
 from saccade import zoo
 from tiny_models import save_tiny
 from typed import typed
@@ -131,3 +132,17 @@ def test_a_path_alone_is_recognised_and_said(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
     assert "2 classes" in result.stderr
+    assert "cannot be read" not in result.stderr
+
+
+def test_pictures_that_cannot_be_read_are_counted_and_named_whatever_is_shown(tmp_path: Path) -> None:
+    content = (class_folders(tmp_path) / "red" / "0.png").read_bytes()
+    (tmp_path / "red" / "1.png").write_bytes(b"")
+    (tmp_path / "green" / "2.png").write_bytes(content[: len(content) // 2])
+    for number in range(3, 9):
+        (tmp_path / "blue" / f"{number}.png").write_bytes(b"no picture")
+    result = typed("data", "show", tmp_path, "--split", "train", "-n", 1, "--out", tmp_path / "sheet.png")
+    assert result.exit_code == 0, result.output
+    assert "of 36 pictures 8 cannot be read" in result.stderr
+    assert "blue/3.png: not a picture" in result.stderr
+    assert "… and 3 more" in result.stderr

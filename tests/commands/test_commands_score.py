@@ -13,7 +13,7 @@ from PIL import Image
 
 import saccade
 from saccade.errors import ConfigError, DataError
-from typed import typed
+from typed import error_line, typed
 
 STRENGTH = "true_positive_strength"
 
@@ -88,6 +88,14 @@ def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:
     assert len(set(asked)) == found.counts["scored"] == 4
     assert all(question is not None for _, question in asked)
     assert found.scores[STRENGTH].mean > found.baselines["uniform"][STRENGTH]
+
+
+@pytest.mark.parametrize("option", [("--layer", "x"), ("--size", 64), ("--fit", "stretch")])
+def test_options_of_a_network_are_refused_where_there_is_none(folders, option) -> None:
+    maps, masks = folders
+    line = error_line(run(maps, "--truth", masks, *option))
+    assert line.startswith(f"error: {option[0][2:]}: ")
+    assert "--model" in line
 
 
 WRONG = {

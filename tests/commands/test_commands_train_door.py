@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from test_commands_train import assert_same_run, stop_before
 
+from labelled_files import class_folders
 from saccade.commands import train as verb
 from saccade.engine.recipe import load_recipe
 from saccade.errors import OutputError
 from tiny_runs import FRESH, TINY, train_tiny
-from typed import typed
+from typed import error_line, typed
 
 run = partial(typed, "train")
 
@@ -44,6 +45,7 @@ def test_the_usual_numbers_have_names() -> None:
         (["soft-mref", "--seed", "99999999999"], "seed"),
         (["soft-mref", "--device", "gpu", "--set", "data.glyphs=pack"], "'gpu'"),
         (["--resume", "--lr", "0.1"], "lr"),
+        (["soft-mref", "--accept-changed-data"], "--resume"),
         ([], "recipe"),
     ],
 )
@@ -52,6 +54,17 @@ def test_wrong_options_are_one_line(tmp_path: Path, words: list[str], named: str
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert named in result.stderr
     assert run("soft-mref").exit_code == 2  # no --out
+
+
+def test_one_class_is_refused_by_its_name(tmp_path: Path) -> None:
+    class_folders(tmp_path / "photos")
+    for other in ("green", "blue"):
+        shutil.rmtree(tmp_path / "photos" / other)
+    for recipe in ("attributes-head", "ran-56-photos"):
+        line = error_line(run(recipe, "--data", tmp_path / "photos", "--out", tmp_path / "run"))
+        assert "'red'" in line
+        assert "two" in line
+    assert not (tmp_path / "run").exists()
 
 
 WORDS = [word for override in (*TINY, *FRESH) for word in ("--set", override)]
@@ -74,6 +87,18 @@ def test_runs_go_on_where_they_stopped(run: Path, tmp_path: Path, monkeypatch: p
     assert {path: path.read_bytes() for path in model.iterdir()} == kept
     for seed, result in enumerate(results):
         assert_same_run(result.out, train_tiny(tmp_path / "alone" / str(seed), seed=seed).out)
+
+
+def test_no_seed_begins_when_the_time_is_over(tmp_path: Path) -> None:
+    words = ["soft-mref", "--seeds", "3", "--out", tmp_path / "all", "--device", "cpu", "-q", *WORDS]
+    short = ["--set", "phases.0.steps=1", "--set", "phases.0.validate_every=1"]
+    done = run(*words, *short, "--max-minutes", "1e-9")  # the first takes its one step, and so is finished
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in (tmp_path / "all").iterdir()] == ["seed-0"]
+    again = json.loads(run(*words, *short, "--resume", "--json").stdout)
+    assert [(Path(one["out"]).name, one["stopped"]) for one in again] == [
+        (f"seed-{number}", "finished") for number in range(3)
+    ]
 
 
 def test_the_end_has_the_spread_of_each_score(tmp_path: Path) -> None:

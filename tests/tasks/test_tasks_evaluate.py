@@ -71,8 +71,9 @@ def test_batches_are_joined_in_their_order_however_many_are_under_way(together: 
     assert found["counts"]["accuracy"] == N
     assert sorted(number for numbers, _ in scoring.asked for number in numbers) == list(range(N))
     assert all(numbers[0] == before for numbers, before in scoring.asked)
-    assert seen[-1] == (N, N)
-    assert len(seen) == len(scoring.asked)  # what costs more is no progress
+    assert seen[-1] == (N + 6, N + 6)  # with those that cost more
+    assert len(seen) == len(scoring.asked) + 2
+    assert [done for done, _ in seen] == sorted({done for done, _ in seen})  # each moves the bar
     assert "verdict" not in found
 
 
@@ -87,7 +88,7 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
         scoring = SceneScoring(model, data, limit=60, sweeps=4)
         scoring.together = 20
         found.append(evaluate(scoring, lambda *each, told=told: told.append(each)))
-        assert told == [(20, 60), (40, 60), (60, 60)]
+        assert told == [(20, 64), (40, 64), (60, 64), (64, 64)]  # the last four are swept
     assert found[0] == found[1]
     assert found[0]["counts"]["deletion"] == 4
     assert module.MAX_THREADS >= 2
