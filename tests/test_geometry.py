@@ -63,8 +63,6 @@ def test_a_turned_box_reaches_to_all_four_corners(assert_near: Near) -> None:
         (nn.Conv2d(1, 1, 3, stride=2, padding=1), 2, 0.5),
         (nn.Conv2d(1, 1, 3, dilation=2), 1, 2.5),  # sees 0, 2, 4
         (nn.Conv2d(1, 1, 4, padding="same"), 1, 1.0),  # torch pads one before, two behind: sees -1..2
-        (nn.Conv2d(1, 1, 3, padding="valid"), 1, 1.5),
-        (nn.MaxPool2d(2), 2, 1.0),  # the line between pixels 0 and 1
         (nn.AvgPool2d(3, 2, 1), 2, 0.5),
     ],
     ids=str,
@@ -179,12 +177,10 @@ def test_sample_cuts_whole_pixels_exactly() -> None:
 @pytest.mark.parametrize(
     ("picture", "target", "placed"),
     [
-        ((100, 100), (100, 100), (100, 100, 0, 0)),
         ((200, 100), (100, 100), (100, 50, 0, 25)),
         ((50, 201), (100, 100), (25, 100, 37, 0)),
         ((33, 77), (100, 60), (26, 60, 37, 0)),
         ((1, 1000), (64, 64), (1, 64, 31, 0)),
-        ((1, 1), (31, 31), (31, 31, 0, 0)),
     ],
 )
 def test_fit_inside(picture: geometry.Size, target: geometry.Size, placed: tuple[int, ...], assert_near: Near) -> None:

@@ -53,6 +53,13 @@ def test_a_sighting_agrees_with_the_model(tiny: Predictor) -> None:
     seen.trace.validate()
 
 
+def test_a_map_without_a_peak_is_even(tiny: Predictor) -> None:
+    for values, is_even in ((torch.ones(31, 34), True), (torch.eye(34)[:31], False)):
+        seen = tiny.look(noise(31, 34), ask=2)
+        vars(seen)["total_map"] = values
+        assert seen.is_even == is_even
+
+
 def test_labels_that_may_hold_together_have_each_its_own_probability(tmp_path: Path) -> None:
     settings = tiny_config(SoftModel, multi_label=True)
     model = SoftModel(settings)

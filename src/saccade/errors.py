@@ -67,6 +67,16 @@ def check_alike(name: str, value: Tensor, like: Tensor) -> None:
         raise ShapeError(name, str(tuple(like.shape)), value.shape)
 
 
+def listed(names: Iterable[str]) -> str:
+    """Names with commas between them; all in quotes where one of them has several words.
+
+    >>> listed(["red", "blue"]), listed(["is it red?", "why"])
+    ('red, blue', "'is it red?', 'why'")
+    """
+    every = [str(name) for name in names]
+    return ", ".join([f"'{name}'" for name in every] if any(" " in name for name in every) else every)
+
+
 def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:
     """A hint for the message about ``word``: the nearest of the ``choices``, and all of them.
 
@@ -85,8 +95,7 @@ def nearest(word: str, choices: Iterable[str], *, listed_by: str = "") -> str:
     if listed_by:
         named = " or ".join(filter(None, [", ".join(close[:-1]), *close[-1:]]))
         return (f"did you mean {named}? " if close else "") + f"'{listed_by}' prints all names"
-    listed = ", ".join(names)
-    return f"did you mean {close[0]}? (choices: {listed})" if close else f"choose from {listed}"
+    return f"did you mean {close[0]}? (choices: {listed(names)})" if close else f"choose from {listed(names)}"
 
 
 def shown_value(value: object) -> str:

@@ -1,9 +1,9 @@
 """Files: written whole or not at all, read as a stranger's, and known by their digest.
 
 **Writing.** A file or folder is written beside its place as ``.NAME.RANDOM.saccade-part``, then moved into it. A
-failure to write becomes an OutputError that names the place and a remedy. Drafts of killed processes are removed by a
-later writer when they are a week old. A replaced folder is called ``….saccade-old`` for a moment; if its writer was
-killed then, :func:`recover` puts a whole folder in place again. :func:`locked` lets one process write at a time.
+failure to write becomes an OutputError that names the place and a remedy. A later writer removes drafts of killed
+processes that are a week old. A replaced folder is called ``….saccade-old`` for a moment; if its writer was killed
+then, :func:`recover` puts a whole folder in place again.
 
 **Reading.** Files have to be regular (no pipe or device) and of a bounded size, plain values of a bounded depth,
 tensors of known shapes and digest. Refusals are OSError or ValueError; the caller adds the name of the file.

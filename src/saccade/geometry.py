@@ -175,7 +175,6 @@ def _cells_after(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d, size: Size) -> 
 
 
 def _window(layer: nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) -> tuple[Size, Size, Size, Size]:
-    """Kernel, stride, padding before the first row and column, and dilation of a layer, each (y, x)."""
     # layers of pictures have pairs
     kernel, stride = _pair(layer.kernel_size), _pair(layer.stride)  # type: ignore[arg-type]  # as above
     dilation = _pair(getattr(layer, "dilation", 1))

@@ -34,6 +34,8 @@ _SHOWN = 60  # Characters of a name, a question and an answer in a repr.
 
 _FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".webp": "WEBP"}
 
+EVEN = 1.25  # A map whose peak has less than this, in means of the map, looks everywhere alike.
+
 _LONGEST_STEM = 120  # Longest file name, in characters; questions may be long.
 
 
@@ -165,7 +167,6 @@ class Sighting:
         return filmstrip(self.picture.image, self.trace, **{**texts, **titles, **options})
 
     def _said_at(self) -> dict[str, str]:
-        """What was said on the way at each look, in words."""
         names = {look.name for look in self.trace.looks}
         return {name: f"{answer} ({share:.0%})" for name, answer, share in self.on_the_way if name in names}
 
@@ -241,6 +242,13 @@ class Sighting:
         if not self.has_places:
             return []
         return [spots[-1] for spots in self.glimpses()] or [self.peak]
+
+    @property
+    def is_even(self) -> bool:
+        """Whether the total map is about the same everywhere, so that its :attr:`peak` is a matter of chance."""
+        return (
+            self.has_places and not self.trace.is_nested and bool(self.total_map.max() < EVEN * self.total_map.mean())
+        )
 
     def glimpses(self) -> list[list[tuple[int, int]]]:
         """For each label that was read: the pixels (x, y) that the model glimpsed before it said the label.
@@ -373,7 +381,6 @@ class Sighting:
         return written
 
     def _shown(self, filmstrip: bool | None = None, cells: bool = False) -> Image.Image:
-        """What is saved: the overlay, or every look side by side."""
         is_strip = self._is_strip if filmstrip is None else filmstrip
         if cells and not is_strip:
             raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
@@ -382,7 +389,6 @@ class Sighting:
 
     @property
     def _is_strip(self) -> bool:
-        """Whether all looks are drawn side by side by default."""
         adds = self.has_places and any(look.base for look in self.trace.looks_of_total)
         return self.labels is not None or not self.is_spatial or adds or self.trace.is_nested
 

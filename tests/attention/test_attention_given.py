@@ -14,7 +14,6 @@ from saccade.attention import (
     GaussianMixtureAttention,
     ProgressiveAttention,
     SoftAttention,
-    SpatialTransformer,
 )
 from saccade.trace import AttentionTrace
 
@@ -82,14 +81,3 @@ def test_a_gate_multiplies_by_the_given_weights(assert_near: Near) -> None:
     attended = built("gate").attend(FEATURES, QUERY, weights=WEIGHTS)
     assert_near(attended.context, [[[[5.0, 0.0], [60.0, -40.0]], [[0.0, 0.0], [0.0, -5.0]]]])
     assert torch.equal(attended.weights, WEIGHTS)
-
-
-PICTURE = torch.arange(12.0, dtype=torch.float64).reshape(1, 1, 3, 4)
-LAST_TWO_BY_TWO = torch.tensor([[[1.0, 0.0, 2.0], [0.0, 1.0, 1.0]]], dtype=torch.float64)  # from (x, y) = (2, 1)
-
-
-def test_a_spatial_transformer_cuts_out_the_given_frame(assert_near: Near) -> None:
-    transformer = SpatialTransformer(5, 3, crop=(2, 2)).double()
-    crop, look = transformer(PICTURE, torch.randn(1, 5).double(), QUERY, frame=LAST_TWO_BY_TWO)
-    assert_near(crop, [[[[6.0, 7.0], [10.0, 11.0]]]])
-    assert_near(look.frame, LAST_TWO_BY_TWO)

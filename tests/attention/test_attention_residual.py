@@ -13,14 +13,12 @@ from saccade.attention.residual import (
     EPSILON,
     MASKS,
     MaskBranch,
-    ResidualAttention,
     apply_mask,
     channel_mask,
     mixed_mask,
     spatial_mask,
     upsample_like,
 )
-from saccade.errors import ShapeError
 
 KINDS = sorted(MASKS)
 
@@ -96,27 +94,3 @@ def test_what_is_added_on_the_way_up_comes_from_the_way_down() -> None:
     three = branch.pool(two)
     expected = upsample_like(upsample_like(upsample_like(three, two) + two, one) + one, features)
     torch.testing.assert_close(branch(features), expected)
-
-
-def made(kind: str, residual: bool) -> tuple[ResidualAttention, Tensor, Tensor]:
-    torch.manual_seed(0)
-    gate = ResidualAttention(
-        4, 1, lambda channels: nn.Conv2d(channels, channels, 1), mask_type=kind, residual=residual
-    ).eval()
-    return gate, torch.randn(2, 4, 6, 8), torch.randn(2, 4, 6, 8)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_given_weights_take_the_place_of_the_mask(kind: str) -> None:
-    gate, before, trunk = made(kind, True)
-    short = torch.rand(2, 4) if kind == "channel" else torch.rand(2, 6, 8)
-    result = gate.attend(before, trunk, weights=short)
-    spread = short[:, :, None, None] if kind == "channel" else short[:, None]
-    torch.testing.assert_close(result.context, (1 + spread) * trunk)
-    assert torch.equal(result.weights, short)
-    full = torch.rand(2, 4, 6, 8)
-    torch.testing.assert_close(gate.attend(before, trunk, weights=full).context, (1 + full) * trunk)
-    with pytest.raises(ShapeError, match="weights"):
-        gate.attend(before, trunk, weights=torch.rand(2, 3, 6, 8))
-    with pytest.raises(ShapeError, match="weights"):
-        gate.attend(before, trunk, weights=torch.rand(2, 5, 8))

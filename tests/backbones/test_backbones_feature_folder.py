@@ -12,9 +12,8 @@ import torch
 from safetensors.numpy import save_file
 
 from saccade import geometry
-from saccade.backbones import build_backbone
 from saccade.backbones.feature_folder import FeatureFolder
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 
 MAP = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
 TOKEN = np.array([7, 8], dtype=np.float32)
@@ -78,18 +77,6 @@ def test_cells_lie_where_the_note_says(tmp_path: Path, note: dict[str, Any], cor
     frame = geometry.compose(canvas, folder.frame)
     for cell, wanted in (((0.0, 0.0), corner), ((2.0, 1.5), middle)):
         assert geometry.apply(frame, torch.tensor(cell)).tolist() == pytest.approx(wanted)
-
-
-def test_it_is_a_backbone_that_cannot_see(tmp_path: Path) -> None:
-    folder_with(tmp_path)
-    stages = build_backbone(f"features:{tmp_path}")
-    assert (stages.names, stages.channels, stages.grid((224, 224))) == (
-        ("features",),
-        {"features": 2},
-        {"features": (3, 4)},
-    )
-    with pytest.raises(ConfigError, match="no network; use another backbone"):
-        stages(torch.rand(1, 3, 224, 224))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from layer_probe import check_bright_patch
 from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
-from saccade.backbones.transformers_adapter import TokenGrid
 from saccade.errors import ConfigError, DataError
 
 
@@ -114,27 +113,6 @@ def test_what_cannot_be_used_is_said(library: list[str], monkeypatch: pytest.Mon
     monkeypatch.setattr(hub, "why_no_hub", lambda: "fetching is off (by `offline` or HF_HUB_OFFLINE)")
     with pytest.raises(DataError, match="the settings of hf:nobody are not on this machine, and fetching is off"):
         build_backbone("hf:nobody")
-
-
-class Padding(nn.Module):
-    """Pads a picture to whole patches of 8 pixels, as a Swin does; behind a class token and two registers."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cls_token, self.register_tokens = nn.Parameter(torch.ones(1, 1, 2)), nn.Parameter(torch.ones(1, 2, 2))
-
-    def forward(self, pixel_values: Tensor) -> Any:
-        height, width = (-(-side // 8) for side in pixel_values.shape[-2:])
-        cells = torch.arange(height * width).float()[None, :, None].expand(len(pixel_values), -1, 2)
-        before = torch.cat([self.cls_token, self.register_tokens], 1).expand(len(cells), -1, -1)
-        return SimpleNamespace(last_hidden_state=torch.cat([before, cells], 1))
-
-
-def test_tokens_beside_the_grid_are_those_that_are_known() -> None:
-    grid = TokenGrid(Padding(), 8, True)
-    assert grid(torch.rand(1, 3, 16, 24))[0, 0].tolist() == [[0, 1, 2], [3, 4, 5]]
-    with pytest.raises(ConfigError, match="makes 15 tokens, not 3 and 2·3 cells; set size to a multiple of 8"):
-        grid(torch.rand(1, 3, 20, 28))
 
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}

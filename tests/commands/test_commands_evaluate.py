@@ -68,17 +68,12 @@ def trained_with(glyphs: str, run: Path, folder: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"split": "tset"}, ConfigError, "test"),
         ({"split": "train"}, DataError, "no end"),
         ({"data": "mreff"}, DataError, "did you mean 'mref'"),
         ({"glyphs": "disjoint"}, ConfigError, "trained with 'pack' glyphs.*'disjoint'"),
-        ({"glyphs": "merged"}, ConfigError, "trained with 'pack' glyphs.*'merged'"),
-        ({"glyphs": "pakc"}, ConfigError, "did you mean 'pack'"),
-        ({"drawing": "author"}, ConfigError, "authors"),
         ({"protocol": "author"}, ConfigError, "did you mean 'authors'"),
         ({"seed": -1}, ConfigError, "seed: .*found -1"),
         ({"limit": 1}, DataError, "at least 18, found 1"),
-        ({"device": "gpu"}, ConfigError, "gpu"),
     ],
 )
 def test_wrong_options_are_named(run: Path, options: dict, error: type[Exception], words: str) -> None:

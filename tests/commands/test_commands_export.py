@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from saccade.adapters import onnx as onnx_export
-from saccade.adapters.onnx import AnswerAndLooks, check, example_inputs, onnx_bytes
+from saccade.adapters.onnx import AnswerAndLooks, check, example_inputs
 from saccade.commands.export import export
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError, OutputError
@@ -25,8 +24,8 @@ from saccade.models.caption_decoding import allowed
 from saccade.models.facts import Score
 from saccade.models.folder import load_model, save_model
 from saccade.predict import load
-from saccade.trace import ModelOutput, Output
-from tiny_models import OneHotModel, example_batch, save_tiny, tiny_facts, tiny_model
+from saccade.trace import Output
+from tiny_models import example_batch, save_tiny, tiny_facts, tiny_model
 
 onnxruntime = pytest.importorskip("onnxruntime", reason="needs the extra 'export'")
 pytest.importorskip("onnxscript", reason="needs the extra 'export'")
@@ -206,15 +205,3 @@ def test_a_captioner_is_two_graphs_and_the_search_is_the_callers(tmp_path: Path)
         weights = torch.from_numpy(found["word.weights"])
         torch.testing.assert_close(weights[going], expected.weights[going, 0, number], atol=1e-4, rtol=0)
         before = said.numpy()
-
-
-class Undecided(OneHotModel):
-    """Answers by a branch on what the picture shows, which no graph can hold."""
-
-    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
-        return super().ask(encoding * 2 if bool(encoding.mean() > 0.5) else encoding, query)
-
-
-def test_a_model_that_no_graph_can_hold_says_so() -> None:
-    with pytest.raises(CheckpointError, match=r"class Undecided cannot be exported to ONNX yet: .*data-dependent"):
-        onnx_bytes(AnswerAndLooks(Undecided()), {"images": torch.rand(2, 3, 50, 70), "query": torch.arange(2)}, {})

@@ -1,12 +1,12 @@
 """``list``, ``doctor`` and ``data``: what there is, what is missing, and data written to disk."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from labelled_files import class_folders
 from saccade import zoo
 from tiny_models import save_tiny
 from typed import typed
@@ -27,17 +27,6 @@ def test_list_everything_or_one_catalog() -> None:
     assert len(short) < 50 < len(whole)
     assert "a picture and a question in, one label (or several) out" in short
     assert sum(line.startswith("  hattnet-ctx-sparse-mref ") for line in short) == 1
-
-
-def test_recipes_are_folded_and_a_pattern_opens_them() -> None:
-    short, full = typed("list", "recipes").stdout, typed("list", "recipes", "soft*").stdout
-    found = json.loads(typed("list", "recipes", "soft*", "--json").stdout)["recipes"]
-    assert re.search(rf"^  soft\* +{len(found)} ", short, re.MULTILINE)
-    assert "soft-mref" not in short
-    assert all(name.startswith("soft") and f"\n{name}\n" in full for name in found)
-    refused = typed("list", "models", "sfot")
-    assert refused.exit_code == 2
-    assert "models: no name fits 'sfot'; did you mean 'soft'" in refused.stderr
 
 
 def test_the_zoo_is_listed_with_scores_and_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,19 +93,6 @@ def test_doctor_names_missing_packages_and_extras(monkeypatch: pytest.MonkeyPatc
     assert found["extras"]["ok"] == {"missing": [], "get": None}
 
 
-def test_data_make_and_show_without_a_download(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "nothing"))
-    made = typed("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
-    assert made.exit_code == 0, made.stderr
-    assert len(list((tmp_path / "scenes").glob("*.png"))) == 3
-    assert len((tmp_path / "scenes" / "scenes.jsonl").read_text().splitlines()) == 3
-    again = typed("data", "make", "mref", "--out", tmp_path / "scenes", "--count", 3, "--glyphs", "pack")
-    assert again.exit_code == 2
-    sheet = typed("data", "show", "mref", "--out", tmp_path / "sheet.png", "--count", 4, "--glyphs", "pack")
-    assert sheet.exit_code == 0, sheet.stderr
-    assert (tmp_path / "sheet.png").stat().st_size > 1000
-
-
 @pytest.mark.parametrize(
     ("args", "word"),
     [
@@ -156,3 +132,17 @@ def test_a_path_alone_is_recognised_and_said(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
     assert "2 classes" in result.stderr
+    assert "cannot be read" not in result.stderr
+
+
+def test_pictures_that_cannot_be_read_are_counted_and_named_whatever_is_shown(tmp_path: Path) -> None:
+    content = (class_folders(tmp_path) / "red" / "0.png").read_bytes()
+    (tmp_path / "red" / "1.png").write_bytes(b"")
+    (tmp_path / "green" / "2.png").write_bytes(content[: len(content) // 2])
+    for number in range(3, 9):
+        (tmp_path / "blue" / f"{number}.png").write_bytes(b"no picture")
+    result = typed("data", "show", tmp_path, "--split", "train", "-n", 1, "--out", tmp_path / "sheet.png")
+    assert result.exit_code == 0, result.output
+    assert "of 36 pictures 8 cannot be read" in result.stderr
+    assert "blue/3.png: not a picture" in result.stderr
+    assert "… and 3 more" in result.stderr

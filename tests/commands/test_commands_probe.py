@@ -15,9 +15,8 @@ from PIL import Image
 from safetensors import safe_open
 
 import saccade
-from planted_shortcuts import write_squares
-from question_tables import write_table
 from saccade.probing.probe import Probe
+from small_tables import write_squares, write_table
 from typed import typed
 
 QUICK = shlex.split("--backbone compact --through layer2 --size 32 --splits 3 --seeds 1 --steps 6")
@@ -114,17 +113,13 @@ def test_what_a_backbone_lacks_is_said_before_pictures_are_read(tmp_path: Path, 
 
 WRONG = {
     "one class": ((("one",), 9), [], "1 class"),
-    "too few pictures": ((CLASSES, 3), [], "0 classes"),
     "too few for so many splits": ((CLASSES, 9), ["--splits", "10"], "splits"),
     "too many classes": ((tuple(f"c{number}" for number in range(12)), 12), [], "12 classes"),
     "no class token": ((CLASSES, 18), ["--heads", "soft,class-token"], "class-token"),
-    "nothing to keep": ((CLASSES, 18), ["--keep", "class-token"], "class-token"),
     "no such head": ((CLASSES, 18), ["--heads", "sofd"], "sofd"),
     "no evidence": ((CLASSES, 12), ["--evidence-weight", "1"], "evidence"),
-    "no questions": ((CLASSES, 12), ["--ask", "upper"], "ask"),
     "two lengths": ((CLASSES, 12), ["--epochs", "2"], "epochs"),
     "nothing readable": ((CLASSES, 0), [], "6 pictures"),
-    "no such path": ((CLASSES, 9), ["--data", "nowhere"], "nowhere"),
     "data of another kind": ((CLASSES, 9), ["--data", "svhn:somewhere"], "svhn"),
 }
 

@@ -13,7 +13,7 @@ from PIL import Image
 
 import saccade
 from saccade.errors import ConfigError, DataError
-from typed import typed
+from typed import error_line, typed
 
 STRENGTH = "true_positive_strength"
 
@@ -33,17 +33,6 @@ def folders(tmp_path: Path) -> tuple[Path, Path]:
         Image.fromarray(mask).save(masks / f"cat{number}.png")
         np.save(maps / f"cat{number}.npy", mask + 5.0)
     return maps, masks
-
-
-def test_the_verb_prints_scores_counts_and_policies_and_writes_three_files(folders, tmp_path) -> None:
-    maps, masks = folders
-    (maps / "cat3.npy").unlink()
-    done = run(maps, "--truth", masks, "--out", tmp_path / "out")
-    assert done.exit_code == 0, done.output
-    for told in ("strength", "uniform", "centre", "shuffled", "bound", "3 of 4 scored", "1 without a map"):
-        assert told in done.stdout
-    assert "signed keep · resize truth · nan skip · missing skip" in done.stderr
-    assert {file.name for file in (tmp_path / "out").iterdir()} == {"scores.json", "maps.csv", "report.html"}
 
 
 def test_json_is_the_file_and_what_is_wrong_ends_with_code_2(folders, tmp_path) -> None:
@@ -88,30 +77,6 @@ def test_methods_of_a_trained_model_beat_an_even_map(method: str, scenes: Path, 
     assert found.scores[STRENGTH].mean > 1.3 * found.baselines["uniform"][STRENGTH]
 
 
-def test_gradient_maps_agree_with_captum(scenes: Path, soft: saccade.Predictor) -> None:
-    """Gradient × input is captum's, and hirescam keeps what gradcam averages away: they differ."""
-    from captum.attr import InputXGradient
-
-    from saccade.scoring.methods import _Method
-
-    picture = scenes / "00000000.png"
-    digit = json.loads((scenes / "scenes.jsonl").read_text().splitlines()[0])["objects"][0]["class"]
-    prepared = soft.reads.prepare((soft.reads.item(picture),), soft.facts)
-    query = torch.tensor([soft.question(digit)])
-    answer = int(soft.model(prepared.inputs[0], query).logits.argmax())
-
-    def logits(images: torch.Tensor) -> torch.Tensor:
-        return soft.model.forward_raw(images, query).logits
-
-    expected = InputXGradient(logits).attribute(prepared.inputs[0].requires_grad_(), target=answer).sum(1)[0]
-    torch.testing.assert_close(
-        _Method("gradxinput", soft)(picture, str(digit)), expected.detach(), atol=1e-5, rtol=1e-4
-    )
-    cams = [_Method(name, soft)(picture, str(digit)) for name in ("gradcam", "hirescam")]
-    assert all(float(cam.min()) >= 0 for cam in cams)
-    assert not torch.allclose(*(cam / cam.max() for cam in cams), atol=0.05)
-
-
 def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:
     asked = []
 
@@ -123,6 +88,14 @@ def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:
     assert len(set(asked)) == found.counts["scored"] == 4
     assert all(question is not None for _, question in asked)
     assert found.scores[STRENGTH].mean > found.baselines["uniform"][STRENGTH]
+
+
+@pytest.mark.parametrize("option", [("--layer", "x"), ("--size", 64), ("--fit", "stretch")])
+def test_options_of_a_network_are_refused_where_there_is_none(folders, option) -> None:
+    maps, masks = folders
+    line = error_line(run(maps, "--truth", masks, *option))
+    assert line.startswith(f"error: {option[0][2:]}: ")
+    assert "--model" in line
 
 
 WRONG = {

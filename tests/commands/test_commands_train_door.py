@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from test_commands_train import assert_same_run, stop_before
 
-from saccade.backbones.hub import is_offline
+from labelled_files import class_folders
 from saccade.commands import train as verb
-from saccade.engine.checkpoint import Best
-from saccade.engine.loop import RunResult
 from saccade.engine.recipe import load_recipe
-from saccade.errors import ConfigError, OutputError
+from saccade.errors import OutputError
 from tiny_runs import FRESH, TINY, train_tiny
-from typed import typed
-
-DONE = RunResult(Path("my runs/1"), "finished", 4, "main", None, {"loss": float("nan")}, 1.5, None, Path("model"))
-
+from typed import error_line, typed
 
 run = partial(typed, "train")
-
-
-@pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    """What ``train`` is given; nothing is trained, and it returns what stands under ``result``."""
-    came: dict[str, Any] = {"result": DONE}
-
-    def train(**options: Any) -> Any:
-        came.update(options)
-        return came["result"]
-
-    monkeypatch.setattr(verb, "COMMAND", replace(verb.COMMAND, run=train))
-    return came
 
 
 def test_the_usual_numbers_have_names() -> None:
@@ -56,24 +36,16 @@ def test_the_usual_numbers_have_names() -> None:
     ("words", "named"),
     [
         (["attributes", "--epochs", "3", "--steps", "5"], "epochs"),
-        (["attributes", "--epochs", "0"], "epochs"),
-        (["attributes", "--precision", "64"], "32-true"),
         (["hsal-mnist-multiset", "--steps", "5"], "phases"),
         (["soft-mref", "--phase", "mian"], "main"),
         (["hard-mreff"], "'hard-mref'"),
-        (["soft-mref", "--set", "phases.0.stesp=3"], "'steps'"),
-        (["soft-mref", "--set", "model.config.chanels=4"], "'channels'"),
-        (["soft-mref", "--set", "model.name=sfot"], "'soft'"),
         (["soft-mref", "--set", "family=qestion"], "'question'"),
-        (["soft-mref", "--set", "data.glyphs=pakc"], "'pack'"),
         (["soft-mref", "--set", "phases.0.loss=hinge", "--set", "data.glyphs=pack"], "'hinge'"),
-        (["soft-mref", "--data", "mreff"], "'mref'"),
         (["soft-mref", "--backbone", "resnet"], "'resnet50'"),
-        (["soft-mref", "--protocol", "author"], "'authors'"),
         (["soft-mref", "--seed", "99999999999"], "seed"),
         (["soft-mref", "--device", "gpu", "--set", "data.glyphs=pack"], "'gpu'"),
         (["--resume", "--lr", "0.1"], "lr"),
-        (["--resume", "--seeds", "2"], "recipe"),
+        (["soft-mref", "--accept-changed-data"], "--resume"),
         ([], "recipe"),
     ],
 )
@@ -84,28 +56,15 @@ def test_wrong_options_are_one_line(tmp_path: Path, words: list[str], named: str
     assert run("soft-mref").exit_code == 2  # no --out
 
 
-def test_offline_fetches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "")
-    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
-    seen: list[bool] = []
-
-    def resolve(*_: Any, **changes: Any) -> None:
-        seen.append(is_offline())
-        raise ConfigError("it stops here")
-
-    monkeypatch.setattr("saccade.commands.train.resolve", resolve)
-    run("no-such-recipe", "--out", tmp_path)
-    run("no-such-recipe", "--out", tmp_path, "--offline")
-    assert (seen, is_offline()) == ([False, True], False)
-
-
-def test_json_is_the_result(given: dict[str, Any]) -> None:
-    given["result"] = replace(DONE, best=Best(0.5, 3, 0, {"accuracy": 0.5}), stopped="time")
-    assert json.loads(run("soft-mref", "--out", "x", "--json").stdout) == {
-        "out": "my runs/1", "stopped": "time", "step": 4, "phase": "main", "seconds": 1.5,
-        "best": {"value": 0.5, "step": 3, "replica": 0, "metrics": {"accuracy": 0.5}},
-        "validation": {"loss": None}, "checkpoint": None, "model": "model", "compared": "", "described": "",
-    }  # fmt: skip
+def test_one_class_is_refused_by_its_name(tmp_path: Path) -> None:
+    class_folders(tmp_path / "photos")
+    for other in ("green", "blue"):
+        shutil.rmtree(tmp_path / "photos" / other)
+    for recipe in ("attributes-head", "ran-56-photos"):
+        line = error_line(run(recipe, "--data", tmp_path / "photos", "--out", tmp_path / "run"))
+        assert "'red'" in line
+        assert "two" in line
+    assert not (tmp_path / "run").exists()
 
 
 WORDS = [word for override in (*TINY, *FRESH) for word in ("--set", override)]
@@ -128,6 +87,18 @@ def test_runs_go_on_where_they_stopped(run: Path, tmp_path: Path, monkeypatch: p
     assert {path: path.read_bytes() for path in model.iterdir()} == kept
     for seed, result in enumerate(results):
         assert_same_run(result.out, train_tiny(tmp_path / "alone" / str(seed), seed=seed).out)
+
+
+def test_no_seed_begins_when_the_time_is_over(tmp_path: Path) -> None:
+    words = ["soft-mref", "--seeds", "3", "--out", tmp_path / "all", "--device", "cpu", "-q", *WORDS]
+    short = ["--set", "phases.0.steps=1", "--set", "phases.0.validate_every=1"]
+    done = run(*words, *short, "--max-minutes", "1e-9")  # the first takes its one step, and so is finished
+    assert done.exit_code == 0, done.output
+    assert [path.name for path in (tmp_path / "all").iterdir()] == ["seed-0"]
+    again = json.loads(run(*words, *short, "--resume", "--json").stdout)
+    assert [(Path(one["out"]).name, one["stopped"]) for one in again] == [
+        (f"seed-{number}", "finished") for number in range(3)
+    ]
 
 
 def test_the_end_has_the_spread_of_each_score(tmp_path: Path) -> None:

@@ -120,16 +120,11 @@ def test_overrides_of_a_protocol_are_laid_on_top_of_those_extended(path):
 @pytest.mark.parametrize(
     ("overrides", "named"),
     [
-        ("bach_size=3", "'batch_size'"),
         ("phases.0.optimizer.name=adamm", "'adam'"),
         ("phases.0.epochs=3", "epochs=null"),
-        ("phases.0.patience=3", "'select'"),
-        ("phases.0.optimizer.nesterov=true", "nesterov"),
         ("phases.0.optimizer.lr=-1", "lr"),
-        ("phases.0.schedule.every=0", "every"),
         ("phases.0.schedule.name=milestones", "'at'"),
         ("phases=[{steps: 1}, {steps: 2}]", "phases"),
-        ("batch_size", "key=value"),
         ("channels_last=true", "replicas"),
         ("protocol=authors", "protocol=NAME"),
     ],
@@ -146,16 +141,12 @@ WHOLE = "schema_version: 2\nname: x\nfamily: question\nmodel: {name: soft}\nphas
     ("text", "named"),
     [
         ("- 1\n- 2\n", "mapping"),
-        ("schema_version: 1\n", "schema_version 1"),
-        (WHOLE + "protocols: {a: [1]}", "protocols"),
         (WHOLE + "title: 2024-13-45\nseed: 2024-13-45", "seed"),
         (WHOLE + "batch_size: 1000000000000", "batch_size"),
         (WHOLE + "extends: x.yaml", r"x\.yaml → .*x\.yaml"),
         (WHOLE.replace("[{steps: 5}]", "{a: 1}"), "phases"),
         (WHOLE.replace("[{steps: 5}]", "[{name: [], freeze: abc}]"), "phases"),
-        ("schema_version: 2\nextends: soft-mreff\n", "'soft-mref'"),
         ("schema_version: 2\nextends: none.yaml\n", "none.yaml"),
-        ("schema_version: 2\nextends: soft-mref\nbach_size: 3\n", "'batch_size'"),
     ],
 )
 def test_a_file_that_is_refused(tmp_path, text, named):
@@ -172,8 +163,6 @@ AUTHORS = Schedule("step", unit="epoch", start=30, every=12, factor=1.5)  # of t
     [
         (Schedule(warmup=4), {0: 0.25, 1: 0.5, 3: 1.0, 5: 1.0}),
         (Schedule("cosine"), {0: 1, 25: 0.853553, 50: 0.5, 100: 0}),  # (1 + cos(π/4)) / 2 at a quarter of the way
-        (Schedule("cosine", floor=0.2), {0: 1, 50: 0.6, 100: 0.2}),
-        (Schedule("cosine", warmup=20), {19: 1, 20: 1, 60: 0.5, 100: 0}),
         (Schedule("linear", floor=0.5), {0: 1, 50: 0.75, 100: 0.5, 140: 0.5}),
         (Schedule("step", start=25, every=25, factor=2), {24: 1, 25: 0.5, 49: 0.5, 50: 0.25, 75: 0.125}),
         (Schedule("milestones", at=(64, 96)), {63: 1, 64: 0.1, 95: 0.1, 96: 0.01}),

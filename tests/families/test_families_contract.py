@@ -153,8 +153,6 @@ def test_written_scenes_are_read_again(which: str, tmp_path: Path) -> None:
     ("which", "changes", "named"),
     [
         ("question", {"model": "sfot"}, "'soft'"),
-        ("question", {"data": {"name": "mref", "nmae": "mref"}}, "'name'"),
-        ("question", {"protocol": "author"}, "'authors'"),
         ("question", {"seed": 1 << 40}, "seed"),
         ("multiset", {"data": {}}, "data="),
         ("multiset", {"model": "soft", "model_config": {}}, "soft"),
@@ -170,9 +168,7 @@ def test_wrong_settings_of_a_task_are_named(which: str, changes: dict[str, Any],
     ("kind", "settings", "named"),
     [
         (CaptionDataConfig, {"options": {"captions": 3}}, "captions"),
-        (MultisetDataConfig, {"name": "mnist-multset"}, "'mnist-multiset'"),
         (MultisetDataConfig, {"name": "csv:t.csv", "size": 4097}, "size"),
-        (MultisetDataConfig, {"options": {"cluter": 3}}, "'clutter'"),
         (MultisetDataConfig, {"name": "svhn:x", "options": {"kind": "set"}}, "options.kind"),
         (LabelDataConfig, {"name": "cifar10", "options": {"strict": True}}, "has none"),
         (LabelDataConfig, {"shift": {}, "augment": {}}, "one of them"),

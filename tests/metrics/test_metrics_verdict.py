@@ -17,8 +17,10 @@ from saccade.metrics.verdict import (
     Answered,
     EvidenceReliance,
     against_chance,
+    against_random_order,
     against_rivals,
     donors,
+    verdict,
 )
 
 
@@ -55,6 +57,26 @@ def test_a_linear_classifier_that_wins_is_named_whatever_guessing_has() -> None:
     assert "98.0 % by a linear classifier on the same backbone: it has lost to it (-8.0 points" in found["says"]
     oracle = against(rights(1.0), linear=rights(0.8), training_prior=rights(0.1))
     assert "it beats it by 20.0 points" in oracle["says"]
+
+
+def test_deletion_is_better_where_it_is_lower_and_insertion_where_it_is_higher() -> None:
+    own, random = Values(), Values()
+    pictures = torch.arange(200)
+    own.add_values({"deletion": rights(0.2), "insertion": rights(0.2)})
+    random.add_values({"deletion": rights(0.6), "insertion": rights(0.6)})
+    part = against_random_order(own, random, pictures)
+    assert "deletion 20.0 % against 60.0 % in random order (better" in part["says"]
+    assert "insertion 20.0 % against 60.0 % in random order (worse" in part["says"]
+    same = against_random_order(own, own, pictures)
+    assert same["says"].count("no difference detected") == 2
+    one = Values()
+    one.add_values({"deletion": rights(0.2, 1), "insertion": rights(0.2, 1)})
+    assert "too few" in against_random_order(one, one, pictures[:1])["says"]
+    assert against_random_order(Values(), Values(), pictures[:0]) == {}
+    answered = Answered(rights(0.9), {"commonest_label": rights(0.5)}, pictures)
+    assert part["says"] in verdict(answered, in_order=part)["verdict"]
+    assert "no boxes" in verdict(answered, unseen=True)["verdict"]
+    assert "no boxes" not in verdict(answered)["verdict"]
 
 
 QUESTIONS = ("breed", "species")
@@ -175,18 +197,6 @@ def test_nothing_is_said_where_it_cannot_be_told() -> None:
     assert guess.sentence() == ""  # it knows nothing, with the evidence or without
     assert asked(reads_corner, labels, images, torch.zeros_like(evidence)).summary() == {}
     assert asked(reads_corner, labels, images, torch.ones_like(evidence)).summary() == {}
-
-
-def test_nobody_is_accused_on_one_picture() -> None:
-    """Two questions about one picture, both right without the evidence: an interval of one picture is NaN."""
-    images, _, evidence = pictures_of(4)
-    evidence[2:] = False  # these lend their pixels and do not count
-    rests = EvidenceReliance()
-    labels, pictures = torch.tensor([0, 1, 2, 2]), torch.tensor([0, 0, 1, 1])
-    rests.add(Altered(images, evidence, lambda some, rows: torch.ones(len(rows)), labels, pictures, torch.zeros(4)))
-    assert (rests.summary()["n"], rests.summary()["pictures"]) == (2, 1)
-    assert rests.summary()["accuracy"]["evidence_swapped"] == 1
-    assert rests.sentence() == ""
 
 
 def two_maps(evidence=True, **more):

@@ -516,22 +516,17 @@ def test_sizes_that_cannot_be_are_named(setting: str) -> None:
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("hattnet", {"gated": ["stage5"]}, "no stage 'stage5'"),
         ("hattnet", {"gated": ["stage4"]}, "'stage4' is the last stage"),
         ("vit", {"width": 20}, "width: a multiple of 4 × heads"),
-        ("stn", {"crop": [8, 8]}, "too small"),
         ("stn", {"backbone": "resnet18"}, "flattens the last map of the small stack"),
         ("stn-tuned", {"largest": 0.05}, "largest: above the smallest window"),
         ("probe", {"head": "pyramid"}, "pyramid: names the finer stages"),
         ("hsal", {"sharpness": [2.0, 1.5]}, "sharpness is two numbers above 0, the smaller first"),
-        ("hsal", {"saliency": "enrgy"}, "no saliency model 'enrgy': did you mean 'energy'"),
         ("hsal", {"fine_stage": "layer4"}, "'layer4' is the stage that is attended already"),
-        ("racnn", {"coarse": [300, 300]}, "coarse: at most as large"),
         ("ran", {"modules": [0, 0, 0]}, "needs one"),
         ("sat-soft", {"pick": "best"}, "no one cell to pick"),
         ("sat-soft", {"input_size": [2, 2], "backbone": "small", "through": None}, "too small"),
         ("dmn", {"stops": True}, "gate: softmax"),
-        ("dmn", {"episode": "sum"}, "gate: softmax"),
     ],
 )
 def test_settings_that_do_not_fit_each_other_are_named(name: str, settings: dict[str, Any], message: str) -> None:

@@ -189,20 +189,6 @@ def test_given_glimpses_are_the_cells_that_are_seen() -> None:
     assert (raw.acts["inhibited"].weights.flatten(2).gather(2, by_label) == 0).all()
 
 
-def test_what_is_left_is_what_is_salient_next_unless_that_is_given_too() -> None:
-    model, images, own = hsal()
-    left, salient = (
-        torch.rand_like(own.aux.acts["inhibited"].weights),
-        torch.rand_like(own.aux.acts["saliency"].weights),
-    )
-    raw = model(images, attention={"inhibited": left}).aux
-    assert torch.equal(raw.acts["saliency"].weights[:, 1:], left[:, :-1])
-    assert torch.equal(raw.acts["saliency"].weights[:, 0], own.aux.acts["saliency"].weights[:, 0])
-    both = model(images, attention={"inhibited": left, "saliency": salient}).aux
-    assert torch.equal(both.acts["inhibited"].weights, left)
-    assert torch.equal(both.acts["saliency"].weights, salient)
-
-
 @pytest.fixture(params=["sat-soft", "sat-hard"])
 def captioner(request: pytest.FixtureRequest) -> tuple[SatModel, Tensor]:
     model, inputs = doubled(request.param)
@@ -227,6 +213,14 @@ def test_a_search_with_given_weights_agrees_with_the_words_told_with_them(
         )
         shown = torch.where((words >= 0)[..., None, None], given, 0)
         assert torch.equal(result.weights[:, which], shown)
+
+
+def test_without_words_the_greedy_caption_of_the_given_weights_is_told(captioner: tuple[SatModel, Tensor]) -> None:
+    model, encoding = captioner
+    given = {"word": torch.rand(len(encoding), model.config.longest, *model.grid).double()}
+    raw = model.respond(encoding, attention=given)
+    assert torch.equal(raw.acts["word"].emits, model.caption(encoding, attention=given).words[:, 0])
+    assert torch.equal(raw.acts["word"].weights, given["word"])
 
 
 steps_are = pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from saccade import geometry
 from saccade.attention.zoom import box_theta, clamped_box, mask_in_crop, responding_region
-from saccade.errors import DataError
+from saccade.errors import ConfigError, DataError
 from saccade.metrics.maps.edits import crop_boxes
 from saccade.models.racnn import CROPS, RacnnModel, region_round
 from tiny_models import example_batch, tiny_model
@@ -91,18 +91,20 @@ def test_responses_are_those_of_the_next_network_to_the_whole_region(images: tor
     torch.testing.assert_close(first, raw.responses[:, :1])
 
 
-def test_a_phase_may_stop_at_a_coarser_scale(images: torch.Tensor) -> None:
-    """What it computes is the same; the next proposal is there, and nothing behind it."""
-    model = built()
+def test_proposals_may_read_an_earlier_stage(images: torch.Tensor) -> None:
+    """Boxes are what they make of its cells, answers those of the whole network; an unknown stage is refused."""
+    model = built(read="layer1")
+    net = model.net("scale1")
     with torch.no_grad():
-        whole = model.forward_raw(images)
-        for number, last in enumerate(("scale1", "scale2"), start=1):
-            part = model.forward_raw(images, last=last)
-            torch.testing.assert_close(part.scale_logits, whole.scale_logits[:, :number])
-            torch.testing.assert_close(part.boxes, whole.boxes[:, :number])
-            torch.testing.assert_close(part.strongest, whole.strongest[:, :number])
-            assert part.logits is None
-            assert f"scale{number + 1}" not in part.acts
+        raw = model.forward_raw(images)
+        small = model.shrink(images)
+        cells = net.between(small, to="layer1")
+        assert cells.shape[-2:] > net(small).shape[-2:]
+        torch.testing.assert_close(raw.boxes[:, 0], model.proposals["scale2"](cells))
+        logits = model.heads["scale1"](net(small).mean((2, 3)))
+    torch.testing.assert_close(raw.scale_logits[:, 0], logits, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ConfigError, match="no stage 'layer9'"):
+        built(read="layer9")
 
 
 def test_all_scales_together_do_not_teach_the_scales(images: torch.Tensor) -> None:

@@ -235,12 +235,3 @@ def test_each_word_follows_the_one_said_before() -> None:
     told = model.forward_raw(story, query, said=(own + 1) % model.config.words).logits
     assert torch.equal(told[:, 0], raw.logits[:, 0])
     assert (told[:, 1:] - raw.logits[:, 1:]).abs().amax((1, 2)).min() > 1e-6
-
-
-def test_facts_do_not_depend_on_how_sentences_are_padded() -> None:
-    torch.manual_seed(0)
-    model = tiny_model(DMNModel).eval()
-    story = torch.tensor([[[1, 5, 0], [2, 6, 0], [0, 0, 0], [0, 0, 0]], [[3, 0, 0], [1, 7, 2], [4, 5, 0], [0, 0, 0]]])
-    wide = torch.nn.functional.pad(story, (0, 4))
-    assert torch.equal(model.encode(story)["facts"], model.encode(wide)["facts"])
-    assert torch.equal(model.encode(story, length=8)["facts"][:, :3], model.encode(story)["facts"][:, :3])

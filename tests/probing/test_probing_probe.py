@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from PIL import Image
 
 import saccade
-from saccade.errors import ConfigError, DataError, OutputError
+from saccade.errors import ConfigError, DataError
 
 SMALL: dict[str, Any] = {
     "backbone": "compact", "through": "layer2", "size": 32, "splits": 3, "seeds": 1, "steps": 60, "hidden": 8,
@@ -105,8 +107,25 @@ def test_it_predicts_the_same_after_it_was_pickled(colours: Any, tmp_path: Path)
         pickle.loads(pickle.dumps(copied)).save(tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert pickle.loads(pickle.dumps(saccade.Probe(**SMALL))).get_params() == saccade.Probe(**SMALL).get_params()
+    elsewhere = copy.copy(probe)
+    elsewhere.plan = replace(probe.plan, device="cuda:99")  # no machine here has that
+    back = pickle.loads(pickle.dumps(elsewhere))
+    assert back.predict(pictures[:6]).tolist() == probe.predict(pictures[:6]).tolist()
     again = copied.fit(pictures, labels).save(tmp_path / "out")
     assert again.verdict == probe.verdict
+
+
+def test_labels_of_another_type_are_no_score_of_zero(colours: Any) -> None:
+    probe, pictures, labels = colours
+    assert probe.score(pictures[:6], labels[:6]) == probe.score(pictures[:6], labels[:6].astype(float))
+    with pytest.raises(ConfigError, match="same type"):
+        probe.score(pictures[:6], labels[:6].astype(str))
+
+
+@pytest.mark.parametrize("option", [{"size": 96}, {"through": "layer2"}, {"untrained": True}])
+def test_maps_computed_elsewhere_have_no_network_to_change(option: dict[str, Any], tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no network"):
+        saccade.Probe(backbone=f"features:{tmp_path}", **option).fit(*made_up("colour", 12))
 
 
 def test_a_file_comes_once_whatever_it_is_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,23 +134,10 @@ def test_a_file_comes_once_whatever_it_is_called(tmp_path: Path, monkeypatch: py
     for file, picture in zip(files, made_up("colour", 4)[0]):
         picture.save(file)
     again = tmp_path / files[1]
-    with pytest.raises(DataError, match="two labels, b and a"):
+    with pytest.raises(DataError, match="two labels, 'b' and 'a'"):
         saccade.Probe(**SMALL).fit([*files, again], [*"abab", "a"])
     with pytest.raises(DataError, match="comes twice, as number 1 and number 4"):
         saccade.Probe(**SMALL).fit([*files, again], [*"abab", "b"], groups=range(5))
-
-
-def test_a_folder_keeps_the_probe_of_its_pictures(colours: Any, tmp_path: Path) -> None:
-    """Other pictures or other labels in memory are another probe; the same ones may be saved again."""
-    probe, pictures, labels = colours
-    probe.save(tmp_path)
-    before = (tmp_path / "results.json").read_bytes()
-    quick = {**SMALL, "heads": ["cross"]}
-    for fitted in (pictures[::-1], labels[::-1]), (pictures, 1 - labels):
-        with pytest.raises(OutputError, match="another probe"):
-            saccade.Probe(**quick).fit(*fitted).save(tmp_path)
-    assert (tmp_path / "results.json").read_bytes() == before
-    assert saccade.Probe(**quick).fit(pictures, labels).save(tmp_path).verdict == probe.verdict
 
 
 def test_scikit_learn_takes_it_as_its_own(colours: Any) -> None:

@@ -90,7 +90,6 @@ def test_a_picture_is_sent_once_and_asked_often(server: LiveServer, tiny_folder:
         ({"scene": SCENE}, 422, "invalid", "one of the two"),
         ({"input": ["a"]}, 422, "invalid", "'words' reads pictures"),
         ({"question": "nroth"}, 422, "invalid", "did you mean 'north'"),
-        ({"question": "x" * 201}, 422, "invalid", "question"),
         ({"qestion": 1}, 422, "invalid", "qestion: Extra inputs"),
     ],
 )
@@ -197,9 +196,7 @@ def test_a_story_is_asked_about(stories: LiveServer, teller: Path) -> None:
         ("ask", {"input": None}, 422, "'teller' reads a story: send it as 'input'"),
         ("ask", {"input": ["a"] * 1001}, 422, "at most 1,000 texts"),
         ("ask", {"input": ["a " * 201]}, 422, "at most 400 characters"),
-        ("ask", {"input": [["a"]]}, 422, "a story is a list"),
         ("ask", {"input": ["a " * 190] * 1000}, 413, "send a smaller one"),
-        ("ask", {"question": "Why?"}, 422, "knows none of the words of the question 'Why?'"),
         ("encode", {"picture": "data:image/png;base64,AAAA"}, 422, "send that as 'input' of /api/ask"),
         ("ask_all", {"scene": {"seed": 1}}, 422, "send that as 'input' of /api/ask"),
     ],

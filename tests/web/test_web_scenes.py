@@ -7,32 +7,29 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from web_models import facts_of
+
+from saccade.families.caption.scenes import sample_captioned, scene_spec
+from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
+from saccade.families.question.scenes import SPEC
+from saccade.web.page import page_entry
 
 pytest.importorskip("fastapi")
 
 from pydantic import ValidationError
-from web_models import facts_of
 
 from saccade.data.scenes.drawing import render, resized
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
-from saccade.families.caption.scenes import sample_captioned, scene_spec
-from saccade.families.multiset.scenes import MultisetSpec, sample_multisets
 from saccade.families.page import CANVAS
-from saccade.families.question.scenes import SPEC
-from saccade.web.page import page_entry
 from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
 
 
 def digit(digit: int = 7, **changes: Any) -> Digit:
     return Digit(**{"digit": digit, "x": 10, "y": 20, "size": 28, "colour": "red", "glyph": 0, **changes})
-
-
-def pixels(scene: Scene) -> np.ndarray:
-    return np.array(compose(scene).picture.image)
 
 
 def test_one_digit_is_its_glyph_in_its_colour() -> None:

@@ -3,10 +3,9 @@
 The folder holds ``model.onnx``, whose outputs are the answer and every look, for any number of inputs, and
 ``model.json``. It is written whole or not at all, and only once onnxruntime has given torch's numbers (:func:`check`).
 
-A captioner is two graphs, the encoding of a picture and one decoding step; the caller does the search. ``begin.onnx``
-takes pictures and gives the scene (``features``, ``seen``) and the memory (``hidden``, ``cell``). ``step.onnx`` takes
-these and the word before (B,), -1 at the start, and gives the logits of the next word, the look for it and the new
-memory. A row is one caption: a beam repeats the rows of its picture.
+A captioner is two graphs; the caller does the search. ``begin.onnx`` takes pictures and gives the scene (``features``,
+``seen``) and the memory (``hidden``, ``cell``). ``step.onnx`` takes these and the word before (B,), -1 at the start,
+and gives the logits of the next word, the look for it and the new memory. A row is one caption.
 """
 
 from __future__ import annotations
@@ -71,7 +70,6 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
 
 
 def _exported(graph: Any, examples: Examples, free: FreeSizes) -> tuple[bytes, dict[str, Any]]:
-    """A graph as a file, checked, and what the sidecar says of it."""
     example = examples(2, 0)
     data = onnx_bytes(graph, example, free)
     checked = check(data, graph, examples)

@@ -200,7 +200,6 @@ def _pool(ray: Any, device: str, actors: int | None) -> Pool:
 
 
 def _ray() -> Any:
-    """The package ``ray`` with Ray Data."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that we start tells nobody
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # or its C++ parts write on our stderr
     try:

@@ -1,12 +1,10 @@
 """A backbone is a sequence of named stages, each with the frame that says where its cells lie in the picture.
 
-What networks share is here too: the statistics of ImageNet pictures, initial weights, and the small stack of the
-attribute experiments, four times {3×3 convolution, ReLU, 2×2 max pooling}.
-
-Paper of the small stack: Seo et al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors' released code:
-**valid** convolutions, and a pooling that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4²
-cells. So the 4×4 map does not tile the picture: its cell centres lie at 23, 39, 55 and 71 pixels. Deviations:
-Glorot-uniform initial weights, from the released code.
+The small stack of the attribute experiments is here too, four times {3×3 convolution, ReLU, 2×2 max pooling}: Seo et
+al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors' released code: **valid** convolutions, and a pooling
+that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4² cells. So the 4×4 map does not tile the
+picture: its cell centres lie at 23, 39, 55 and 71 pixels. Deviations: Glorot-uniform initial weights, from the released
+code.
 
 **Several stages as one map.** A finer map is folded onto the cells of the last stage: (B,C,f·h,f·w) becomes
 (B,C·f²,h,w), and back without loss. So the features of several stages are one tensor, to cache, batch and standardise.

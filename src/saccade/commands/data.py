@@ -158,7 +158,7 @@ def sheet(
     family = family_of_data(arguments["name"])
     reader = family.reads()
     on_progress = on_progress if is_read else no_progress
-    examples, summary = family.task().show_split(settings, split, count, on_progress=on_progress)
+    examples, summary = family.task().show_split(settings, split, count, on_progress=on_progress, check=True)
     result = {"data": arguments["name"], "summary": summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):
         rows = []

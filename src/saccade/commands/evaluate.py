@@ -60,7 +60,7 @@ def evaluate(
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
         seed: seed of the scenes it is scored on. It is not the seed of the training.
         allow_pack: let test scenes use the shipped glyphs when MNIST is not there. ``glyphs`` of the result says so.
-        on_progress: called with examples done and examples in all.
+        on_progress: called with examples done and examples in all; what is measured again counts again.
 
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and facts

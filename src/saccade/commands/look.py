@@ -202,7 +202,6 @@ def _expanded(predictor: Predictor, sources: Sequence[Any]) -> list[Any]:
 
 
 def _options(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """What is for the model's family, as it takes it."""
     layers = arguments["layers"]
     if isinstance(layers, str) and layers not in ("last", "all"):
         try:
@@ -324,6 +323,8 @@ def _cells(seen: Sighting, model: str | None) -> list[tuple[object, ...]]:
     fit = None if seen.fit.p is None else f"{seen.fit.verdict} ({seen.fit.p:.2g})"
     second = f"{seen.alternatives[0][0]} {seen.alternatives[0][1]:.1%}" if seen.alternatives else None
     looked_at = " · ".join(f"{x}, {y}" for x, y in seen.looked_at) if seen.looked_at else seen.top_slot
+    if seen.is_even and not seen.glimpses():
+        looked_at = "everywhere alike"
     answer = (seen.answer, f"{seen.confidence:.1%}") if seen.is_answered else (None, None)
     from saccade.data.tables.table import ONE_QUESTION
 
@@ -414,7 +415,6 @@ def _print_slots(title: str, grid: SlotGrid) -> None:
 
 
 def _short_names(names: Sequence[str]) -> dict[str, str]:
-    """Each file, named from the folder that all of them are in: a terminal has no room for more."""
     files = {name: Path(name) for name in names}
     try:
         shared = os.path.commonpath([file.parent for file in files.values()])

@@ -96,7 +96,6 @@ def _records(sources: Sequence[Path], looks: int) -> tuple[list[Record], str]:
 
 
 def _score_sections(path: Path, run: Path, device: str) -> tuple[list[Section], str]:
-    """What a file of scores adds to the page, and its verdict."""
     try:
         result = parse_json(read_regular(path).decode("utf-8"))
         sections = [scores_section(result), *answer_sections(result)]

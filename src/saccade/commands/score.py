@@ -23,6 +23,7 @@ _OF_MAPS = (
     *("objects", "kind", "names", "key", "engine", "address", "pictures"),
     *("resize", "missing", "empty", "broken", "separator"),
 )
+_OF_NETWORKS = ("layer", "size", "fit")  # Arguments about a network whose maps are made.
 
 
 @checked
@@ -108,6 +109,8 @@ def score(
 
     if truth is None:
         raise ConfigError("truth is missing: masks, boxes, points or a causal set that the maps are compared with")
+    if model is None:
+        _check_defaults(arguments, _OF_NETWORKS, "is for the network whose maps a `method` makes; give its `model`, or")
     if isinstance(truth, str):
         truth = truth.removeprefix("causal:")
     if isinstance(method, Path):
@@ -120,7 +123,7 @@ def score(
 
         if maps not in (None, "-"):
             raise ConfigError(f"maps: {truth} has its own pictures; leave {maps} out, or give -")
-        _check_of_photographs(arguments)
+        _check_defaults(arguments, _OF_MAPS, "is not for a causal set of photographs;")
         of_photographs = score_photographs(
             truth, method, model, policies, options, limit=limit, on_progress=on_progress
         )
@@ -163,12 +166,12 @@ def score(
     return result
 
 
-def _check_of_photographs(arguments: Mapping[str, Any]) -> None:
-    """Refuse what is about maps and truths from files."""
-    for name in _OF_MAPS:
+def _check_defaults(arguments: Mapping[str, Any], names: Sequence[str], why: str) -> None:
+    """Refuse the arguments ``names`` where they are given."""
+    for name in names:
         value, default = arguments[name], arguments_of(score)[name].default
         if value is not None if default is None else value != default:
-            raise ConfigError(f"{name}: it is not for a causal set of photographs; leave it out")
+            raise ConfigError(f"{name}: it {why} leave it out")
 
 
 def typed(row: bool = False, **arguments: Any) -> ScoreResult | PhotographScores:

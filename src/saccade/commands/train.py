@@ -120,6 +120,8 @@ def train(
     if devices == nodes == 1:
         wake_cuda(device)
     changes = {name: arguments[name] for name in CHANGES}
+    if accept_changed_data and not resume:
+        raise ConfigError("accept_changed_data: it goes with `resume=True`; a new run has no data that it began with")
     if recipe is not None:
         resolved = resolve(recipe, **changes)
     elif not resume or seeds is not None:
@@ -146,6 +148,8 @@ def train(
     until = None if max_minutes is None else time.monotonic() + 60 * max_minutes
     results: list[RunResult] = []
     for folder, own in runs.items():
+        if results and until is not None and time.monotonic() >= until:
+            break  # no time is left for the seeds that have not begun
         goes_on = resume and (seeds is None or any(folder.glob("*")))
         task = build_task(own)
         if own.start is not None and (not goes_on or RunFolder(folder).has_no_state):
@@ -273,8 +277,9 @@ def show(done: RunResult | list[RunResult], arguments: Mapping[str, Any], remark
         words = ["saccade", "evaluate", str(last.out), *(["--data", data] if ":" in data else [])]
         score = f"; score it with: {shlex.join(words)}"
     remark(f"run folder: {last.out}{score}")
-    if isinstance(done, list) and last.stopped in ("time", "signal"):
-        remark("the same command with --resume goes on from here")
+    if isinstance(done, list) and (last.stopped in ("time", "signal") or len(done) < arguments["seeds"]):
+        begun = f"seeds that have begun: {len(done)} of {arguments['seeds']}"
+        remark(f"{begun}; the same command with --resume goes on from here")
 
 
 def _show_seeds(out: Path, results: list[RunResult]) -> None:

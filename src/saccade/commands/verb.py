@@ -121,7 +121,6 @@ def arguments_of(function: Callable[..., Any]) -> Mapping[str, Argument]:
 
 
 def _typed_as(annotation: Any) -> dict[str, Any]:
-    """Kind, choices and bounds of an annotation."""
     origin, inner = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is Annotated:
         return _typed_as(inner[0]) | {"bounds": inner[1]}

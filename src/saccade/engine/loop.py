@@ -403,7 +403,6 @@ class Run:
             raise self._broken(self.phases[self.at.phase], fault, [])
 
     def _broken(self, phase: Phase, fault: Fault, micro: list[Any]) -> TrainingStopped:
-        """The error that says where it broke and what is still good."""
         where = fault.describe(phase.name, self.learner, [self.task.inputs(batch) for batch in micro])
         text = (
             f"training stopped at {where}. The last good state is {self._saved}. Try a lower learning rate, a "

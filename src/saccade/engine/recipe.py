@@ -358,12 +358,10 @@ def _set(values: dict[str, Any], path: str, setting: object) -> None:
 
 
 def _is_file(name_or_path: str | Path) -> bool:
-    """Whether a recipe is called by its path; otherwise it is a packaged name."""
     return Path(name_or_path).suffix in (".yaml", ".yml")
 
 
 def _recipe_text(name_or_path: str | Path) -> tuple[str, str]:
-    """The YAML text and how messages call it."""
     path = Path(name_or_path)
     try:
         if _is_file(path):

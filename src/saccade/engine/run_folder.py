@@ -1,19 +1,8 @@
 """The run folder: resolved configuration, metrics line by line, a log, checkpoints, and the model itself.
 
-::
-
-    config.yaml     the resolved recipe and what it ran with
-    data.json       what it learns from, compared when it goes on
-    metrics.jsonl   one JSON object a line: step, phase, kind, values, images_per_second, seconds
-    log.txt         what happened, with times
-    checkpoints/    see `saccade.engine.checkpoint`
-    model/          written by the task at every new best, and at the end
-    saccade.lock    which process trains into it now
-    replicas/N/     the same for each of several restarts that were trained as one stack, at the end
-
-``data.json`` has the settings of the data in plain words, and for every other part (rows, pictures, vocabulary, glyphs,
-…) its size and a digest. A run that goes on with other data is refused, unless the change is accepted; every model that
-is saved from there on says so.
+``docs/reference/formats.md`` lists its files. ``data.json`` has the settings of the data in plain words, and for every
+other part (rows, pictures, vocabulary, glyphs, …) its size and a digest. A run that goes on with other data is refused,
+unless the change is accepted; every model that is saved from there on says so.
 """
 
 from __future__ import annotations

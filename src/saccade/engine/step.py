@@ -219,7 +219,6 @@ class TrainStep:
         return True
 
     def _note_fault(self, norms: Tensor) -> None:
-        """Remember the first of the gradient norms (P,R) that is not finite, if one is."""
         bad = ~torch.isfinite(norms)
         where = bad.flatten().to(torch.int32).argmax()
         now = torch.stack([self._next, where // norms.shape[1], where % norms.shape[1]])

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
-from saccade.errors import CheckpointError, DataError, SaccadeError, nearest
+from saccade.errors import CheckpointError, DataError, SaccadeError, listed, nearest
 from saccade.families.declaration import Family
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts, Preprocessing
@@ -219,7 +219,7 @@ class Responder:
         if ask is None and len(self.facts.queries) == 1:
             return 0  # there is nothing else to ask
         if ask is None:
-            raise DataError(f"'{self.name}' needs a question; ask one of: {', '.join(self.facts.queries)}")
+            raise DataError(f"'{self.name}' needs a question; ask one of: {listed(self.facts.queries)}")
         word = f"{ask}".strip().casefold()  # numbers of NumPy and torch read as 7 too
         if word not in self._ids:
             raise DataError(f"'{self.name}' cannot be asked '{ask}': {nearest(word, self.facts.queries)}")
@@ -237,8 +237,7 @@ class Responder:
         """The options of a look that are not None, checked."""
         options = {name: value for name, value in values.items() if value is not None}
         if unknown := [name for name in options if name not in self.family.options]:
-            known = ", ".join(self.family.options) or "no options"
-            raise DataError(f"'{self.name}' has no {', '.join(unknown)}: it takes {known}; leave it out")
+            raise DataError(f"'{self.name}' has no {', '.join(unknown)}; leave it out")
         return options
 
     def as_tensor(self, queries: Sequence[Any]) -> Tensor | None:

@@ -361,5 +361,4 @@ def _shared_terms(
 
 
 def _in_time(locations: Tensor, classes: Tensor) -> Tensor:
-    """Values of glimpses (B,T,k) and classes (B,T), in the order of the actions: (B,T·(k+1))."""
     return torch.cat([locations, classes.unsqueeze(-1)], dim=-1).flatten(1)

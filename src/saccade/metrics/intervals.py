@@ -16,8 +16,8 @@ t of G − 1 degrees of freedom. NaN means that an example has no such score: it
 ``undefined``.
 
 Limits: a small set in which pictures with many questions score unlike those with few is biased, and so is macro-F1 with
-many rare classes; the interval is around the biased score. Few pictures with close scores away from 0 and 1 get a wider
-interval than needed, by step 2. Scores without ends are taken as normal: with a long tail the interval is too narrow.
+many rare classes. Few pictures with close scores away from 0 and 1 get a wider interval than needed, by step 2. With a
+long tail, the interval of a score without ends is too narrow.
 
 **Several splits of one set of pictures** (:func:`resplit_interval`) share most of their training pictures, so the usual
 interval of a mean is too narrow. Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52,

@@ -28,7 +28,6 @@ from saccade.metrics.maps.localisation import where_defined
 
 
 def _wide(weights: Tensor) -> Tensor:
-    """The weights (B,S) in float64, without their gradients."""
     return weights.detach().double()
 
 
@@ -99,7 +98,6 @@ def _is_defined(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
 
 
 def _heaviest(weights: Tensor, present: Tensor) -> Tensor:
-    """The slots (B,S) with the largest weight among those present."""
     masked = torch.where(present, weights, -1.0)
     return (masked == masked.max(1, keepdim=True).values) & present
 
@@ -160,5 +158,4 @@ def word_overlap(story: Tensor, query: Tensor) -> Tensor:
 
 
 def _even(weights: Tensor, present: Tensor) -> Tensor:
-    """Shares of the weights, uniform if all are 0."""
     return torch.where((weights.sum(1, keepdim=True) > 0), shares(weights, present), shares(present.double(), present))

@@ -4,10 +4,11 @@ Each part is a paired comparison on the same examples, with the picture as the u
 data cannot decide says so, or is left out.
 
 **Rivals** are guesses and, where the backbone is a published one, linear classifiers on its features; the best one on
-these examples counts. Where there are 2 to :data:`QUESTIONS` questions, each has a comparison of its own.
+these examples counts. 2 to :data:`QUESTIONS` questions are also compared one by one.
 
-**The question.** A model that gives one answer to two questions about a picture, whose right answers differ, in more
-than half of the cases (by the 95 % interval) does not use the question. It is then not said to beat anything.
+**The question.** If two questions about a picture have different right answers and a model gives both the same answer
+in more than half of the cases (by the 95 % interval), it does not use the question, and the verdict does not say that
+it beats anything.
 
 **Evidence.** Where the evidence M (a box or a mask) is known, each picture is changed in four ways, and asked again:
 
@@ -18,10 +19,10 @@ than half of the cases (by the 95 % interval) does not use the question. It is t
 ``rest_swapped``      the pixels outside M are those of the other picture
 ====================  ==============================================================================================
 
-A blur leaves the colour of what it hides, and a swap can bring in another object. So "without the evidence" is the way
-of the first two that the model answers worse. Let w, u and g be 1 where the model is right with the evidence, without
-it, and where guessing is right. A model that keeps more than half of what it knows beyond guessing once the evidence is
-gone reads the background:
+A blur leaves the colour of what it hides, and a swap can bring in another object. So "without the evidence" is that one
+of the first two which the model answers worse. Let w, u and g be 1 where the model is right with the evidence, without
+it, and where guessing is right. A model reads the background if it keeps more than half of its gain over guessing
+without the evidence:
 
     mean(u - g) > KEPT · mean(w - g)                                                                              (1)
 
@@ -42,6 +43,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from saccade.errors import listed
 from saccade.metrics.intervals import Grouped, Values, mean_defined, mean_interval, paired_difference
 from saccade.metrics.maps.faithfulness import blurred
 from saccade.metrics.maps.points import PointScorer
@@ -244,7 +246,7 @@ def against_rivals(answered: Answered) -> Part:
         part["by_question"] = by_question
         lost = [word for word, one in by_question.items() if one["interval"][1] < 0]
         if lost and less.high >= 0:
-            judged = "; ".join(filter(None, [judged, f"it has lost on {', '.join(lost)}"]))
+            judged = "; ".join(filter(None, [judged, f"it has lost on {listed(lost)}"]))
     if answered.same is not None and not bool(answered.same.isnan().all()):
         part["same_answer"] = mean_defined(answered.same)
     part["says"] += "; ".join(filter(None, [ignored, judged]))
@@ -349,15 +351,51 @@ def beside_blind_maps(maps: MapScorer, score: str) -> dict[str, Part]:
     return parts
 
 
+IN_ORDER = {"deletion": -1.0, "insertion": 1.0}
+"""Scores of pixels taken away or put back in the order of a map, and the sign of a better one."""
+UNSEEN = "whether it looked at the right place is not known: the data has no boxes, points or masks"
+
+
+def against_random_order(own: Values, random: Values, pictures: Tensor) -> Part:
+    """Deletion and insertion (n,) beside those of pixels in random order; ``pictures`` (n,) are ids."""
+    if not all(name in own.names and name in random.names for name in IN_ORDER):
+        return {}
+    part: Part = {}
+    texts = []
+    for name, sign in IN_ORDER.items():
+        mine, other = own[name], random[name]
+        less = paired_difference(mine, other, pictures)
+        part[name] = {"difference": less.mean, "interval": [less.low, less.high]}
+        better = [less.low * sign > 0, less.high * sign > 0]  # NaN is not
+        judged = "better" if all(better) else "no difference detected" if any(better) else "worse"
+        judged = "too few pictures to tell" if math.isnan(less.low) else judged
+        ends = "" if math.isnan(less.low) else f", {100 * less.low:+.1f} to {100 * less.high:+.1f} points"
+        share, chance = 100 * mean_defined(mine), 100 * mean_defined(other)
+        texts.append(f"{name} {share:.1f} % against {chance:.1f} % in random order ({judged}{ends})")
+    return {"says": ", ".join(texts), **part}
+
+
 def joined(parts: Iterable[Part]) -> str:
     """What all parts say, in one line."""
     return "; ".join(part["says"] for part in parts if part.get("says"))
 
 
-def verdict(answered: Answered, *, maps: MapScorer | None = None, rests_on: EvidenceReliance | None = None) -> Part:
-    """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``."""
+def verdict(
+    answered: Answered,
+    *,
+    maps: MapScorer | None = None,
+    rests_on: EvidenceReliance | None = None,
+    in_order: Part | None = None,
+    unseen: bool = False,
+) -> Part:
+    """``verdict``, the sentence, and what it is made of: ``against`` and, where evidence is known, ``rests_on``.
+
+    ``in_order`` is of :func:`against_random_order`; ``unseen``: no evidence is known.
+    """
     answers, chance = against_rivals(answered), {} if maps is None else against_chance(maps)
     rests = {} if rests_on is None else rests_on.summary()
-    against = {name: part for name, part in (("answers", answers), ("maps", chance)) if part}
-    sentence = {"verdict": joined([answers, rests, chance]), "against": against}
+    parts = {"answers": answers, "maps": chance, "in_order": in_order or {}}
+    against = {name: part for name, part in parts.items() if part}
+    where = {"says": UNSEEN} if unseen else chance
+    sentence = {"verdict": joined([answers, rests, where, parts["in_order"]]), "against": against}
     return without_nan({**sentence, "rests_on": rests} if rests else sentence)

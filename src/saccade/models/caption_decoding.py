@@ -39,8 +39,6 @@ class Decoded(NamedTuple):
 
 
 class _Chosen(NamedTuple):
-    """How every caption goes on."""
-
     log_prob: Tensor  # (B,K), with the new word; -inf for a place that holds none
     parents: Tensor  # (B,K): the place that the caption had before
     words: Tensor  # (B,K): the new word; -1 behind the end

@@ -318,7 +318,6 @@ def _facts(facts: ModelFacts) -> Iterator[str]:
 
 
 def _scores(facts: ModelFacts) -> list[str]:
-    """A row for each number of each evaluation, then what must be known to read them."""
     if not facts.scores:
         return []
     lines = ["| data | split | protocol | n | seed | metric | value | published |", "|---|---|---|---|---|---|---|---|"]

@@ -175,7 +175,6 @@ def load_model(folder: Path | str, device: str | torch.device = "cpu") -> tuple[
 
 
 def _build(folder: Path, facts: ModelFacts, stored: int) -> AttentionModel:
-    """The model that ``facts`` describe, whose weights file holds ``stored`` numbers."""
     most = 2 * stored + (SPARE if facts.base is None else LARGEST_BASE)
     try:
         with torch.random.fork_rng(devices=[]), _Limited(most):  # the caller's random numbers stay as they were
@@ -277,7 +276,6 @@ def _published(model: nn.Module, base: Base | None, where: str) -> Tensors:
 
 
 def _imagenet(backbone: str) -> Tensors:
-    """The published weights of ``backbone`` under the names of a model that has it."""
     return {f"backbone.{name}": tensor for name, tensor in pretrained.imagenet_weights(backbone).items()}
 
 
@@ -303,7 +301,6 @@ def _check_header(
 
 
 def _stored_types(model: nn.Module, dtype: StoredType) -> dict[str, torch.dtype]:
-    """The type in which a file of ``dtype`` holds each tensor of ``model``."""
     types = {name: tensor.dtype for name, tensor in model.state_dict().items()}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         is_short = dtype == "int8" and not has_rows(parameter.shape)

@@ -1,10 +1,9 @@
 """What was measured, and what the papers print: ``results/``, ``published.csv``, and the mean over the seeds of a cell.
 
-Two things make a cell uncertain: which test examples there were and which seed trained the model. All seeds of a cell
-are tested on the same examples, so more seeds do not make the first part smaller: its half-width is the mean of the
-runs' own intervals. The second part is Student's t for the mean of the seeds. The two are independent and add in
-quadrature. With one seed only the first part is known. Papers do not print the uncertainty of their numbers, so a
-published number counts as exact.
+Two things make a cell uncertain: which test examples there were and which seed trained the model. All seeds are tested
+on the same examples, so the half-width of the first part is the mean of the runs' own intervals. The second part is
+Student's t for the mean of the seeds. The two are independent and add in quadrature. With one seed only the first part
+is known. A published number counts as exact.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ def labelled_pictures(
             read_picture(source).image.save(path)
         first = first_of.setdefault(os.path.abspath(path), number)
         if words[first] != label:
-            raise DataError(f"labels: {path} has two labels, {words[first]} and {label}; give it one")
+            raise DataError(f"labels: {path} has two labels, '{words[first]}' and '{label}'; give it one")
         if first != number:
             raise DataError(f"pictures: {path} comes twice, as number {first} and number {number}; give it once")
         rows.append((str(path), Row(path, (label,), "train", group=group)))

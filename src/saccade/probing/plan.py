@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 
 import torch
 
+from saccade.backbones.catalog import FEATURES as MAPS
 from saccade.config import Count, Weight, Within
 from saccade.data.tables.doubts import pluralise
 from saccade.data.tables.table import Table
@@ -90,6 +91,10 @@ class Plan:
     def __post_init__(self) -> None:
         if self.steps is not None and self.epochs is not None:
             raise ConfigError("give epochs or steps, not both")
+        if self.backbone.startswith(MAPS):
+            for name, unused in (("through", None), ("size", Plan.size), ("untrained", False)):
+                if getattr(self, name) != unused:
+                    raise ConfigError(f"{name}: '{self.backbone}' has maps and no network; leave it out")
 
     def steps_for(self, pictures: int) -> int:
         """Batches for that many training pictures."""

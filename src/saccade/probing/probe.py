@@ -104,7 +104,10 @@ class Probe:
         vars(self).update(state)
         if self._result is not None:
             self.family = families()[state["family"]]
-            self.device = pick_device(self.plan.device)
+            try:
+                self.device = pick_device(self.plan.device)
+            except ConfigError:  # it was fitted on a device that is not here
+                self.device = pick_device()
             self.network.to(self.device)
 
     def __sklearn_tags__(self) -> Any:
@@ -346,7 +349,15 @@ class Probe:
 
     def score(self, pictures: Any, labels: Iterable[Any], ask: str | None = None) -> float:
         """The share of pictures whose label is predicted."""
-        return float(np.mean(self.predict(pictures, ask) == np.array([*labels])))
+        self._check_fitted()
+        wanted = np.array([*labels])
+        kinds = {"number" if values.dtype.kind in "biuf" else values.dtype.kind for values in (self.classes_, wanted)}
+        if len(wanted) and len(kinds) > 1:
+            raise ConfigError(
+                f"labels: such as {wanted[0].item()!r}, and this probe predicts such as {self.classes_[0].item()!r}; "
+                "give labels of the same type"
+            )
+        return float(np.mean(self.predict(pictures, ask) == wanted))
 
     def evidence(self, pictures: Any, ask: str | None = None) -> list[npt.NDArray[np.float32]]:
         """Where it looked: for each picture a map (H,W) on its pixels."""

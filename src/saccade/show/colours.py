@@ -10,9 +10,8 @@ even mask looks almost even.
 Maps are smoothed as Xu et al. (2015, Section 5.4) show theirs: upsampled, then a Gaussian filter, of half a cell (the
 paper gives no width): it hides the creases of bilinear upsampling and moves no peak into another cell.
 
-The nine anchors of the colour map were computed in OKLCH: lightness rises in equal steps from 0.24 to 0.95 while the
-hue turns from indigo over teal to pale yellow, with as much chroma as sRGB allows up to 0.155. Lightness alone carries
-the order, for print in grey and for colour-blind readers.
+The nine anchors of the colour map rise in equal steps of lightness (OKLCH, 0.24 to 0.95) from indigo over teal to pale
+yellow. Lightness alone carries the order, for print in grey and for colour-blind readers.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 A filmstrip has a column for each look, the total last: the overlay, the attended image (for a crop: what was cut out),
 the name of the act and its raw peak weight.
 
-A caption is the picture, then a panel for every word, smooth as in the paper (:mod:`saccade.show.colours`), with a bar
-for the gate β, the word, how sure the model was of it, and the peak weight.
+A caption is the picture, then a panel for every word, with a bar for the gate β, the word, its confidence and the peak
+weight.
 
 A multiset has a row for each label: the saliency before, the covert mask, the priority map, the glimpses in order, the
-saliency after (darkened where attention has been), and the label. The row in which the model found nothing more comes
-last. Maps of one kind share one scale, so that rows can be compared.
+saliency after, and the label. The row in which the model found nothing more comes last. Maps of one kind share one
+scale, so that rows can be compared.
 """
 
 from __future__ import annotations
@@ -251,7 +251,6 @@ def glimpse_strip(
     steps = _shown_steps(looks["covert"])
 
     def painted(*names: str) -> list[Image.Image]:
-        """All steps of each look, by the peak that they have in common."""
         acts = [Act(looks[name].step(step), step) for name in names for step in steps]
         scaled = by_shared_peak([drawing.map(act, cells=cells) for act in acts])
         return [paint(shown, colours.values) for colours in scaled]

@@ -1,8 +1,6 @@
 """Attention over slots: a row for each slot in words, a column for each step of each look, the weight in each cell.
 
-Pictures, pages and the terminal draw the same grid of numbers. Weight on slots without a text is one row more.
-
-As HTML, sentences stay text that can be selected. Cells of a page have classes (:func:`heat_rules`); those of a
+Weight on slots without a text is one row more. As HTML, cells of a page have classes (:func:`heat_rules`); those of a
 notebook, which has no style sheet, carry their colours themselves.
 """
 
@@ -93,7 +91,6 @@ def heat_rules() -> str:
 
 
 def _rgb(values: Values) -> list[Rgb]:
-    """The colours of values (T,) in 0..1."""
     return [(red, green, blue) for red, green, blue in heat(values).round().astype(int).tolist()]
 
 

@@ -28,7 +28,7 @@ from saccade.metrics.intervals import ByName, ColumnBuffer, Values
 from saccade.metrics.maps.edits import EditScores
 from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
-from saccade.metrics.verdict import Altered, Answered, EvidenceReliance, sampled, verdict
+from saccade.metrics.verdict import Altered, Answered, EvidenceReliance, against_random_order, sampled, verdict
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
 from saccade.progress import OnProgress, no_progress
 from saccade.trace import AttentionTrace, ModelOutput, joined
@@ -217,6 +217,7 @@ class Scoring(ABC):
         """Further entries, such as confusions; it may change ``summary``."""
         return {}
 
+    has_evidence: bool = True  # Whether the data says where a model with maps should look; the verdict says if not
     right: str = "accuracy"  # The score of an answer that guesses are compared with
     # What is asked, by the number in the column ``query``; empty where nothing is.
     questions: tuple[str, ...] = ()
@@ -233,28 +234,35 @@ def evaluate(
     Of ``rivals`` by name, each is 1 where it is right, (N,).
     """
     measured, total, done = scoring.measurements(), len(scoring.numbers), 0
+    further = list(scoring.further())
+    can_alter = type(scoring).altered is not Scoring.altered and scoring.has_evidence
+    altered_ones = scoring.numbers[sampled(total if can_alter else 0)]
+    work = (
+        total + sum(len(numbers) for _, numbers in further) + len(altered_ones)
+    )  # what is measured again counts again
 
-    def run_job(job: tuple[Callable[[Tensor], Measurements], Tensor, int]) -> tuple[Measurements, int]:
-        measure, numbers, count = job
+    def run_job(job: Job) -> tuple[Measurements, int]:
+        measure, numbers = job
         with nullcontext() if scoring.threads == 1 else torch.inference_mode():
-            return measure(numbers), count
+            return measure(numbers), len(numbers)
 
-    def jobs() -> Iterator[tuple[Callable[[Tensor], Measurements], Tensor, int]]:
-        """All examples, batch by batch, and how many; then further jobs, which do not count as progress."""
+    def jobs() -> Iterator[Job]:
+        """All examples, batch by batch; then further jobs."""
         before = 0
         for places in numbers_in_batches(total, scoring.together):
-            yield partial(scoring.measure, before=before), scoring.numbers[places], len(places)
+            yield partial(scoring.measure, before=before), scoring.numbers[places]
             before += len(places)
-        yield from ((measure, numbers, 0) for measure, numbers in scoring.further())
+        yield from further
 
     for part, count in thread_map(run_job, jobs(), scoring.threads):
         measured.join(part)
-        if count:
-            done += count
-            on_progress("examples", done, total)
-    for places in numbers_in_batches(len(chosen := scoring.numbers[sampled(total)]), scoring.together):
-        if (altered := scoring.altered(chosen[places], measured)) is not None and bool(altered.evidence.any()):
+        done += count
+        on_progress("examples", done, work)
+    for places in numbers_in_batches(len(altered_ones), scoring.together):
+        if (altered := scoring.altered(altered_ones[places], measured)) is not None and bool(altered.evidence.any()):
             measured.reliance.add(altered)
+        done += len(places)
+        on_progress("examples", done, work)
     return _summary(scoring, measured, rivals)
 
 
@@ -278,7 +286,12 @@ def _summary(scoring: Scoring, measured: Measurements, trained: Mapping[str, Ten
             answered = answered._replace(query=columns["query"], questions=scoring.questions)
         if "same_answer" in columns:
             answered = answered._replace(same=columns["same_answer"])
-        summary.update(verdict(answered, maps=measured.maps, rests_on=measured.reliance))
+        in_order = {}
+        if (random := measured.rivals.get("uniform")) is not None:
+            in_order = against_random_order(measured.acts, random, columns["act_picture"])
+        unseen = not scoring.has_evidence
+        whole = verdict(answered, maps=measured.maps, rests_on=measured.reliance, in_order=in_order, unseen=unseen)
+        summary.update(whole)
     if len(measured.edits):
         summary["interventions"] = without_nan(measured.edits.interventions())
     return cast(Summary, {**summary, **scoring.details(measured, summary)})

@@ -43,8 +43,10 @@ class LabelScoring(Scoring):
     def __init__(self, model: ImageOnlyModel, data: Any, limit: int | None) -> None:
         self.model, self.data = model, data
         self.numbers = data.sampled(limit)
-        height, width = data.take(self.numbers[:1]).images.shape[-2:]
+        first = data.take(self.numbers[:1])
+        height, width = first.images.shape[-2:]
         self.size: Size = (height, width)
+        self.has_evidence = first.evidence is not None or not model.look_specs
 
     def run_model(self, images: Tensor, evidence: Tensor | None) -> LabelOutput:
         """The model's outputs for pictures (B,3,H,W), a few at a time."""

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from saccade.data.examples import Split
 from saccade.data.tables.table import Table
-from saccade.errors import ConfigError, DataError
+from saccade.errors import ConfigError, DataError, listed
 from saccade.geometry import Size, cell_profiles
 from saccade.losses.maps import evidence_loss, overlap_loss
 from saccade.models.base import AttentionModel, ImageModel
@@ -29,7 +29,7 @@ class PictureTask(Task):
     model_kind: ClassVar[type] = ImageModel
     #: (config, split, device, allow_pack=…) → a split that is drawn.
     generated: ClassVar[Callable[..., Any]]
-    #: (config, split=…, table=…, device=…, progress=…, words of a model) → a split of files.
+    #: (config, split=…, table=…, device=…, on_progress=…, words of a model) → a split of files.
     files: ClassVar[Callable[..., Any]]
     model: ImageModel
     table: Table | None = None
@@ -155,7 +155,6 @@ class MapLosses:
         return overlap_loss(self._total(model, looks, size, raw.logits.device), asks)
 
     def _looks(self, model: AttentionModel, raw: ModelOutput) -> tuple[Look, ...]:
-        """The looks that the total is made of."""
         looks = AttentionTrace(looks=model.looks(raw), total=model.total).looks_of_total
         looks = looks[-1:] if model.total == "last" else looks
         fixed = [look for look in looks if look.weights is not None and not look.has_steps and look.frame is not None]
@@ -164,7 +163,6 @@ class MapLosses:
         return looks
 
     def _total(self, model: AttentionModel, looks: Sequence[Look], size: Size, device: torch.device) -> Tensor:
-        """The total map (B,H,W) on the pixels of the network input."""
         combine, neutral = COMBINE[model.total]
         total = torch.full((len(_weights(looks[0])), *size), neutral, device=device)  # (B,H,W)
         for look in looks:
@@ -193,7 +191,6 @@ _UNTAUGHT = (
 
 
 def _weights(look: Look) -> Tensor:
-    """(B,h,w) float."""
     return cast(Tensor, look.weights).float()
 
 
@@ -201,7 +198,7 @@ def with_labels_of(examples: Examples, facts: ModelFacts | None) -> Examples:
     """``examples``; a DataError if their labels are not those of a trained model, in its order."""
     split: Any = examples
     if facts is not None and split.answers != facts.answers:
-        labels, theirs = (", ".join(words[:5]) for words in (split.answers, facts.answers))
+        labels, theirs = (listed(words[:5]) for words in (split.answers, facts.answers))
         name = split.described()["data"]
         raise DataError(f"{name}: its labels are {labels}, …; those of the model are {theirs}, …; name other data")
     return examples

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
 from saccade.data.examples import Example, Split
+from saccade.data.pictures.reading import unreadable_pictures
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.readers import read_reference
 from saccade.data.tables.table import Table
@@ -32,6 +33,9 @@ from saccade.progress import OnProgress, no_progress
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
 from saccade.tasks.evaluate import Scoring, evaluate
 from saccade.tasks.rivals import NO_RIVALS, Asked, Rivals, linear_rivals, wants_rivals
+
+CHECKED = 5_000  # pictures of a table that are decoded to see whether they can be
+NAMED = 5  # of those that cannot
 
 
 class Examples(Protocol):
@@ -383,7 +387,6 @@ class Task(ABC):
             yield self.batch(data, indices, number)
 
     def _members(self, data: Any, number: int, together: int) -> Tensor:
-        """Which examples make up global batch ``number``: (together,)."""
         if data.size is None:
             return torch.arange(number * together, (number + 1) * together)
         per_epoch = data.size // together
@@ -479,10 +482,12 @@ class Task(ABC):
         *,
         facts: ModelFacts | None = None,
         on_progress: OnProgress = no_progress,
+        check: bool = False,
     ) -> tuple[list[Example], str]:
         """The first ``count`` examples of a split for a person to look at, and :meth:`summary_of` the data.
 
-        ``facts``: of a model whose words the examples use; its scenes do not need MNIST.
+        ``facts``: of a model whose words the examples use; its scenes do not need MNIST. ``check``: decode the pictures
+        of a table, :data:`CHECKED` at most, and say which cannot be read.
         """
         remark = ""
         kind = cls.settings_of(str(settings.get("name", "")))
@@ -492,7 +497,10 @@ class Task(ABC):
         table = cls.read(config)
         first = None if table is None else table.first(split, count)
         examples: Examples = cls.open(config, split, how=Opening(first, facts, True, on_progress))
-        return examples.shown(count), remark or cls.summary_of(table, examples)
+        summary = remark or cls.summary_of(table, examples)
+        if check and isinstance(table, Table):
+            summary = "\n".join([summary, *_unreadable(table, on_progress)])
+        return examples.shown(count), summary
 
     @classmethod
     def settings_to_show(cls, settings: Mapping[str, Any], facts: ModelFacts | None) -> Mapping[str, Any]:
@@ -554,6 +562,22 @@ class Task(ABC):
                 },
             ),
         )
+
+
+def _unreadable(table: Table, on_progress: OnProgress) -> list[str]:
+    """Lines that say how many pictures of a table cannot be read, and name the first; none where all can."""
+    pictures = list(dict.fromkeys(row.image for row in table.rows))
+    some = [pictures[place] for place in evenly_spaced(len(pictures), CHECKED).tolist()]
+    wrong = unreadable_pictures(some, on_progress)
+    if not wrong:
+        return []
+    of = f"{len(some):,}" if len(some) == len(pictures) else f"the {len(some):,} that were tried (of {len(pictures):,})"
+    more = [f"  … and {len(wrong) - NAMED:,} more"] if len(wrong) > NAMED else []
+    return [
+        f"doubtful: of {of} pictures {len(wrong):,} cannot be read; training and scores leave them out:",
+        *(f"  {text}" for text in wrong[:NAMED]),
+        *more,
+    ]
 
 
 def _fields_of(kind: type) -> set[str]:

@@ -115,7 +115,6 @@ def colours(model: nn.Module) -> tuple[tuple[float, ...], tuple[float, ...]] | N
 
 
 def _settings(model: nn.Module) -> dict[str, Any]:
-    """What a model of timm, or one made like it, says of its input."""
     return getattr(model, "pretrained_cfg", None) or getattr(model, "default_cfg", None) or {}
 
 

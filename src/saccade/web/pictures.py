@@ -1,8 +1,7 @@
 """Pictures that can be asked about: those that were sent, and composed scenes with their truth.
 
-A description of a scene becomes a layout of the generator, and that a picture. Digits may repeat and overlap; the later
-one lies in front. Glyph n of a digit is the n-th of its class among the shipped ones, which no shipped model was
-trained on.
+Digits of a composed scene may repeat and overlap; the later one lies in front. Glyph n of a digit is the n-th of its
+class among the shipped ones, which no shipped model was trained on.
 
 A picture's id is made of its content, so sending it twice keeps it once. Nothing in a request becomes a path.
 """
@@ -126,7 +125,6 @@ def compose(scene: Scene) -> Composed:
 
 
 def _placed(digits: list[Digit], seed: int, background: Background) -> SceneLayout:
-    """The digits as a layout of one scene."""
     for number, digit in enumerate(digits):
         room = CANVAS - digit.size
         if max(digit.x, digit.y) > room:
@@ -165,7 +163,6 @@ def _digits(layout: SceneLayout) -> list[Digit]:
 
 @lru_cache
 def _first_of_class() -> Tensor:
-    """(10,) where the glyphs of each digit start in the pack, which is sorted by class."""
     return torch.searchsorted(load_pack().labels, torch.arange(10))
 
 
@@ -181,5 +178,4 @@ def _background(name: str) -> Background:
 
 @lru_cache
 def _photographs() -> dict[str, str]:
-    """The shipped photographs: what they are called → their file."""
     return {file.stem: str(file) for file in find_pictures([SHIPPED])}

@@ -221,7 +221,6 @@ class Service:
             worker.close()
 
     def _picture(self, request: schemas.Questions) -> StoredPicture:
-        """The picture that a question is about."""
         if (request.encoding is None) == (request.scene is None):
             raise ApiError(422, "invalid", "a question is about an encoding or about a scene: name one of the two")
         return self.pictures.find(request.encoding or "") if request.scene is None else self._scene(request.scene)[0]
@@ -238,7 +237,6 @@ class Service:
         return stored, stored.scene
 
     def _of_input(self, request: schemas.Question, predictor: Predictor) -> Json:
-        """The answer of a model that is sent JSON."""
         if request.input is None or request.encoding is not None or request.scene is not None:
             raise ApiError(422, "invalid", f"'{predictor.name}' reads a {predictor.reads.thing}: send it as 'input'")
         predictor.question(request.question)  # before the input is read and encoded: the cheaper mistake first

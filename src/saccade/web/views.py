@@ -84,7 +84,6 @@ def mask_url(mask: Tensor) -> str:
 
 
 def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
-    """One look; on slots it has texts where others have a grid and a frame."""
     weights = None if look.weights is None else look.weights[0].reshape(look.steps, *_cells(look))  # (T,h,w) or (T,S)
     entry: Json = {
         "name": look.name,
@@ -122,7 +121,6 @@ def _slots(trace: AttentionTrace, look: Look) -> list[str]:
 
 
 def _box(frame: Tensor, grid: tuple[int, ...]) -> list[float]:
-    """The upright box [x0, y0, x1, y1] around a crop, in pixels of the picture."""
     height, width = grid
     corners = torch.tensor([[0, 0], [width, 0], [width, height], [0, height]], dtype=torch.float64)
     at = geometry.apply(frame, corners)  # (4,2) as (x, y)
@@ -144,7 +142,6 @@ def _total(trace: AttentionTrace, size: geometry.Size) -> Json | None:
 
 
 def _floats(values: Tensor | None) -> Json:
-    """A tensor as base64, row by row, and its type."""
     if values is None:
         return {"weights": None, "dtype": None}
     kind = "float16" if values.dtype == torch.float16 else "float32"
@@ -153,7 +150,6 @@ def _floats(values: Tensor | None) -> Json:
 
 
 def _steps(values: Tensor | None) -> list[object] | None:
-    """A value for each step (1) or (1,T), as a list of T."""
     return None if values is None else [_finite(value) for value in values.reshape(-1).tolist()]
 
 

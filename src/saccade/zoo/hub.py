@@ -81,7 +81,6 @@ def _reason(error: Exception) -> str:
 
 
 def _check(folder: Path) -> ModelFacts:
-    """The facts of the model in ``folder``; an error where a file is missing or damaged."""
     facts = read_facts(folder)
     verify_digest(folder / WEIGHTS, facts.sha256)
     if facts.inputs is not None:

@@ -87,13 +87,10 @@ PALETTE.putpalette([200, 0, 0, 0, 200, 0])
 COLOURS = {
     "16-bit PNG": (encoded(Image.fromarray(DEEP)), [[0] * 3, [1] * 3, [100] * 3, [255] * 3], "16-bit grey scaled"),
     "16-bit array": (DEEP, [[0] * 3, [1] * 3, [100] * 3, [255] * 3], "16-bit grey scaled"),
-    "16-bit PGM": (b"P5 4 1 65535\n" + DEEP.astype(">u2").tobytes(), [[0] * 3, [1] * 3, [100] * 3, [255] * 3], ""),
     "float TIFF": (encoded(Image.fromarray(np.array([[0.0, 0.2, 1.0]], np.float32)), "TIFF"),
                    [[0] * 3, [51] * 3, [255] * 3], "float grey scaled"),
     "transparent": (encoded(CLEAR), [[255] * 3, [10, 20, 30]], "transparency laid over white"),
-    "palette": (encoded(PALETTE), [[200, 0, 0], [0, 200, 0]], ""),
     "transparent palette": (encoded(PALETTE, transparency=0), [[255] * 3, [0, 200, 0]], "transparency laid over"),
-    "one bit": (encoded(Image.new("1", (2, 1), 1)), [[255] * 3] * 2, ""),
     "CMYK": (encoded(Image.new("CMYK", (1, 1), (0, 255, 255, 0)), "JPEG", quality=100), [[254, 0, 0]], "from CMYK"),
     "animation": (encoded(FRAMES[0], "GIF", save_all=True, append_images=FRAMES[1:]), [[255, 0, 0]] * 4, "first of"),
 }  # fmt: skip
@@ -262,23 +259,6 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
     monkeypatch.setattr(reading, "read_picture", count)
     return begun
-
-
-def test_a_list_is_decoded_ahead_and_an_iterator_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an iterator a person may be the source: its answer must not wait for later pictures."""
-    data, begun = encoded(noise()), counted(monkeypatch)
-    taken: list[int] = []
-    slow = stream_pictures((taken.append(number) or data for number in range(4)), 1)
-    next(slow)
-    assert (len(begun), len(taken)) == (1, 1)
-    slow.close()
-    monkeypatch.setattr(reading, "THREADS", 1)
-    begun.clear()
-    stream = stream_pictures([data] * 4, 1)
-    next(stream)
-    next(stream)
-    assert len(begun) >= 2
-    stream.close()
 
 
 def test_waiting_pictures_and_batches_are_bounded_by_their_pixels(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,8 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 
 from saccade.data.scenes.drawing import _inked_on_device, inked_pixels, render, resized
 from saccade.data.scenes.glyphs import glyphs_for
@@ -95,20 +93,6 @@ def test_a_crowded_picture_is_named():
     crowded = SceneSpec(size=60, count=(9, 9), scale=(1.5, 2.0), max_tries=3)
     with pytest.raises(DataError, match="no room"):
         sample_layout(crowded, glyphs_for("val", "pack"), 0, torch.arange(2))
-
-
-def test_within_two_levels_of_pillow_and_the_same_ink():
-    images = glyphs_for("val", "pack").images[::5]  # 40 glyphs
-    ours, theirs = [], []
-    for size in range(14, 84):
-        sizes = torch.full((len(images),), size)
-        ours.append(resized(images, sizes, 84)[:, :size, :size].numpy())
-        theirs.append(
-            np.stack([Image.fromarray(g.numpy()).resize((size, size), Image.Resampling.BILINEAR) for g in images])
-        )
-        assert np.abs(ours[-1] - theirs[-1].astype(float)).max() <= 2
-    ink = sum(int((part > 0).sum()) for part in ours), sum(int((part > 0).sum()) for part in theirs)
-    assert abs(ink[0] / ink[1] - 1) < 0.001
 
 
 def test_padding_does_not_change_a_glyph_nor_does_autocast():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from itertools import pairwise
 
 import pytest
@@ -13,7 +12,7 @@ from PIL import Image
 
 import saccade
 from caption_stubs import WORDS, save_tiny_captioner
-from saccade.errors import CheckpointError, ConfigError, DataError
+from saccade.errors import CheckpointError, DataError
 from saccade.families.caption.data import bucketed_order
 from saccade.families.caption.vocabulary import END, UNKNOWN, Vocabulary, tokenise
 from saccade.predict import Predictor
@@ -55,11 +54,8 @@ def test_damaged_words_of_a_model_are_refused():
     ("text", "words"),
     [
         ("The dog's ball, isn't it?", "the dog 's ball is n't it"),
-        ("the ocean 's edge", "the ocean 's edge"),  # as Flickr8k writes it
         ("They’re at the boys’ park", "they 're at the boys park"),
-        ("a 'small' \"T-shirt\" -- red", "a small t-shirt red"),
         ("can't won't n't", "ca n't wo n't n't"),
-        ("at 2.5 m, 10,000 people; 12:30!", "at 2.5 m 10,000 people 12:30"),
         ("ＡＢＣ ﬁsh CAFÉ", "abc fish café"),
         ("काला कुत्ता दौड़ता है।", "काला कुत्ता दौड़ता है"),
         ("<end> a-b- -c . , ! \n\t", "end a-b c"),
@@ -109,18 +105,3 @@ def test_several_captions_differ_and_each_has_its_own_trace(teller: Predictor) -
 def test_more_captions_than_the_beam_follows_are_refused(teller: Predictor, beam: int, captions: int) -> None:
     with pytest.raises(DataError, match="no more than the beam follows"):
         teller.look("no-such-picture.png", beam=beam, captions=captions)
-
-
-def test_the_length_penalty_ranks_what_a_beam_has_found(teller: Predictor) -> None:
-    """By 0 by their log p; by 1 by the mean over their words and the end, as their confidence says it."""
-    plain, by_mean = (teller.look(PICTURE, captions=5, length_penalty=penalty) for penalty in (0.0, 1.0))
-    likely = [each.log_probability for each in (plain, *plain.others)]
-    sure = [each.confidence for each in (by_mean, *by_mean.others)]
-    assert likely == sorted(likely, reverse=True)
-    assert sure == sorted(sure, reverse=True)
-    assert {plain.answer, *(each.answer for each in plain.others)} == {
-        by_mean.answer,
-        *(each.answer for each in by_mean.others),
-    }
-    with pytest.raises(ConfigError, match="length_penalty: a number, found nan"):
-        teller.look(PICTURE, length_penalty=math.nan)

@@ -8,32 +8,16 @@ import pytest
 import torch
 from PIL import Image
 
-from labelled_files import COLOURS, class_folders, small_cifar, write_binary, write_package
+from labelled_files import small_cifar, write_binary, write_package
 from saccade.config import from_dict
 from saccade.data import read_table
 from saccade.errors import DataError
 from saccade.families.classify.data import LabelDataConfig
 from saccade.families.classify.task import ClassifyTask
-from saccade.models.facts import read_facts
-from saccade.tasks.describing import describe_trained
-
-SMALL_NET = {"widths": (8, 8, 8, 8), "units": (1, 1, 1), "last": 1}
 
 
 def config(name: str, **settings: object) -> LabelDataConfig:
     return from_dict(LabelDataConfig, {"name": name, **settings})
-
-
-def test_folders_become_batches(tmp_path: Path) -> None:
-    top = class_folders(tmp_path, splits=("train", "val"))
-    data = ClassifyTask.open(config(f"folder:{top}", size=[16, 16]), "train")
-    assert (data.size, data.answers) == (36, ("blue", "green", "red"))
-    batch = data.take(torch.tensor([0, 35]))
-    assert batch.images.shape == (2, 3, 16, 16)
-    assert [data.answers[label] for label in batch.label] == ["blue", "red"]
-    assert batch.evidence is None
-    middle = batch.images[:, :, 5:8, 5:8].mean((2, 3))  # (2,3)
-    assert middle.argmax(1).tolist() == [COLOURS["blue"], COLOURS["red"]]
 
 
 def test_both_forms_hold_the_same_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,25 +46,6 @@ def test_val_is_left_out_of_train_unless_all_is_learnt(tmp_path: Path, monkeypat
     assert not any(torch.equal(one, other) for one in held for other in kept)
     assert config(name, hold_out=False).learns_val
     assert not config(name).learns_val
-
-
-def test_pictures_that_were_learnt_fit_no_temperature_and_no_likeness(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """On 1,000 learnt pictures the shipped ran-56-cifar10 gets T = 0.05, and the error on test grows by half."""
-    small_cifar(monkeypatch, each=400)
-    data = {"name": f"cifar10:{write_binary(tmp_path / 'pictures', 400)}", "size": (32, 32)}
-    told = {}
-    for hold_out in (True, False):
-        task = ClassifyTask(model="resnet", model_config=SMALL_NET, data={**data, "hold_out": hold_out})
-        task.save_model(task.model, tmp_path / str(hold_out), {})
-        told[hold_out] = describe_trained(task, tmp_path / str(hold_out))
-    assert "200 held-out examples" in told[True]
-    assert read_facts(tmp_path / "True").calibration is not None
-    assert told[False] == "what pictures it knows: not known, no picture was held out of the training"
-    facts = read_facts(tmp_path / "False")
-    assert facts.calibration is None
-    assert facts.inputs is None
 
 
 @pytest.mark.parametrize(

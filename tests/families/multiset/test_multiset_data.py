@@ -11,11 +11,9 @@ from saccade.data.scenes.backgrounds import strewn
 from saccade.data.scenes.drawing import resized
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetFiles, MultisetScenes
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
 from saccade.families.multiset.task import MultisetTask
-from saccade.models.facts import ModelFacts
 from saccade.tasks.task import Opening
 
 SPEC = MultisetSpec()
@@ -113,17 +111,6 @@ def test_empty_scenes_are_in_training_only_unless_asked_for():
     assert empty(generated("mnist-single", "train", empty=0.5)) == 0
 
 
-@pytest.mark.parametrize("name", ["mnist-multiset", "mnist-set", "mnist-single"])
-def test_objects_are_learnt_from_scenes_where_none_occurs_twice(name):
-    alone, among = (MultisetDataConfig(name, options={"among": which}).teaches_objects for which in (False, True))
-    assert (alone, among) == ("mnist-single", "mnist-set")
-    for scenes, most in ((alone, 1), (among, 4)):
-        counts = generated(scenes, "train").take(torch.arange(256)).counts(10)
-        assert counts.amax() == 1
-        assert counts.sum(1).amax() == most
-    assert MultisetDataConfig("svhn:somewhere").teaches_objects == "svhn:somewhere"
-
-
 def test_a_seed_shuffles_labels_with_their_places():
     data = generated(split="train")
     plain, mixed = data.take(torch.arange(300)), data.take(torch.arange(300)).shuffled(7)
@@ -173,20 +160,6 @@ def test_pictures_are_laid_in_and_boxes_go_with_them(folder):
     assert (batch.images[0, 2][masks[0, 1]] > 0.6).all()
     assert not masks[1:].any()
     assert batch.picture.tolist() == [0, 1, 2]
-
-
-def knowing(*answers: str) -> ModelFacts:
-    return ModelFacts(architecture="hsal", model={}, family="multiset", queries=(), answers=answers)
-
-
-def test_labels_of_a_trained_model(folder):
-    lines = ["0.png,a;b,train,", "1.png,a,train,", "2.png,,train,"]
-    with pytest.warns(UserWarning, match=r"left out 1 × label unknown to the model \(0.png, 'b'\)"):
-        data = from_table(folder, lines, facts=knowing("z", "a"))
-    assert data.take(torch.arange(2)).labels.tolist() == [[1, -1], [-1, -1]]
-    assert data.answers == ("z", "a")
-    with pytest.raises(DataError, match="mnist-multiset"):
-        MultisetTask.open(MultisetDataConfig(glyphs="pack"), "val", how=Opening(facts=knowing("a", "b")))
 
 
 def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():

@@ -11,7 +11,6 @@ from PIL import Image
 from torch import Tensor, nn
 
 import saccade
-from glimpse_traces import glimpse_trace
 from multiset_stubs import PACK, SMALL, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
@@ -27,13 +26,13 @@ from saccade.families.multiset.task import (
     Reinforce,
     SingleObject,
 )
-from saccade.losses.multiset import hsal_loss
 from saccade.models.facts import ModelFacts, Preprocessing, read_facts
 from saccade.models.folder import load_model
 from saccade.models.multiset_reader import LabelReader
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.trace import Look, MultisetOutput
+from step_traces import glimpse_trace
 
 
 @pytest.fixture(autouse=True)
@@ -121,19 +120,6 @@ def test_boxes_that_are_not_there_teach_nothing(tmp_path: Path) -> None:
     assert new_task().phase_loss(of_objects("each_object")) == EachObject()  # of generated scenes every place is known
     assert "object_accuracy" not in task.metric_names()
     assert "glimpse_on_label" not in task.metric_names()
-
-
-def test_of_a_list_the_reward_knows_the_order(tmp_path: Path) -> None:
-    task = new_task(data=table(tmp_path, {"kind": "list"}), model_config={**SMALL, "input_size": [60, 60]})
-    assert task.is_list
-    (batch,) = batches(task, 1, batch_size=4)
-    assert torch.equal(batch["labels"], batch["shuffled"])
-    torch.manual_seed(0)
-    raw = task.model.train().forward_raw(**task.inputs(batch))
-    raw.said = torch.tensor([[1, 0, 2, 2]]).expand(4, -1)
-    listed = task.loss(raw, {**batch, "labels": torch.tensor([[0, 1, -1]]).expand(4, -1)}, Reinforce())
-    assert float(listed["class_reward"]) == -1
-    assert float(hsal_loss(raw, torch.tensor([[0, 1, -1]]).expand(4, -1))["class_reward"]) == 1
 
 
 def test_validation_asks_about_each_picture_and_about_each_box() -> None:

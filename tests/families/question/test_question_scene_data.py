@@ -71,17 +71,6 @@ def test_merged_authors_cut_one_stream_in_three(monkeypatch):
     assert 50_000 <= int(total) < 50_009
 
 
-def test_triples_do_not_depend_on_how_they_are_asked_for(batch):
-    data = SceneData(UNLIMITED, "train")
-    assert same(data.take(torch.arange(10, 20)), SceneData(UNLIMITED, "train").take(torch.arange(10, 20)))
-    shuffled = torch.tensor([40, 3, 3, 17])
-    again = data.take(shuffled)
-    assert torch.equal(again.images, batch.images[shuffled])
-    assert torch.equal(again.label, batch.label[shuffled])
-    far = torch.tensor([5, 1_000_000, 70_000_000, 12])
-    assert torch.equal(data.take(far).images[[0, 3]], batch.images[[5, 12]])
-
-
 def test_recolouring_the_target_changes_answer_and_evidence_only(batch):
     changed = batch.recolour_target()
     assert (changed.label != batch.label).all()

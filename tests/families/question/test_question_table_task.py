@@ -11,9 +11,7 @@ import torch
 from PIL import Image
 from torch import nn
 
-from question_tables import SPLITS, write_table
 from saccade.data import Row, Table
-from saccade.data.pictures.augment import Augmentation
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import COLUMNS
 from saccade.families.question.tables import TableData, TableDataConfig
@@ -26,6 +24,7 @@ from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.folder import load_model
 from saccade.trace import QuestionOutput
+from small_tables import SPLITS, write_table
 
 SMALL = {"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0}
 TRAIN = 2 * len(SPLITS["train"])
@@ -183,19 +182,3 @@ def test_numbers_follow_the_words_of_the_table(three):
     assert (batch.query.tolist(), batch.label.tolist()) == ([0, 1, 0], [1, 1, 0])
     assert batch.picture.tolist() == [0, 0, 1]
     assert [len(three.shown(count)) for count in (5, 1)] == [2, 1]
-
-
-def test_boxes_follow_varied_pictures_and_masks_where_they_are_asked_for(tmp_path):
-    """A white square on black is its own mask: wherever the picture goes, the mask lies on the white pixels."""
-    image = Image.new("RGB", (60, 60))
-    image.paste((255, 255, 255), (10, 20, 25, 35))
-    image.save(tmp_path / "a.png")
-    row = Row(tmp_path / "a.png", ("x",), "train", query="q", mask=tmp_path / "a.png", box=(10, 20, 25, 35))
-    data = opened(row, size=(60, 60), augment=Augmentation(area=(0.7, 1.0)))
-    numbers = torch.zeros(20, dtype=torch.long)
-    batch, without = data.take(numbers, vary=3, masks=True), data.take(numbers, vary=3)
-    white = batch.images[:, 0] > 0.5
-    assert int((white ^ batch.evidence()).sum()) < 0.05 * int(white.sum())
-    assert len({int(each.sum()) for each in batch.marks.mask}) > 5  # they do vary
-    assert without.marks.mask is None
-    assert torch.equal(without.marks.box, batch.marks.box)

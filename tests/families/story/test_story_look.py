@@ -181,12 +181,3 @@ def test_a_memory_network_runs_elsewhere(tmp_path: Path) -> None:
     assert list(sidecar["outputs"]) == ["answer", "probabilities", "logits", "hop1.weights", "hop2.weights"]
     assert sidecar["answers"] == list(WORDS)
     assert_same_as_torch(tmp_path, run)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("one_onnx_registry")
-def test_a_dynamic_memory_network_runs_elsewhere(tmp_path: Path) -> None:
-    config = {"size": 8, "embedding": 8, "passes": 2, "gate": "softmax", "stops": True, "answer_words": 2}
-    sidecar, run = exported(tmp_path, "dmn", **config, facts="words", episode="gru", memory=2)
-    assert list(sidecar["outputs"])[3:] == ["pass1.weights", "pass1.active", "pass2.weights", "pass2.active"]
-    assert_same_as_torch(tmp_path, run)

@@ -77,18 +77,6 @@ def test_noisy_times_are_drawn_as_enumerated() -> None:
         assert abs(found[place] - count * share) < 4 * spread, place
 
 
-def test_noisy_times_depend_on_seed_row_and_length_alone() -> None:
-    rows, counts = torch.tensor([7, 3, 11]), torch.tensor([2, 5, 0])
-    times = noisy_times(counts, 5, 0.4, seed=1, rows=rows)
-    for at in range(3):
-        alone = noisy_times(counts[at : at + 1], 5, 0.4, seed=1, rows=rows[at : at + 1])
-        assert torch.equal(alone[0], times[at])
-    assert not torch.equal(noisy_times(counts, 5, 0.4, seed=2, rows=rows), times)
-    for row, n in zip(times.tolist(), counts.tolist()):
-        assert row[:n] == sorted(set(row[:n]), reverse=True)
-        assert all(1 <= time <= n + math.ceil(0.4 * n) for time in row[:n])
-
-
 def test_needed_sentences_stay_and_a_share_of_the_others_goes() -> None:
     """Slots 1 and 3 of five are needed; each of the other three stays with probability 0.7. A sixth slot is empty."""
     count = 20_000

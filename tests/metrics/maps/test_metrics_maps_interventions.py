@@ -6,8 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError, ShapeError
-from saccade.metrics.intervals import paired_difference
+from saccade.errors import DataError
 from saccade.metrics.maps.interventions import (
     Moved,
     causal_follow,
@@ -23,7 +22,6 @@ from saccade.metrics.maps.interventions import (
     off_objects,
 )
 from saccade.metrics.maps.localisation import mass_on, total_variation
-from saccade.metrics.sets import average_precisions, exact_match
 
 
 def test_an_answer_that_follows_is_the_new_truth_whatever_the_first_answer_was():
@@ -158,22 +156,3 @@ def test_misplaced_by_hand():
     assert misplaced(maps, masks, torch.tensor([[0.6, torch.nan, 0.04]])).item() == pytest.approx(1 / 6)
     assert misplaced(maps, masks, torch.tensor([[0.04, 0.0, 0.0]])).isnan().all()
     assert misplaced(torch.tensor([[[0.0, 0.0, 0.0, 1.0]]]), masks, effects).isnan().all()
-
-
-MASKS = torch.zeros(3, 2, 4, 4, dtype=torch.bool)
-
-
-@pytest.mark.parametrize(
-    "score",
-    [
-        lambda: total_variation(torch.rand(3, 4, 4), torch.rand(1, 4, 4)),
-        lambda: exact_match(torch.zeros(3, 5, dtype=torch.long), torch.zeros(1, 5, dtype=torch.long)),
-        lambda: average_precisions(torch.rand(3, 2), torch.ones(1, 2)),
-        lambda: paired_difference(torch.rand(3), torch.rand(1)),
-        lambda: cause_top(torch.rand(1, 2), torch.rand(3, 2)),
-        lambda: misplaced(torch.rand(3, 4, 4), MASKS, torch.rand(1, 2)),
-    ],
-)
-def test_other_shapes_do_not_broadcast(score) -> None:
-    with pytest.raises(ShapeError):
-        score()

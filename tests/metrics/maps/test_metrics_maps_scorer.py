@@ -230,27 +230,3 @@ def test_a_trace_gives_its_total_its_looks_and_its_grid(total):
     alone.add_trace(AttentionTrace(tuple(looks[:1]), image_size=size), evidence)
     assert alone.by_look == {}
     assert MapScorer().by_look is None
-
-
-@pytest.mark.parametrize("numbered", [True, False])
-def test_joined_scorers_are_one_that_saw_all_batches(numbered: bool) -> None:
-    generator = torch.Generator().manual_seed(3)
-    maps = torch.rand(12, 8, 8, generator=generator)
-    evidence = torch.rand(12, 8, 8, generator=generator) < 0.2
-    evidence[5] = False  # of one map nothing is known
-    objects = evidence | (torch.rand(12, 8, 8, generator=generator) < 0.2)
-    whole, joined = MapScorer(), MapScorer()
-    for part in (slice(0, 4), slice(4, 12)):
-        given = {"objects": objects[part], "looks": [("one", maps[part].square())]}
-        given |= {"groups": torch.arange(12)[part] // 2} if numbered else {}
-        alone = MapScorer()
-        alone.add(maps[part], evidence[part], **given)
-        whole.add(maps[part], evidence[part], **given)
-        joined.join(alone)
-    assert torch.equal(joined.groups, whole.groups)
-    assert joined.intervals() == whole.intervals()
-    pairs = [(joined.total, whole.total), (joined.by_look["one"], whole.by_look["one"])]
-    pairs += [(joined.baselines[name], whole.baselines[name]) for name in whole.baselines]
-    assert set(joined.baselines) == set(whole.baselines)
-    for one, other in pairs:
-        torch.testing.assert_close(one.means(), other.means(), rtol=0, atol=0, equal_nan=True)

@@ -4,10 +4,8 @@ This module imports no torch (numpy only for 16-bit and float grey), so that the
 tenth of a second (:mod:`saccade.web.decode`).
 
 Files are untrusted. Formats are a fixed list. The size in the header is checked before a pixel is decoded. Only the
-first frame is touched. Colours are converted a few rows at a time, with at most one other copy of the picture in
-memory.
-
-Names, sizes and times do not tell two data sets apart, so caches and runs go by the content of pictures.
+first frame is touched. Colours are converted a few rows at a time, to save memory. Caches and runs tell data sets apart
+by the content of pictures, not by names, sizes and times.
 """
 
 from __future__ import annotations

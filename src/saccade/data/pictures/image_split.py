@@ -4,8 +4,7 @@ A mask is the evidence where there is one, else a disc round the point, else the
 their picture, and boxes end where it ends. A box beside a mask or a point is that of the object they lie on.
 
 Unreadable pictures, words that a model does not know, and evidence that does not fit its picture are left out when the
-split is opened, and named in one warning. So a batch always has its full size. A family adds its columns: the numbers
-of labels, questions or words.
+split is opened, and named in one warning. So a batch always has its full size.
 
 Axes: N rows, P pictures, B rows of a batch, H and W pixels of the network input.
 """

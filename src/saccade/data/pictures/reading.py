@@ -3,11 +3,10 @@
 Whatever comes in (a path, bytes, a PIL image, an array, a tensor) leaves as an upright 8-bit RGB :class:`Picture`, or
 as a DataError that names the file, what is wrong with it and what to do.
 
-Files are untrusted. Before one is decoded, its format must be in a list, its header within the limit of pixels, and its
-decoding no more work than its pixels are.
+Files are untrusted: :mod:`saccade.data.pictures.files` checks them before they are decoded.
 
-Choices, said once: EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not
-clipped; of an animation the first frame is taken. ``Picture.notes`` says which of these happened.
+EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not clipped; of an animation
+the first frame is taken. ``Picture.notes`` says which of these happened.
 """
 
 from __future__ import annotations
@@ -41,6 +40,7 @@ from saccade.data.pictures.files import (
 from saccade.errors import DataError, ShapeError
 from saccade.files import MAX_PIXELS, open_regular
 from saccade.geometry import Fit, Size, fit_inside
+from saccade.progress import OnProgress, no_progress
 
 # More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more.
 PIXEL_LIMIT = MAX_PIXELS
@@ -191,6 +191,16 @@ def stream_pictures(
             yield gathered
     finally:
         threads.shutdown(wait=True, cancel_futures=True)
+
+
+def unreadable_pictures(paths: Sequence[Path], on_progress: OnProgress = no_progress) -> list[str]:
+    """What is wrong with each of these files that cannot be read; all are decoded."""
+    wrong: list[str] = []
+    read = 0
+    for pictures in stream_pictures(paths, THREADS, lambda source, error: wrong.append(str(error))):
+        read += len(pictures)
+        on_progress("pictures", read + len(wrong), len(paths))
+    return wrong
 
 
 def _pixels_waiting(begun: Iterable[Future[Picture] | None]) -> int:

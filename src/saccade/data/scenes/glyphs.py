@@ -4,7 +4,7 @@ Policies:
 
 =========== =====================================================================================================
 disjoint     no glyph is in two splits: train = MNIST train without its last 5,000, val = those, test = MNIST test
-merged       train and test together for every split, as in the authors' released code; for comparison with them
+merged       train and test together for every split, as in the authors' released code
 pack         the 2,000 test glyphs that ship with saccade, cut 1,200 / 200 / 600; for trying things out offline
 =========== =====================================================================================================
 """

@@ -17,8 +17,7 @@ train/ and one of test/, val/    nine tenths of train/ · the other tenth · tha
 anything else                    eight, one and one tenth of all pictures in it
 =============================== ======================================================================================
 
-Tenths are cut in the order of a hash of the names. Pictures are decoded once, on the host, so scenes are the same on
-every device.
+Tenths are cut in the order of a hash of the names.
 """
 
 from __future__ import annotations
@@ -181,7 +180,6 @@ def _cut(files: list[Path], splits: Sequence[Split], split: Split, where: Path) 
 
 
 def _readable(files: Sequence[Path], unreadable: list[str]) -> Iterator[Image.Image]:
-    """The pictures that can be read; what is wrong with the others is added to ``unreadable``."""
     for file in files:
         try:
             yield read_picture(file).image

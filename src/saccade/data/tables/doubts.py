@@ -144,17 +144,3 @@ def check_splits(table: str, folder: Path, rows: Sequence[Row]) -> None:
 
 def _are(number: int, kind: str) -> str:
     return f"{pluralise(number, kind)} {'is' if number == 1 else 'are'}"
-
-
-def warn_of_one_answer(table: str, answers: Iterable[str], *, things: str, word: str) -> None:
-    """Warn of training ``answers`` that are all the same, so that a model that looks at nothing is always right.
-
-    ``things`` are the rows, in the plural; ``word`` is what an answer is called.
-    """
-    different = {*answers}
-    if len(different) == 1:
-        warnings.warn(
-            f"{table}: all training {things} have the {word} '{different.pop()}', so a model that always says it is "
-            f"never wrong and its accuracy means nothing; add {things} with another {word}",
-            stacklevel=3,
-        )

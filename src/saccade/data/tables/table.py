@@ -1,21 +1,9 @@
 """One table for every family: rows of pictures with what is true of them, whatever file or folder they come from.
 
-======== =============================================================================================================
-column    holds
-======== =============================================================================================================
-image     path of the picture, from the table's folder
-query     what is asked, where a family asks; without this column every picture is asked the same, ``what is it?``
-label     the answer; or ``labels``, several: ``red; shiny`` or a JSON list
-split     optional: train, val or test
-group     optional: pictures that belong together (a patient, a video); all of them go into one split
-box       optional: ``x1 y1 x2 y2`` or a JSON list, in pixels of the picture: where the answer can be seen
-point     optional: ``x y`` or a JSON list
-mask      optional: path of a picture of the same size, black where there is no evidence
-======== =============================================================================================================
-
-Which of these a family reads, its :class:`Columns` say; other columns are ignored. Without ``split``, 70 / 15 / 15 % of
-the groups (or pictures) are train / val / test by a hash of the name, so a picture stays in its split when the table
-grows.
+A table has the columns ``image``, ``query``, ``label`` or ``labels``, ``split``, ``group``, ``box``, ``point`` and
+``mask`` (``docs/reference/data.md`` says what they hold). A family's :class:`Columns` say which of them it reads;
+others are ignored. Without ``split``, 70 / 15 / 15 % of the groups (or pictures) are train / val / test by a hash of
+the name, so a picture stays in its split when the table grows.
 
 No pixels here: a hundred thousand rows take seconds. What cannot be used is left out, never silently: ``Table.skipped``
 has one entry for each, ``REASON: WHERE``.
@@ -43,6 +31,7 @@ from saccade.data.tables.rows import (
     text_in,
     words_of,
 )
+from saccade.errors import DataError
 
 ONE_QUESTION = "what is it?"  # What is asked about pictures that have labels and no questions
 UNSEEN = "never seen in train"
@@ -214,6 +203,17 @@ class Table:
     def count(self, split: str) -> int:
         """Rows in ``split``."""
         return sum(row.split == split for row in self.rows)
+
+    def check_answers(self) -> None:
+        """Refuse to train on rows that all have the same answer: a model that always says it is never wrong."""
+        answers = {", ".join(row.labels) for row in self.rows if row.split == "train"}
+        if len(answers) < 2:
+            is_asked = self.queries not in ((), (ONE_QUESTION,))
+            things, word, words = ("questions", "answer", "answers") if is_asked else ("pictures", "class", "classes")
+            raise DataError(
+                f"{self.name}: all training {things} have the {word} '{answers.pop()}', and two {words} or more are "
+                f"needed to learn from; add {things} with another {word}"
+            )
 
     def summary(self) -> str:
         """What the table holds, in one line; below it, what looks wrong with it."""

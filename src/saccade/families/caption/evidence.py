@@ -116,7 +116,6 @@ def _drops(
 
 
 def _noise_maps(trace: AttentionTrace, seed: int, size: Size) -> Tensor:
-    """Noise maps (T,H,W) on the model's cells, through its projection."""
     look = trace.look(WORD)
     weights = torch.as_tensor(look.weights)  # (1,T,h,w)
     drawn = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))  # (1,T,h,w)
@@ -131,7 +130,6 @@ def kind_of(number: int, vocabulary: Vocabulary) -> str | None:
 
 
 def _content_words(words: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """The content words of each caption (B,T), (B,V) of 0 and 1."""
     counts = torch.zeros(len(words), len(vocabulary))
     for row, caption in enumerate(words.tolist()):
         counts[row, [word for word in caption if kind_of(word, vocabulary) == CONTENT]] = 1

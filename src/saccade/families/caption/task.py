@@ -6,8 +6,7 @@ one length, as there.
 
 With ``data: own_words`` it learns from the model's own captions (Rennie et al. 2017, arXiv:1612.00563): the reward of a
 caption is CIDEr-D by the training captions of its picture, with the document frequencies of all training captions, and
-as much of BLEU-4 and METEOR as is asked for. References are cut into words as the scores cut them; a word outside the
-vocabulary is the unknown word.
+as much of BLEU-4 and METEOR as is asked for.
 
 A model is chosen by its greedy captions: by exact match on generated scenes, by BLEU-4 on files. Deviation: BLEU for
 choosing is that with the brevity penalty, as without it the shortest captions would win.
@@ -358,10 +357,8 @@ def summary_of(table: Table, words: Vocabulary) -> str:
 
 
 def _steps(words: Tensor) -> Tensor:
-    """The number of words of captions (B,T), ends included; a scalar."""
     return (words >= 0).sum().clamp(min=1)
 
 
 def _mean_gate(output: CaptionOutput, words: Tensor) -> Tensor:
-    """The mean β of the words (B,T); a scalar."""
     return (output.acts["word"].gain.detach() * (words >= 0)).sum() / _steps(words)

@@ -19,7 +19,6 @@ from saccade.data.details import SIZE
 from saccade.data.examples import Split
 from saccade.data.pictures.labelled import DrawnSplit, LabelledBatch
 from saccade.data.scenes.hashing import derive_seed
-from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.families.answering import decode_labels
@@ -166,8 +165,7 @@ class ClassifyTask(LabelTask):
         """``answers`` comes from the data."""
         self.taught: dict[str, Proposals] = {}  # what teaches the proposals of a scale, as far as phases say
         if self.table is not None:
-            learned = (row.label for row in self.table.rows if row.split == "train")
-            warn_of_one_answer(self.table.name, learned, things="pictures", word="label")
+            self.table.check_answers()
         return super().model_settings(model_config)
 
     @property

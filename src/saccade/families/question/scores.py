@@ -197,7 +197,6 @@ class SceneScoring(QuestionScoring):
         measured.causal.add_values({**hold, "causal_hold": torch.stack(list(hold.values())).mean(0)})
 
     def _answers(self, batch: SceneBatch) -> Tensor:
-        """The model's answers (B,), each question about a picture of its own."""
         return in_parts(self.model, batch.images, batch.query).logits.argmax(-1)
 
     def further(self) -> Iterator[Job]:

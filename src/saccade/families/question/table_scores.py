@@ -119,6 +119,7 @@ class TableScoring(QuestionScoring):
         images, words = [row.image for row in rows], [row.query for row in rows]
         swept = numbers[sample_pictures(images, table_folder(data.table.name), words, sweeps)]
         super().__init__(model, data, numbers, swept, data.config.size)
+        self.has_evidence = data.has_evidence or not model.look_specs
         self.prior = training_prior(data.table, data.queries, data.answers)
 
     def fill(self, images: Tensor) -> Tensor:
@@ -219,14 +220,12 @@ class TableScoring(QuestionScoring):
             }
 
     def _by_query(self, measured: Measurements, values: Tensor) -> dict[str, float]:
-        """The mean of ``values`` (N,) for each query of which some are defined."""
         query = measured.columns["query"]
         return only_defined(
             {word: mean_defined(values[query == number]) for number, word in enumerate(self.data.queries)}
         )
 
     def _habit_scores(self, measured: Measurements) -> dict[str, dict[str, float]]:
-        """What answering by habit scores; nothing without training rows to learn habits from."""
         columns = measured.columns
         habits = {name: float(right.mean()) for name, right in self.guesses(measured).items() if name in columns}
         if not self.model.multi_label:

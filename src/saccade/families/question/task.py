@@ -1,10 +1,9 @@
 """Query-guided attributes: a picture and a query in, an answer out, on generated scenes or a table of your own.
 
-This is training; scoring is in :mod:`saccade.families.question.scores`. A phase that freezes the backbone learns from
-its features, which are computed once and kept on disk (:mod:`saccade.tasks.cached_features`), and validates on them.
-With ``features: auto`` this needs pictures that are not varied (``data.augment: null``) and a model that sees the whole
-backbone before it is asked, as SOFT does and HAttNet does not. ``kept`` leaves pictures unvaried, whatever
-``data.augment`` says; ``fresh`` keeps nothing.
+A phase that freezes the backbone learns from its features, which are computed once and kept on disk
+(:mod:`saccade.tasks.cached_features`), and validates on them. With ``features: auto`` this needs pictures that are not
+varied (``data.augment: null``) and a model that runs the whole backbone before it is asked, as SOFT does and HAttNet
+does not. ``kept`` leaves pictures unvaried, whatever ``data.augment`` says; ``fresh`` keeps nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from saccade.config import Weight, from_dict
 from saccade.data.examples import Split
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.kernels import renderer_description
-from saccade.data.tables.doubts import warn_of_one_answer
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS, CausalConfig, write_causal
 from saccade.families.question.scenes import SceneData, SceneDataConfig
@@ -143,8 +141,7 @@ class QuestionTask(PictureTask):
         if table is None:
             decided = {"answers": len(self.data_config.answers)} if self.data_config.absent else {}
             return filled_in(model_config, decided, "the data")
-        learned = (", ".join(row.labels) for row in table.rows if row.split == "train")
-        warn_of_one_answer(table.name, learned, things="questions", word="answer")
+        table.check_answers()
         decided = {"queries": len(table.queries), "answers": len(table.answers), "multi_label": table.several}
         return filled_in(model_config, decided, table.name)
 

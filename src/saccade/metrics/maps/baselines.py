@@ -1,10 +1,10 @@
 """Maps to compare with, made on the grids of a model, and the best map that these grids allow.
 
-* ``uniform``: looking nowhere in particular scores this;
-* ``centre_gaussian``: knowing only that pictures are composed around their middle;
-* ``shuffled``: the model's own habit, without the picture at hand;
-* ``all_objects``: finding every object without reading the question, on the model's grid;
-* ``all_objects_exact``: the same from a perfect segmenter, to the pixel;
+* ``uniform``: the same weight everywhere;
+* ``centre_gaussian``: the middle of the picture;
+* ``shuffled``: the model's maps of other pictures;
+* ``all_objects``: every object, on the model's grid;
+* ``all_objects_exact``: the same to the pixel;
 * ``grid_oracle``: the most that any weights ≥ 0 on the model's grids can reach in true-positive strength.
 
 All go through the same projection as the model's own maps. A ``frame`` leads from the cells of a grid (h, w) to the

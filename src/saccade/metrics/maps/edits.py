@@ -9,20 +9,9 @@
                       stay when everything else is removed from the picture
 ====================  ===========================================================================  ====
 
-==================  ====================================================================================
-``zero_target``     no weight on the target
-``zero_random``     no weight on as many other cells, drawn at random
-``zero_heaviest``   no weight on as many other cells, the heaviest ones
-``keep_target``     weight on the target alone
-``keep_random``     weight on as many other cells alone
-``even``            the mean weight everywhere
-``permuted``        cells change places at random
-``target_removed``  no edit: the target is taken out of the input
-``target_alone``    no edit: everything but the target is taken out of the input
-==================  ====================================================================================
-
-The division is by what can be had: cells see more than the pixels they stand for, so the features beside the target
-know of it. Beside both stand the same of other cells, equally many: drawn at random, and for (X1) also the heaviest.
+:mod:`saccade.families.question.twins` lists all edits by name. The division is by what can be had: cells see more than
+the pixels they stand for, so the features beside the target know of it. Baselines of both edit as many other cells:
+drawn at random, and for (X1) also the heaviest.
 Cells are "on the target" where at least a tenth of what they stand for lies on it, and the one that sees it best always
 is. A picture with fewer cells elsewhere than on the target has neither score.
 

@@ -94,7 +94,6 @@ class MapScores(Values):
         return super().means() | ({"pr_auc": counts.auc} if counts is not None and has_maps else {})
 
     def _count(self, counts: PrCounts | None) -> None:
-        """Add pixel counts, if there are any."""
         if counts is not None:
             self._counts = counts if self._counts is None else self._counts + counts
 
@@ -246,7 +245,6 @@ class MapScorer(Grouped):
         self._columns.append(group=numbers[groups])
 
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
-        """The picture (N,) of each counted map."""
         if self._numbered not in (None, groups is None):
             raise DataError("groups: some batches have them and some have not; give them for every batch or for none")
         self._numbered = groups is None
@@ -335,7 +333,6 @@ class _Batch:
         return _Batch(self.maps, evidence, objects, None, None if self.clicks is None else self.clicks.only(is_known))
 
     def score(self, scores: MapScores, maps: MeasuredMaps, rows: Tensor | None = None) -> None:
-        """Add the scores of maps (K,H,W); ``rows`` (N,) says which is whose; None: each its own."""
         scores.add(maps, self.target, self.region, rows)
         if self.clicks is not None:
             scores.add_values(self.clicks.scores(maps.maps if rows is None else maps.maps[rows]))

@@ -10,8 +10,7 @@ Hypotheses and references are text as people write it, cut into words by the rul
 
 with c words said and r words in the references, for each picture that nearest in length (the shorter of two). Show,
 Attend and Tell prints its BLEU without BP, the reference evaluation with it: both are here, and the length ratio c / r.
-The paper's captions and references are not cut by rules, but split at spaces, and so the full stop counts as a word
-(:func:`split_with_stops`).
+The paper's captions and references are split at spaces, so the full stop counts as a word (:func:`split_with_stops`).
 Deviation: the reference evaluation adds 1e-15 and 1e-9 to counts, so that a set without one matching 4-gram has a
 BLEU-4 near 1e-4 there. Here it is 0.
 
@@ -169,7 +168,6 @@ def _tally(picture: Judged) -> list[int]:
 
 
 def _scores(totals: Tensor) -> Tensor:
-    """The scores (N,9) in the order of ``NAMES``, from N pooled tallies (N,2+2K)."""
     length, nearest = totals[:, 0:1], totals[:, 1:2]  # (N,1): c and r
     matched, possible = totals[:, 2:].chunk(2, dim=1)  # (N,K)
     precision = matched / possible.clamp(min=1)  # (N,K): p_k, 0 where no k-gram was said

@@ -17,7 +17,6 @@ Step = tuple[int, int]
 
 
 def _matches(form: re.Pattern[str], sentences: Sequence[str]) -> list[tuple[int, re.Match[str]]]:
-    """The sentences of that form, with their numbers."""
     matches = ((at, form.fullmatch(" ".join(words_of(sentence)))) for at, sentence in enumerate(sentences))
     return [(at, match) for at, match in matches if match]
 
@@ -55,7 +54,6 @@ _RELATION = re.compile(rf"the (.+) is ({'|'.join(_STEPS)}) the (.+)")
 
 
 def _relation(first: str, side: str, second: str, *, reverse: bool) -> str:
-    """The sentence of a relation, or of its reverse."""
     if reverse:
         first, side, second = second, OPPOSITE[side], first
     return f"The {first} is {side} the {second}."
@@ -234,7 +232,6 @@ _BIGGER = re.compile(r"the (.+) is bigger than the (.+)")
 
 
 def _sizes(sentences: Sequence[str]) -> list[Link]:
-    """From each smaller thing to the bigger one, in the order of telling."""
     fits = [Link(at, match[1], match[2]) for at, match in _matches(_FITS, sentences)]
     return sorted(fits + [Link(at, match[2], match[1]) for at, match in _matches(_BIGGER, sentences)])
 
