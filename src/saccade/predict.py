@@ -32,8 +32,7 @@ from saccade.models.folder import load_likeness, load_model
 from saccade.models.likeness import Fit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
-from saccade.zoo import resolve, shipped
-from saccade.zoo.hub import push_folder
+from saccade.zoo.folders import push_folder, resolve, shipped
 
 # How much more the peak of all masks may let through than their least, for a look to say that this is little.
 NEARLY_EVEN = 0.05

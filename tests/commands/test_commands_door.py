@@ -144,7 +144,7 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
     def failing(*_, **__):
         raise error
 
-    monkeypatch.setattr("saccade.zoo.example", failing)
+    monkeypatch.setattr("saccade.zoo.folders.example", failing)
     result = typed("look", "--example", "digits")
     assert (result.exit_code, result.stderr.strip()) == (2, line)
     assert "Traceback" in typed("look", "--example", "digits", "--debug").stderr
@@ -167,7 +167,7 @@ def test_other_errors_are_tracebacks_and_ctrl_c_is_130(monkeypatch: pytest.Monke
         def failing(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr("saccade.zoo.example", failing)
+        monkeypatch.setattr("saccade.zoo.folders.example", failing)
         assert typed("look", "--example", "digits").exit_code == code
 
 

@@ -23,7 +23,7 @@ from saccade.data.fetch import Download, fetch
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError, OutputError
 from saccade.files import RemoteFile
-from saccade.zoo import EXAMPLES, example
+from saccade.zoo.folders import EXAMPLES, example
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)

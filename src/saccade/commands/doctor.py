@@ -126,7 +126,7 @@ def _zoo() -> dict[str, str]:
     from saccade.errors import CheckpointError
     from saccade.files import verify_digest
     from saccade.models.facts import WEIGHTS, read_facts
-    from saccade.zoo import shipped
+    from saccade.zoo.folders import shipped
 
     states = {}
     for name, folder in shipped().items():

@@ -78,7 +78,7 @@ def evaluate(
     from saccade.data.tables.readers import with_reader
     from saccade.families.registry import data_entries, family
     from saccade.models.folder import load_model
-    from saccade.zoo import resolve
+    from saccade.zoo.folders import resolve
 
     data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)

@@ -72,7 +72,7 @@ def show(result: Mapping[str, Entries], arguments: Mapping[str, Any], remark: Re
 def _show_shipped(result: Mapping[str, Entries]) -> None:
     """The shipped models by what goes in and what comes out; those that a family features come first."""
     from saccade.families.registry import families
-    from saccade.zoo import left_out
+    from saccade.zoo.folders import left_out
 
     facts_of = _shipped_facts()
     featured = [name for family in families().values() for name in family.featured if name in facts_of]
@@ -199,7 +199,7 @@ def data() -> Entries:
 
 def examples() -> Entries:
     """The pictures that ship with saccade, to try things with."""
-    from saccade.zoo import EXAMPLES
+    from saccade.zoo.folders import EXAMPLES
 
     return {name: {**asdict(picture), "path": str(picture.path)} for name, picture in EXAMPLES.items()}
 
@@ -207,7 +207,7 @@ def examples() -> Entries:
 def _shipped_facts() -> dict[str, ModelFacts | CheckpointError]:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
     from saccade.models.facts import read_facts
-    from saccade.zoo import shipped
+    from saccade.zoo.folders import shipped
 
     facts_of: dict[str, ModelFacts | CheckpointError] = {}
     for name, folder in shipped().items():
@@ -249,7 +249,7 @@ def list_models(pattern: str = "*") -> list[str]:
         >>> saccade.list_models("hattnet-ctx-m*")
         ['hattnet-ctx-mbg', 'hattnet-ctx-mdist', 'hattnet-ctx-mref']
     """
-    from saccade.zoo import shipped
+    from saccade.zoo.folders import shipped
 
     return [name for name in sorted(shipped()) if fnmatchcase(name, pattern)]
 

@@ -237,8 +237,8 @@ def typed(
         on_progress: called with how many are done, and how many there are.
         options: the others of :func:`look`.
     """
-    from saccade.zoo import EXAMPLES
-    from saccade.zoo import example as shipped
+    from saccade.zoo.folders import EXAMPLES
+    from saccade.zoo.folders import example as shipped
 
     paths = [*sources, *([] if example is None else [str(shipped(example))])]
     if not paths:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from saccade.families.question.tables import TableDataConfig as TableDataConfig
     from saccade.families.registry import read_table as read_table
     from saccade.families.story.data import StoryDataConfig as StoryDataConfig
-    from saccade.zoo import example as example
+    from saccade.zoo.folders import example as example
 else:
     from saccade import lazy_names
 

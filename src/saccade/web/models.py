@@ -22,7 +22,7 @@ from saccade.web.guard import Limits
 from saccade.web.page import page_entry
 from saccade.web.pictures import StoredPicture
 from saccade.web.schemas import ApiError, ModelEntry, ScoreEntry
-from saccade.zoo import resolve, shipped
+from saccade.zoo.folders import resolve, shipped
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
