@@ -47,7 +47,7 @@ def imported(path: Path) -> Iterator[list[str]]:
     public = {
         id(node)
         for block in tree.body
-        if path.name in ("__init__.py", "declaration.py") and isinstance(block, ast.If)
+        if path.name in ("__init__.py", "registry.py") and isinstance(block, ast.If)
         for node in ast.walk(block)
     }
     for node in ast.walk(tree):
@@ -61,7 +61,7 @@ def imported(path: Path) -> Iterator[list[str]]:
 
 
 # A family's defaults are loaded when they are asked for.
-LATE = {("families/declaration", "families.answering")}
+LATE = {("families/registry", "families.answering")}
 
 
 def test_imports_point_downward() -> None:

@@ -23,8 +23,7 @@ from saccade.backbones.stages import fuse_norms
 from saccade.data.pictures.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
 from saccade.families.answering import InputReader, Prepared, Question, ReadItem, Responder, Response
-from saccade.families.declaration import Family
-from saccade.families.registry import families, family
+from saccade.families.registry import Family, families, family
 from saccade.looks import ShortRepr
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts

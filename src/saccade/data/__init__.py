@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.data.causal.reading import read_causal_set as read_causal_set
     from saccade.data.causal.scenes import CausalScene as CausalScene
+    from saccade.data.causal.scenes import read_causal_set as read_causal_set
     from saccade.data.pictures.feature_cache import FeatureCache as FeatureCache
     from saccade.data.pictures.labelled import DrawnPictures as DrawnPictures
     from saccade.data.pictures.labelled import LabelledBatch as LabelledBatch

@@ -8,10 +8,10 @@ if TYPE_CHECKING:
     from saccade.families.answering import InputReader as InputReader
     from saccade.families.answering import Pictures as Pictures
     from saccade.families.answering import Responder as Responder
-    from saccade.families.declaration import DataEntry as DataEntry
-    from saccade.families.declaration import Family as Family
-    from saccade.families.declaration import ModelSpec as ModelSpec
-    from saccade.families.declaration import Probing as Probing
+    from saccade.families.registry import DataEntry as DataEntry
+    from saccade.families.registry import Family as Family
+    from saccade.families.registry import ModelSpec as ModelSpec
+    from saccade.families.registry import Probing as Probing
     from saccade.families.registry import data_entries as data_entries
     from saccade.families.registry import families as families
     from saccade.families.registry import family as family

@@ -30,8 +30,7 @@ from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import check_usable, contradictions, first_few, pluralise, spellings, summarised
 from saccade.data.tables.table import Columns, Row, Table
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families.declaration import OWN_DATA, Family, Probing
-from saccade.families.registry import data_entries, families, family_of_data, read_table
+from saccade.families.registry import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
 from saccade.geometry import Size
 from saccade.metrics.result import Part
 from saccade.probing.examples import Examples, Questions

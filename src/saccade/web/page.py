@@ -44,9 +44,8 @@ from urllib.parse import quote
 
 from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.families.declaration import Family
 from saccade.families.page import TrainedScenes
-from saccade.families.registry import family
+from saccade.families.registry import Family, family
 from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 from saccade.show.overlay import data_url

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from PIL import Image
+from saccade.data.causal.reading import read_drawn_set
 from typer.testing import CliRunner
 
 from saccade.commands.door import app
@@ -14,7 +15,6 @@ from saccade.data.causal.photographs import filling, making, marking
 from saccade.data.causal.photographs.filling import filler, smooth_fill
 from saccade.data.causal.photographs.making import make_photographs
 from saccade.data.causal.photographs.marking import UnusablePictureError, labeller, marker
-from saccade.data.causal.reading import read_drawn_set
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade import models
-from saccade.families.declaration import DataEntry, Family, ModelSpec, drawn_digits, own_data
+from saccade.families.registry import DataEntry, Family, ModelSpec, drawn_digits, own_data
 
 if TYPE_CHECKING:
     from saccade.families.answering import Responder
-    from saccade.families.declaration import Decode
     from saccade.families.page import TrainedScenes
+    from saccade.families.registry import Decode
     from saccade.models.facts import ModelFacts
     from saccade.tasks.task import Task
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.families.declaration import DataEntry, Family, ModelSpec, Probing, cub_birds, own_data
+from saccade.families.registry import DataEntry, Family, ModelSpec, Probing, cub_birds, own_data
 
 if TYPE_CHECKING:
-    from saccade.families.declaration import Decode
+    from saccade.families.registry import Decode
     from saccade.tasks.task import Task
 
 MODELS = {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from saccade import models
 from saccade.data.scenes import LICENCE
-from saccade.families.declaration import DataEntry, Family, ModelSpec, Probing, cub_birds, drawn_digits, own_data
+from saccade.families.registry import DataEntry, Family, ModelSpec, Probing, cub_birds, drawn_digits, own_data
 
 if TYPE_CHECKING:
     from torch import nn

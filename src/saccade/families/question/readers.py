@@ -37,10 +37,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Seed, Within
 from saccade.data.causal.photographs.format import PhotographPicture, PhotographSet
-from saccade.data.causal.reading import read_causal_set
 from saccade.data.causal.row_folder import CausalPicture
 from saccade.data.causal.scene_writing import causal_batches, write_set
-from saccade.data.causal.scenes import CausalFacts, CausalSet
+from saccade.data.causal.scenes import CausalFacts, CausalSet, read_causal_set
 from saccade.data.examples import SPLITS, Split, hashed_share
 from saccade.data.pictures.labelled import check_new
 from saccade.data.scenes import LICENCE

@@ -6,14 +6,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.families.declaration import DataEntry, Family, ModelSpec
+from saccade.families.registry import DataEntry, Family, ModelSpec
 
 if TYPE_CHECKING:
     from torch import nn
 
     from saccade.families.answering import InputReader, Responder
-    from saccade.families.declaration import Decode
     from saccade.families.page import PageModel
+    from saccade.families.registry import Decode
     from saccade.models.facts import ModelFacts
     from saccade.tasks.task import Task
 
