@@ -1,11 +1,14 @@
-"""Documents do what they say: Python runs, commands are real, links lead somewhere, tables are current."""
+"""Documents do what they say: Python and doctests run, commands are real, links lead somewhere, tables are current."""
 
 from __future__ import annotations
 
+import doctest
+import importlib
 import re
 import shlex
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from glob import glob
@@ -23,7 +26,13 @@ from typer.testing import CliRunner
 
 import saccade
 from saccade.commands.door import app
+from saccade.data import read_table
+from saccade.data.tables.readers import Reader
 from saccade.engine.recipe import load_recipe
+from saccade.errors import MissingExtraError
+from saccade.families import ModelSpec, model_spec
+from saccade.families.classify.data import LABEL_READERS
+from saccade.families.question import MODELS, scenes
 from saccade.zoo import resolve, shipped
 from tiny_models import tiny_model
 
@@ -301,3 +310,71 @@ def test_exported_models_run_as_the_page_runs_them(tmp_path, monkeypatch, capsys
     assert printed[4] == told.answer
     last = names["seen"][names["facts"]["looks"][-1]["outputs"]["weights"]][0]
     np.testing.assert_allclose(last, told.trace.looks[-1].weights[0].numpy(), atol=1e-4)
+
+
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+PACKAGE = Path(saccade.__file__).parent
+# The modules with examples that run, found by their text: no other module is imported.
+MODULES = sorted(
+    ".".join(("saccade", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for path in PACKAGE.rglob("*.py")
+    if any(">>> " in line and "+SKIP" not in line for line in path.read_text("utf-8").splitlines())
+)
+EXTRAS = {"timm", "torchvision", "fastapi", "uvicorn", "pydantic", "onnx", "onnxruntime", "captum", "h5py", "ray"}
+
+
+def test_examples() -> None:
+    assert {"saccade.errors", "saccade.config", "saccade.attention.soft"} <= set(MODULES)
+    wrong = []
+    for name in MODULES:
+        try:
+            result = doctest.testmod(importlib.import_module(name), optionflags=FLAGS)
+        except (MissingExtraError, ModuleNotFoundError) as error:
+            if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] not in EXTRAS:
+                raise
+            continue
+        if result.failed or not result.attempted:
+            wrong.append(name)
+    assert wrong == []
+
+
+TINY = {"phases.0.steps": 2, "phases.0.validate_every": 2, "batch_size": 4}
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder from which modules are imported."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield tmp_path
+    sys.modules.pop("yours", None)
+
+
+def shown(heading: str, package: Path, **names: object) -> tuple[str, Any]:
+    """Write the file that a section shows; the entry that its one line makes, in which ``names`` are known."""
+    section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
+    file, line, *_ = (textwrap.dedent(code) for code in re.findall(r" *```python\n(.*?)```", section, re.DOTALL))
+    (package / "yours.py").write_text(file, encoding="utf-8")
+    known = {**vars(__import__("yours")), **names}
+    ((name, made),) = eval(f"{{{line.replace('models.', '')}}}", known).items()
+    return name, made
+
+
+def test_a_model_is_a_file_and_a_line(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, spec = shown("Add a model", package, ModelSpec=ModelSpec)
+    monkeypatch.setitem(MODELS, name, spec)
+    monkeypatch.setitem(scenes._SIZES["unlimited"], "val", 20)
+    assert model_spec(name).load().__module__ == "yours"
+    done = saccade.train(
+        "soft-mref", out=package / "run", overrides={**TINY, "model.name": name, "data.glyphs": "pack"}, device="cpu"
+    )
+    assert saccade.load(done.out).model.look_names
+
+
+def test_a_reader_is_a_function_and_a_line(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name, reader = shown("Add a reader", package, Reader=Reader)
+    monkeypatch.setitem(LABEL_READERS, name, reader)
+    for number in range(30):
+        label = "red" if number % 2 else "dark"
+        Image.new("RGB", (20, 20), (8 * number, 0, 0)).save(package / f"{label}_{number}.png")
+    table = read_table(f"{name}:{package}")
+    assert (table.answers, len(table.rows)) == (("dark", "red"), 30)

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 import torch.nn.functional as F
 from safetensors.torch import load, save
@@ -16,7 +17,9 @@ from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
 from saccade import geometry
+from saccade.backbones import build_backbone, pretrained
 from saccade.config import to_dict
+from saccade.errors import DataError
 from saccade.families import ModelSpec, models
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts, Preprocessing
@@ -251,3 +254,21 @@ class OneHotModel(QueryModel):
         """One look whose cells tile a 50×70 input."""
         frame = geometry.scale_shift((10.0, 10.0), (0.0, 0.0))
         return (Look("cell", "soft", "multiplier", output.acts["cell"].weights, norm="softmax", frame=frame),)
+
+
+def publish(monkeypatch: pytest.MonkeyPatch, seed: int = 7, backbone: str = "mobilenetv2") -> dict[str, Tensor]:
+    """From now on ``backbone`` alone has published weights, drawn from ``seed``; returns them."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        weights = build_backbone(backbone).state_dict()
+    monkeypatch.setattr(pretrained, "imagenet_weights", lambda name: {backbone: weights}[name])
+    return weights
+
+
+def withdraw(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on there are none."""
+
+    def missing(name: str) -> dict[str, Tensor]:
+        raise DataError(f"the ImageNet weights of '{name}' are not on this machine. Get them with: saccade data get")
+
+    monkeypatch.setattr(pretrained, "imagenet_weights", missing)

@@ -244,19 +244,19 @@ def _stopped(case: Case, folder: Path, name: str) -> Path:
     return run
 
 
-def store_run(place: Path) -> None:
+def store_run(archive: Path) -> None:
     """Make the stopped run that the suite goes on with: ``run``, and in ``final.json`` what the whole one holds."""
     case = RESUMED["question"]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        whole = _train(case, folder, "question")
-        shutil.rmtree(place, ignore_errors=True)
+        whole, place = _train(case, folder, "question"), folder / "stored"
         shutil.copytree(_stopped(case, folder, "question"), place / "run")
         log = place / "run" / "log.txt"
         log.write_text(log.read_text(encoding="utf-8").replace(f"{folder}/", ""), encoding="utf-8")
         shutil.copy(whole / "model" / "model.safetensors", place / "final.safetensors")
         final = {"machine": machine(), **of_a_run(whole)}
         (place / "final.json").write_text(json.dumps(final, indent=1) + "\n", encoding="utf-8")
+        shutil.make_archive(str(archive.with_suffix("")), "zip", place)
 
 
 # ---- exports, and the causal set whole

@@ -15,7 +15,7 @@ from golden_quick import PICTURES, command, seen_by, shipped
 from saccade.data import read_causal_set
 
 GOLDEN = PICTURES.parent
-SIGHTINGS, CAUSAL, RUN = GOLDEN / "sightings.json", GOLDEN / "causal.json", GOLDEN / "runs" / "question"
+SIGHTINGS, CAUSAL, RUN = GOLDEN / "sightings.json", GOLDEN / "causal.json", GOLDEN / "stopped-run.zip"
 BLOCKS = 4
 """The total map is kept as its means over this many blocks along each side, as shares of the largest one."""
 

@@ -49,7 +49,7 @@ published_models() {
 }
 
 many_machines() {
-  $python -m pytest --all -m extras tests/engine/test_engine_torchrun.py
+  $python -m pytest --all -m extras tests/engine/test_engine_devices.py
   if ! environment .venv-ray "ray[data]>=2.51"; then
     not_tested "Ray could not be installed"
     return 0

@@ -1,8 +1,8 @@
 """Frozen dataclasses from plain dictionaries, and back.
 
-One reader for every configuration (models, recipes, zoo). An unknown key is an error that names the nearest valid one,
-a value of the wrong type an error that names the key; a file of another version is refused. Numbers have 64 bits, and a
-setting that decides a size has bounds (:class:`Within`).
+One reader for every configuration. An unknown key is an error that names the nearest valid one, a value of the wrong
+type an error that names the key; a file of another version is refused. Numbers have 64 bits, and a setting that decides
+a size has bounds (:class:`Within`).
 
 :func:`plain_yaml` reads YAML as recipes use it: text, numbers, yes and no, lists and mappings. A date is text, keys are
 text as they are written, and ``1e-3`` is a number. A repeated key is an error, and so is a reference (``*name``): ten
@@ -32,8 +32,7 @@ T = TypeVar("T")
 def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") -> T:
     """Build the (frozen) dataclass ``cls`` from what a YAML or JSON file held, checking names and types on the way.
 
-    Fields may be plain types, optionals, literals, lists, tuples, dicts or dataclasses; ``where`` is a dotted path for
-    messages.
+    ``where`` is a dotted path for messages.
     """
     values = _mapping(values, where or cls.__name__)
     # cls is a dataclass
@@ -57,7 +56,7 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
 class Within:
     """Bounds of a number, or of each number of a tuple: ``hidden: Annotated[int, Within(1, 8192)]``.
 
-    :func:`from_dict` holds what it reads to them. Infinity and NaN are never within bounds.
+    Infinity and NaN are never within bounds.
     """
 
     least: float

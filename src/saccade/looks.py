@@ -31,7 +31,6 @@ class _Short(reprlib.Repr):
         self.maxstring = self.maxother = 60
 
     def repr1(self, value: Any, level: int) -> str:
-        """One value, wherever it stands."""
         if isinstance(value, ShortRepr):
             return str(getattr(value, "name", type(value).__name__))
         return str(tuple(value.shape)) if hasattr(value, "shape") else super().repr1(value, level)
@@ -252,7 +251,6 @@ class Look(ShortRepr):
         return self.weights
 
     def _with_step(self, step: int, weights: Tensor) -> Look:
-        """The look with other weights (B,…) at one step."""
         changed = torch.as_tensor(self.weights).clone()
         changed[:, step] = weights
         return self._edited(changed)

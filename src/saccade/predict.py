@@ -285,7 +285,6 @@ class Predictor:
     def _looks(
         self, batches: Generator[Prepared, None, None], query: object, chosen: dict[str, object]
     ) -> Iterator[Sighting]:
-        """A sighting of each input of the batches."""
         with closing(batches):  # an error that somebody keeps would keep its threads and decoders too
             for prepared in batches:
                 encoded = self._encoded(prepared)
@@ -294,7 +293,6 @@ class Predictor:
     def _prepared(
         self, sources: Iterable[object], batch_size: int, on_bad: Callable[[object, DataError], None] | None
     ) -> Generator[Prepared, None, None]:
-        """What the model takes of each batch of items that fit."""
         for batch in self.reads.stream(sources, batch_size, on_bad):
             items = []
             for item in batch:
@@ -351,7 +349,6 @@ class Predictor:
     def _answer(
         self, encoded: Encoded, queries: Sequence[object], options: dict[str, object], attention: Given | None = None
     ) -> list[Sighting]:
-        """One sighting for each encoded input and its query."""
         responses = self.responder.respond(encoded.features, queries, options, attention)
         ranked = [self._sightings(encoded, queries, response) for response in responses]
         return [_with_others(best, others) for best, *others in zip(*ranked)]

@@ -165,7 +165,6 @@ def _read_tensors(path: Path, entry: _TensorFile) -> dict[str, Tensor]:
 
 
 def _trace(document: _Document, tensors: dict[str, Tensor]) -> AttentionTrace:
-    """The trace that the JSON and the tensors make together; every tensor must have its place in it."""
     optional = {name: tensors.pop(name, None) for name in ("answer", "canvas", "image_size")}
     looks = []
     for number, entry in enumerate(document.looks):

@@ -167,7 +167,6 @@ class Sighting:
         return filmstrip(self.picture.image, self.trace, **{**texts, **titles, **options})
 
     def _said_at(self) -> dict[str, str]:
-        """What was said on the way at each look, in words."""
         names = {look.name for look in self.trace.looks}
         return {name: f"{answer} ({share:.0%})" for name, answer, share in self.on_the_way if name in names}
 
@@ -382,7 +381,6 @@ class Sighting:
         return written
 
     def _shown(self, filmstrip: bool | None = None, cells: bool = False) -> Image.Image:
-        """What is saved: the overlay, or every look side by side."""
         is_strip = self._is_strip if filmstrip is None else filmstrip
         if cells and not is_strip:
             raise DataError("cells: the total of all looks has none; they are painted in a filmstrip alone")
@@ -391,7 +389,6 @@ class Sighting:
 
     @property
     def _is_strip(self) -> bool:
-        """Whether all looks are drawn side by side by default."""
         adds = self.has_places and any(look.base for look in self.trace.looks_of_total)
         return self.labels is not None or not self.is_spatial or adds or self.trace.is_nested
 

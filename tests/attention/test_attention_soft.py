@@ -1,16 +1,82 @@
-"""Soft attention and gates, Eq. (2)-(6) of Seo et al. (2016), and cross-attention, Vaswani et al. (2017), by hand."""
+"""Soft attention, gates and their scores, Eq. (2)-(6) and (9) of Seo et al. (2016), and cross-attention, by hand."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
 
+import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from torch import Tensor
 
 from saccade.attention import CrossAttention, ProgressiveAttention, SoftAttention
+from saccade.attention.scores import AdditiveScorer, spatial_softmax
 
 Near = Callable[..., None]
+
+
+def by_loops(scorer: AdditiveScorer, features: Tensor, query: Tensor) -> Tensor:
+    """Eq. (2) and (9) written out: s_ij = v · relu(Σ_neighbours W f + b + U q) + c, zero beyond the border."""
+    batch, channels, height, width = features.shape
+    weight, bias = scorer.from_features.weight, scorer.from_features.bias
+    reach = weight.shape[-1] // 2
+    scores = torch.zeros(batch, height, width, dtype=features.dtype)
+    for b in range(batch):
+        for i in range(height):
+            for j in range(width):
+                hidden = scorer.from_query.weight @ query[b] + bias
+                for di in range(-reach, reach + 1):
+                    for dj in range(-reach, reach + 1):
+                        if 0 <= i + di < height and 0 <= j + dj < width:
+                            for c in range(channels):
+                                hidden = hidden + weight[:, c, reach + di, reach + dj] * features[b, c, i + di, j + dj]
+                scores[b, i, j] = scorer.to_score.weight.flatten() @ hidden.clamp(min=0) + scorer.to_score.bias[0]
+    return scores
+
+
+def test_equation_3_by_hand(assert_near: Near) -> None:
+    """Scores ln 1, ln 2, ln 3, ln 4: weights 0.1, 0.2, 0.3, 0.4."""
+    scores = torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]).log()
+    assert_near(spatial_softmax(scores), [[[0.1, 0.2], [0.3, 0.4]]])
+
+
+@given(
+    st.integers(1, 2), st.integers(1, 3), st.integers(1, 4), st.integers(1, 4), st.sampled_from([1, 3]),
+    st.integers(0, 2**31),
+)  # fmt: skip
+def test_against_loops(batch: int, channels: int, height: int, width: int, context: int, seed: int) -> None:
+    torch.manual_seed(seed)
+    scorer = AdditiveScorer(channels, 3, hidden=4, context=context).double()
+    features = torch.randn(batch, channels, height, width, dtype=torch.float64)
+    query = torch.randn(batch, 3, dtype=torch.float64)
+    with torch.no_grad():
+        torch.testing.assert_close(scorer(features, query), by_loops(scorer, features, query))
+
+
+@pytest.mark.parametrize("context", [1, 3, 4, 5])
+def test_gradients(context: int) -> None:
+    """Finite differences against autograd; the seed keeps every unit away from the kink of the rectifier."""
+    torch.manual_seed(3)
+    scorer = AdditiveScorer(2, 3, hidden=4, context=context).double()
+    features = torch.randn(2, 2, 3, 2, dtype=torch.float64, requires_grad=True)
+    query = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(scorer, (features, query))
+    assert torch.autograd.gradcheck(lambda f, q: spatial_softmax(scorer(f, q)), (features, query))
+
+
+@pytest.mark.parametrize("context", [1, 3, 4, 5])
+def test_a_cell_sees_its_neighbourhood_and_nothing_else(context: int) -> None:
+    """An even window has one cell more behind: 4 reads cells −1 to +2."""
+    scorer = AdditiveScorer(3, 2, hidden=64, context=context)
+    features = torch.randn(1, 3, 9, 9, requires_grad=True)
+    scorer(features, torch.randn(1, 2))[0, 4, 4].backward()
+    assert features.grad is not None
+    seen = (features.grad[0].abs().sum(0) > 0).nonzero()  # (N,2) cells with a gradient
+    window = range(4 - (context - 1) // 2, 5 + context // 2)
+    expected = [[i, j] for i in window for j in window]
+    assert seen.tolist() == expected
 
 
 def with_scores(attention: SoftAttention, scores: Tensor) -> SoftAttention:

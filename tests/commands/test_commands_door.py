@@ -1,8 +1,9 @@
-"""The door of all verbs: options from signatures, JSON, progress, and errors of one line."""
+"""The door of all verbs: options from signatures, JSON, errors of one line, disks without room."""
 
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import pytest
+from PIL import Image
 from typer.testing import Result
 
 import saccade
@@ -17,6 +19,7 @@ from saccade.commands import door, verb
 from saccade.commands.verb import Command, check_call
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError
+from tiny_runs import FRESH, TINY
 from typed import typed
 
 
@@ -195,3 +198,37 @@ def test_nothing_printed_holds_nan_or_a_strangers_escapes(capsys: pytest.Capture
     verb.warn("\u202e")
     both = capsys.readouterr()
     assert not set("\x1b\x07\x9b\u202e") & set(printed + both.out + both.err)
+
+
+TRAIN = ("train", "soft-mref", "--device", "cpu", "--quiet")
+TRAIN += tuple(word for each in (*TINY, *FRESH) for word in ("--set", each))
+
+
+def limit_files(size: int) -> Callable[[], None]:
+    """No file may get larger than this: writing ends in the middle, as on a full disk."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def refused(size: int, *words: object) -> str:
+    """The one line that a command ends with where files are limited."""
+    command = [sys.executable, "-m", "saccade", *map(str, words)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, preexec_fn=limit_files(size))
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr
+    lines = done.stderr.splitlines()  # torch 2.15 adds some of its own
+    (line,) = (line for line in lines if line.startswith("error: "))
+    return line
+
+
+@pytest.mark.parametrize("verb", ["train", "look", "data"])
+def test_a_disk_without_room(run: Path, tmp_path: Path, verb: str) -> None:
+    Image.new("RGB", (100, 100), "white").save(tmp_path / "a.png")
+    words = {
+        "train": (*TRAIN, "--out", tmp_path / "out" / "run"),
+        "look": ("look", tmp_path / "a.png", "--model", run, "--ask", "1", "-q", "--out", tmp_path / "out"),
+        "data": ("data", "make", "mref", "--glyphs", "pack", "-n", "2", "-q", "--out", tmp_path / "out" / "scenes"),
+    }
+    line = refused(300, *words[verb])
+    assert "cannot write" in line
+    assert "ulimit -f" in line
+    assert not [path for path in (tmp_path / "out").rglob("*") if "saccade" in path.name]  # no drafts, no lock

@@ -15,9 +15,8 @@ from PIL import Image
 from safetensors import safe_open
 
 import saccade
-from planted_shortcuts import write_squares
-from question_tables import write_table
 from saccade.probing.probe import Probe
+from small_tables import write_squares, write_table
 from typed import typed
 
 QUICK = shlex.split("--backbone compact --through layer2 --size 32 --splits 3 --seeds 1 --steps 6")

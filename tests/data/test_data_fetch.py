@@ -1,8 +1,9 @@
-"""Downloads against a server on this machine: resume, digests, fallbacks, and a message that helps."""
+"""Downloads against a server on this machine: resume, digests, fallbacks; and the pictures that ship."""
 
 import gzip
 import hashlib
 import io
+import json
 import os
 import stat
 import sys
@@ -14,11 +15,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import saccade
 from saccade.data import fetch as fetching
 from saccade.data.fetch import Download, fetch
+from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError, OutputError
 from saccade.files import RemoteFile
+from saccade.zoo import EXAMPLES, example
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -211,3 +216,23 @@ def test_two_at_once_both_end_whole(server, tmp_path, monkeypatch):
     assert len(server.asked) == 1
     assert FILE.is_at(tmp_path / "digits-set" / "digits")
     assert leftovers(tmp_path) == {"digits"}
+
+
+def test_every_example_opens_by_name_and_by_file_name():
+    assert set(EXAMPLES) == {"digits", "clutter", "stripes", "bird", "cat", "coffee", "rocket"}
+    for name, each in EXAMPLES.items():
+        assert saccade.example(name) == example(each.path.name) == each.path
+        with Image.open(each.path) as picture:
+            assert min(picture.size) >= 100
+    with pytest.raises(DataError, match=r"no example 'cta': did you mean 'cat'\? \(choices: bird, cat"):
+        example("cta")
+
+
+def test_photographs_are_credited_as_where_they_lie():
+    told = json.loads((SHIPPED / "attribution.json").read_text())["photographs"]
+    credit = {each["file"]: f"{each['author']}, {each['licence']}" for each in told}
+    photographs = [each for each in EXAMPLES.values() if each.path.suffix == ".jpg"]
+    assert [each.credit for each in photographs] == [
+        credit[str(each.path.relative_to(SHIPPED))] for each in photographs
+    ]
+    assert "CC BY" not in str([each.credit for each in photographs])  # nothing to say wherever such a picture is shown

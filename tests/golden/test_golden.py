@@ -59,8 +59,10 @@ def test_the_first_scenes_of_causal_v1_are_drawn_as_ever() -> None:
 @pytest.mark.slow
 def test_a_stopped_run_is_gone_on_with_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
-    final = json.loads((RUN / "final.json").read_text(encoding="utf-8"))
-    run = shutil.copytree(RUN / "run", tmp_path / "run")
+    stored = tmp_path / "stored"
+    shutil.unpack_archive(RUN, stored)
+    final = json.loads((stored / "final.json").read_text(encoding="utf-8"))
+    run = shutil.copytree(stored / "run", tmp_path / "run")
     torch.rand(7)  # another process would not have the same random state either
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # sums of floats depend on how they are split
@@ -72,8 +74,8 @@ def test_a_stopped_run_is_gone_on_with_to_the_same_bits(tmp_path: Path, monkeypa
     assert [row["step"] for row in found["measured"]] == [row["step"] for row in final["measured"]]
     if machine() == final["machine"]:
         assert found == {key: final[key] for key in found}
-    ends, wanted = load_file(run / "model" / "model.safetensors"), load_file(RUN / "final.safetensors")
-    before = load_file(RUN / "run" / "model" / "model.safetensors")
+    ends, wanted = load_file(run / "model" / "model.safetensors"), load_file(stored / "final.safetensors")
+    before = load_file(stored / "run" / "model" / "model.safetensors")
     assert distance(ends, wanted) < OFF_THE_WAY * distance(before, wanted)
     seen = saccade.load(run, device="cpu").look(PICTURES / "mref-0.png", ask=7)
     assert seen.trace.image_map("total").isfinite().all()

@@ -1,18 +1,26 @@
-"""Measurements features: what may be kept, that it is what the encoder answers, and that it is computed once."""
+"""Features that are kept: what the encoder answers, computed once; training on them is no different."""
 
 from __future__ import annotations
 
+import itertools
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from question_tables import SPLITS, write_table
+from saccade.config import from_dict
+from saccade.engine.loop import fit
+from saccade.engine.recipe import Phase, Recipe
+from saccade.errors import ConfigError
 from saccade.families import model_spec, models
 from saccade.families.question.tables import TableData, TableDataConfig
+from saccade.families.question.task import Default, QuestionTask
 from saccade.models.base import ImageModel
 from saccade.tasks.cached_features import CachedFeatures, is_frozen
+from small_tables import SPLITS, write_table
 from tiny_models import example_batch, tiny_model
 
 COMPACT = {"backbone": "compact", "through": "layer2", "queries": 2, "answers": 3, "hidden": 4}
@@ -110,3 +118,107 @@ def test_each_picture_is_encoded_once_by_whoever_comes_first(pictures: TableData
     other = first_and_all(compact(seed=1))
     assert len(seen) == 10
     assert not torch.equal(one, other)
+
+
+HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}
+FROZEN = ["backbone.*"]
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_table(tmp_path_factory.mktemp("one"))
+
+
+def new_task(path: Path, model: str = "soft", config: dict[str, Any] = HEAD, **data: Any) -> QuestionTask:
+    settings = {"name": f"csv:{path}", "size": [48, 48], "augment": None, **data}
+    return QuestionTask(model=model, model_config=config, data=settings)
+
+
+def freeze(task: QuestionTask) -> None:
+    """What a phase that freezes the backbone does to the model before it asks for batches."""
+    task.model.train()
+    backbone: torch.nn.Module = task.model.backbone  # type: ignore[assignment]
+    backbone.requires_grad_(False).eval()
+
+
+def first_batch(task: QuestionTask, size: int = 8, features: str = "auto") -> dict[str, Any]:
+    (batch,) = itertools.islice(task.train_batches(0, batch_size=size, features=features), 1)
+    return batch
+
+
+def test_moving_statistics_are_not_kept(table: Path) -> None:
+    task = new_task(table)
+    freeze(task)
+    task.model.backbone.train()  # type: ignore[operator]
+    assert "images" in first_batch(task)
+    with pytest.raises(ConfigError, match="features 'kept': the weights or statistics of the encoder change"):
+        first_batch(task, features="kept")
+
+
+def test_keeping_features_of_what_learns_is_refused_before_training(table: Path) -> None:
+    names = [name for name, _ in new_task(table).model.named_parameters()]
+    head = [name for name in names if not name.startswith("backbone.")]
+    kept = Phase(steps=1, features="kept")
+    assert new_task(table).phase_loss(kept, head) == Default()
+    with pytest.raises(ConfigError, match=r"features 'kept': .* but backbone\..* learns; freeze it, as in freeze"):
+        new_task(table).phase_loss(kept, names)
+    gated = new_task(table, "hattnet", {"channels": 4, "depth": 2, "hidden": 4})
+    with pytest.raises(ConfigError, match="the model 'hattnet' has no encoder that sees the picture alone"):
+        gated.phase_loss(kept, [])
+
+
+def test_features_of_a_backbone_that_has_learnt_since_are_not_used(table: Path, home: Path) -> None:
+    """Frozen, tuned, then frozen again: what is validated and learnt from is each time of the backbone there is."""
+    task = new_task(table)
+    freeze(task)
+    before = first_batch(task)["encoding"]
+    task.validate(task.model.eval())
+    task.model.train().requires_grad_()
+    assert "images" in first_batch(task)
+    with torch.no_grad():
+        for parameter in task.model.backbone.parameters():  # type: ignore[union-attr]
+            parameter.mul_(1.1)
+    tuned = task.validate(task.model.eval())
+    plain = new_task(table, features_mb=0)
+    plain.model.load_state_dict(task.model.state_dict())
+    assert tuned == plain.validate(plain.model.eval())
+    freeze(task)
+    after = first_batch(task)["encoding"]
+    assert not torch.allclose(before, after, rtol=1e-2)
+    assert task.validate(task.model.eval())["loss"] == pytest.approx(tuned["loss"], rel=1e-3)
+    assert len(list(home.iterdir())) == 4  # train and val of both
+
+
+def recipe(replicas: int = 1) -> Recipe:
+    phase = {
+        "name": "main", "freeze": FROZEN, "epochs": 3, "validate_every": 1, "select": {"metric": "score"},
+        "optimizer": {"lr": 0.01},
+    }  # fmt: skip
+    values = {"name": "head", "family": "question", "model": {"name": "soft"}, "phases": [phase], "batch_size": 12}
+    return from_dict(Recipe, {**values, "replicas": replicas, "log_every": 1})
+
+
+def course(task: QuestionTask, out: Path, **settings: Any) -> list[dict[str, Any]]:
+    """Everything that a run wrote down, step by step, without its clock."""
+    fit(task, recipe(**settings), out, device="cpu", progress="quiet")
+    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+    return [{key: line[key] for key in ("step", "kind", "values")} for line in lines]
+
+
+def test_a_run_learns_the_same_to_the_last_bit_where_half_precision_is_exact(
+    tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every eighth pixel as a byte in the place of features: half precision holds it, whatever it is computed with."""
+
+    def bytes_of(self: ImageModel, images: torch.Tensor) -> torch.Tensor:
+        seen = images[:, :, ::8, ::8].mul(255).round()  # (B,3,h,w)
+        return seen.repeat(1, self.channels, 1, 1)[:, : self.channels].contiguous()
+
+    monkeypatch.setattr(ImageModel, "encode", bytes_of)
+    tasks = new_task(table), new_task(table, features_mb=0)
+    one, other = (course(task, tmp_path / f"run{number}") for number, task in enumerate(tasks))
+    for mine, theirs in zip(one, other, strict=True):
+        if mine["kind"] == "train":
+            assert mine == theirs
+        else:  # as many questions at once as the one or the other takes
+            assert mine["values"] == pytest.approx(theirs["values"], rel=1e-5)

@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from published_weights_fake import publish, withdraw
-from question_tables import write_table
 from saccade.families import family, model_spec
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import QuestionTask
 from saccade.tasks import rivals
 from saccade.tasks.rivals import DECAY, Rivals, linear_rivals, logistic
+from small_tables import write_table
+from tiny_models import publish, withdraw
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,4 @@
-"""Who and what is let in: addresses, origins, the token, paths, names, sizes; and one line in the log for each."""
+"""Who and what is let in: addresses, origins, the token, paths, names, sizes; and which address a server takes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ import json
 import logging
 import re
 import socket
+import subprocess
+import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from live_server import LiveServer, png, serving, until
 
-from saccade.commands.serve import serve
+import saccade
+from saccade.commands.serve import _listening, _reach, serve
+from saccade.errors import ConfigError, MissingExtraError, OutputError
 from saccade.web.guard import LOG, Limits
 
 TOKEN = "a-token-of-this-test"
@@ -182,3 +187,46 @@ def test_every_request_has_one_line_of_one_form(tiny_folder: Path, caplog: pytes
     assert '/a\\"bddd' in quoted
     assert len(quoted) < 300
     assert "secret" not in json.dumps(lines)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_remote"),
+    [
+        *((host, False) for host in ("127.0.0.1", "localhost", "::1", "127.0.0.9")),
+        *((host, True) for host in ("0.0.0.0", "::", "192.168.1.7", "lab-machine", "")),
+    ],
+)
+def test_any_address_but_the_loopback_needs_leave(host: str, is_remote: bool) -> None:
+    assert _reach(host)[0] == is_remote
+    if is_remote:
+        with pytest.raises(ConfigError, match="allow_remote"):
+            saccade.serve(host=host)
+
+
+def test_a_missing_extra_is_named_with_its_fix(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(MissingExtraError, match=r"uvicorn is not installed: pip install 'saccade-attention\[web\]'"):
+        saccade.serve()
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(OutputError, match=f"cannot listen on 127.0.0.1 port {port}"):
+            _listening("127.0.0.1", port)
+
+
+def test_the_command_serves_until_it_is_ended(tiny_folder: Path) -> None:
+    pytest.importorskip("fastapi")
+    command = [sys.executable, "-m", "saccade", "serve", str(tiny_folder / "words"), "--port", "0", "--device", "cpu"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            assert address.startswith("http://127.0.0.1:")
+            # its socket listens by now: a request waits there until the server takes it
+            with urllib.request.urlopen(f"{address}api/models", timeout=60) as reply:
+                assert b'"words"' in reply.read()
+        finally:
+            process.terminate()
+            process.wait(60)

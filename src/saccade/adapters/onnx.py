@@ -3,10 +3,9 @@
 The folder holds ``model.onnx``, whose outputs are the answer and every look, for any number of inputs, and
 ``model.json``. It is written whole or not at all, and only once onnxruntime has given torch's numbers (:func:`check`).
 
-A captioner is two graphs, the encoding of a picture and one decoding step; the caller does the search. ``begin.onnx``
-takes pictures and gives the scene (``features``, ``seen``) and the memory (``hidden``, ``cell``). ``step.onnx`` takes
-these and the word before (B,), -1 at the start, and gives the logits of the next word, the look for it and the new
-memory. A row is one caption: a beam repeats the rows of its picture.
+A captioner is two graphs; the caller does the search. ``begin.onnx`` takes pictures and gives the scene (``features``,
+``seen``) and the memory (``hidden``, ``cell``). ``step.onnx`` takes these and the word before (B,), -1 at the start,
+and gives the logits of the next word, the look for it and the new memory. A row is one caption.
 """
 
 from __future__ import annotations
@@ -71,7 +70,6 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
 
 
 def _exported(graph: Any, examples: Examples, free: FreeSizes) -> tuple[bytes, dict[str, Any]]:
-    """A graph as a file, checked, and what the sidecar says of it."""
     example = examples(2, 0)
     data = onnx_bytes(graph, example, free)
     checked = check(data, graph, examples)
@@ -162,7 +160,7 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
 
 
 def _look(look: Look) -> dict[str, Any]:
-    """A look, and under which names the graph gives its tensors; a frame that never changes is told here."""
+    """A look, and under which names the graph gives its tensors; a constant frame is written here."""
     outputs = {name.rpartition(".")[2]: name for name in look_outputs(look)}
     grid = look.grid if look.weights is None else tuple(look.weights.shape[-2 if look.is_spatial else -1 :])
     frame = None if look.frame is None or "frame" in outputs else look.frame.tolist()
@@ -191,10 +189,7 @@ def _opset(data: bytes) -> int:
 
 
 def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
-    """Compare the ONNX file ``data`` with the ``graph`` it was made from: how far each output is off at most.
-
-    More than :data:`TOLERANCE` is a CheckpointError.
-    """
+    """How far each output of the ONNX file ``data`` is off the ``graph``; over :data:`TOLERANCE` a CheckpointError."""
     import onnxruntime
 
     try:
@@ -269,8 +264,7 @@ def look_outputs(look: Look) -> dict[str, Tensor]:
 def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> bytes:
     """The graph, in eval mode and main memory, as the bytes of an ONNX file, for any batch size.
 
-    Sizes of the ``example`` inputs stay fixed, but for the batch and ``free`` axes (input → axis → word). A
-    CheckpointError says that the model does something that ONNX has no word for.
+    Sizes of the ``example`` inputs stay fixed, except the batch and ``free`` axes (input → axis → word).
     """
     with torch.inference_mode():
         names = list(graph(*example.values()))
@@ -301,7 +295,7 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
 
 
 def _forget(graph: Any) -> None:
-    """Take out of a graph how it came about: torch notes where on this machine each line of code lies."""
+    """Remove the source lines of this machine that torch notes in a graph."""
     del graph.metadata_props[:]
     for part in ("node", "value_info", "input", "output", "initializer"):
         for entry in getattr(graph, part, ()):

@@ -54,7 +54,7 @@ def write_parts(
 ) -> None:
     """Write the rows of parts, source and name of their pictures by number: Parquet files of one part each.
 
-    All machines share ``folder``. ``on_progress`` is called now and then with the number of files that were written.
+    All machines share ``folder``. ``on_progress`` is called with the number of files that were written.
     """
     if not parts:
         return
@@ -199,7 +199,6 @@ def _pool(ray: Any, device: str, actors: int | None) -> Pool:
 
 
 def _ray() -> Any:
-    """The package ``ray`` with Ray Data."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # a cluster that we start tells nobody
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # or its C++ parts write on our stderr
     try:

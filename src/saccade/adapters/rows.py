@@ -1,29 +1,7 @@
 """Rows about pictures, of which Parquet files are made: what was answered, how surely, and where the model looked.
 
-=============  ===========================================================================================
-column         what it holds
-=============  ===========================================================================================
-part, row      int32: the part, and the row in it; together they number the pictures
-source         string: the path of the picture
-name           string: the path from what all pictures have in common, without its suffix
-model          string
-question       string, null where the model takes none
-answer         string, null where there is none
-confidence     float32, calibrated where the model is
-raw            float32: the confidence before calibration
-alternatives   list of {answer: string, confidence: float32}, likeliest first
-labels         list of {label: string, confidence: float32}: what was said one after the other; null for one label
-height, width  int32: of the picture, upright
-peak_x, peak_y float32: the middle of the highest cell of the total map, in pixels of the picture
-boxes          list of {look: string, x0, y0, x1, y1: float32}: crops, in pixels of the picture
-maps           list of {look: string, step, height, width: int32, scale: float32, data: binary}
-fit            float32: p-value of the picture among those that the model learned from; null: not known
-notes          list of string: what was done to the picture, and what the model could not use
-error          string: why there is no answer; null where there is one
-=============  ===========================================================================================
-
-A map lies on the whole picture. Its ``data`` is ``height · width`` numbers, float16, little-endian, row by row, the
-largest 1; times ``scale`` they are the weights.
+The columns and their types stand in ``docs/how-to/scale.md``. A map lies on the whole picture. Its ``data`` is
+``height · width`` numbers, float16, little-endian, row by row, the largest 1; times ``scale`` they are the weights.
 """
 
 from __future__ import annotations
@@ -121,7 +99,7 @@ def table_of(
 ) -> pyarrow.Table:
     """A row for each picture, in order; one that cannot be read has an error and no answer.
 
-    ``pictures`` are source, name, and the path, the picture or what is wrong with it; ``part`` fills the column.
+    ``pictures`` are source, name, and the path, the picture or what is wrong with it.
     """
     answers: dict[str, dict[str, object]] = {}
 

@@ -135,7 +135,6 @@ Step = Callable[[dict[str, Any], Tensor, Tensor], Tensor]
 
 
 def _windowed(named: dict[str, Any], source: Tensor, result: Tensor) -> Tensor:
-    """A convolution or a pooling."""
     kernel = named["weight"].shape[-2:] if "weight" in named else named["kernel_size"]
     stride = named.get("stride") or kernel  # a pooling without one strides by its kernel
     pairs = (kernel, stride, named.get("padding", 0), named.get("dilation", 1))

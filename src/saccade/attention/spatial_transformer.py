@@ -225,7 +225,6 @@ def expected_point(weights: Tensor) -> Tensor:
 
 
 def _places(cells: int, like: Tensor) -> Tensor:
-    """From −1 to 1; a single cell lies at 0."""
     end = 1.0 if cells > 1 else 0.0
     return torch.linspace(-end, end, cells, dtype=like.dtype, device=like.device)  # (cells,)
 

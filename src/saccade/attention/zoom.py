@@ -200,7 +200,6 @@ class Downsample(nn.Module):
 
 
 def _centres(cells: int, like: Tensor) -> Tensor:
-    """The centres of cells in a row, in shares: (cells,)."""
     return (torch.arange(cells, dtype=like.dtype, device=like.device) + 0.5) / cells
 
 

@@ -4,18 +4,9 @@ The file of ``photos/cat/1.jpg`` is ``cat/1.npy`` or ``1.npy`` in the folder, or
 ``.safetensors``. It holds one map. A file with several arrays calls the map ``map``, and may have a vector ``token`` of
 the whole picture (C,), the class token of a transformer.
 
-``features.json`` in the folder holds what the arrays do not say; every key is optional:
-
-==============  =====================================================================================================
-``layout``      ``chw`` (default) or ``hwc``: the order of the axes
-``fit``         which part of a picture the map covers: ``whole`` (default), all of it; ``inside``, the picture laid
-                undistorted into the middle of a square or rectangle, as saccade does it; ``centre``, the middle of it
-``input_size``  [height, width] in pixels of what the network saw; default [224, 224]
-``crop``        of ``centre``: the share of the shorter side that was cut out; default 0.875, as 224 of 256
-``frame``       [[a, b, c], [d, e, f]]: cells → pixels of what the network saw; by default the cells tile it
-==============  =====================================================================================================
-
-Arrays are read without unpickling anything.
+``features.json`` in the folder holds what the arrays do not say (:class:`FolderNote`): the order of the axes, the part
+of the picture that the map covers, and the frame of its cells. ``docs/how-to/probe.md`` explains the keys; each is
+optional. Arrays are read without unpickling anything.
 """
 
 from __future__ import annotations
@@ -116,7 +107,6 @@ class FeatureFolder:
         return values if token is None else torch.cat([values, token_row(values, token)], 1)
 
     def _read(self, file: Path) -> tuple[Tensor, Tensor | None]:
-        """The map (C,H,W) of a file, and its class token (C,)."""
         arrays = _arrays(file)
         if MAP not in arrays and len(arrays) == 1:
             arrays = {MAP: next(iter(arrays.values()))}
@@ -149,7 +139,7 @@ class GivenMaps(nn.Module):
 
 
 def feature_stages(folder: str) -> Stages:
-    """The folder as a backbone with the one stage "features", whose frame and channels are those of the maps."""
+    """The folder as a backbone with the one stage "features"."""
     maps = FeatureFolder(folder)
     return Stages(OrderedDict(features=GivenMaps(maps)), {"features": maps.shape[0]})
 
@@ -175,7 +165,6 @@ def _arrays(file: Path) -> dict[str, Any]:
 
 
 def _canvas(note: FolderNote, height: int, width: int) -> Tensor:
-    """(2,3) for one picture of height × width."""
     rows, columns = note.input_size
     if note.fit == "whole":
         return geometry.scale_shift((width / columns, height / rows), (0.0, 0.0))

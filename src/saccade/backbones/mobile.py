@@ -11,10 +11,9 @@ squeeze-and-excitation, ReLU6 for Swish. Lite1 and Lite2 are deeper and wider, f
 the last are never repeated. Pictures are centred as for the published weights: (byte − 127) / 128.
 
 TensorFlow, where the weights were trained, pads strided convolutions by what the size of the picture leaves over. Here
-they are padded as for the pictures of training (:data:`SCALES`), whatever the size, so a stage has one frame. Where the
-trained side is even on its way down, less is padded in front than behind, and an odd side is rounded down; where it is
-odd (15 in Lite1; 65, 33 and 17 in Lite2), both sides are padded alike, and an odd side is rounded up. For other
-pictures TensorFlow's windows can lie one pixel of the finer grid away.
+they are padded as for the pictures of training (:data:`SCALES`), whatever the size, so a stage has one frame: less in
+front than behind where the trained side is even, alike where it is odd. For other pictures TensorFlow's windows can lie
+one pixel of the finer grid away.
 
 Deviations of EfficientNet-Lite: no stochastic depth; norms forget ten times faster than in the 350 epochs of ImageNet,
 so that their statistics keep up in a short training.
@@ -105,7 +104,6 @@ def multiple_of_eight(channels: float) -> int:
 
 
 def _rectified(convolution: nn.Conv2d) -> nn.Sequential:
-    """Convolution, norm, ReLU6."""
     return nn.Sequential(convolution, nn.BatchNorm2d(convolution.out_channels), nn.ReLU6(inplace=True))
 
 

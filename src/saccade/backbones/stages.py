@@ -1,12 +1,10 @@
 """A backbone is a sequence of named stages, each with the frame that says where its cells lie in the picture.
 
-What networks share is here too: the statistics of ImageNet pictures, initial weights, and the small stack of the
-attribute experiments, four times {3×3 convolution, ReLU, 2×2 max pooling}.
-
-Paper of the small stack: Seo et al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors' released code:
-**valid** convolutions, and a pooling that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4²
-cells. So the 4×4 map does not tile the picture: its cell centres lie at 23, 39, 55 and 71 pixels. Deviations:
-Glorot-uniform initial weights, from the released code.
+The small stack of the attribute experiments is here too, four times {3×3 convolution, ReLU, 2×2 max pooling}: Seo et
+al., 2016 (arXiv:1606.02393), Section 5.1; sizes from its authors' released code: **valid** convolutions, and a pooling
+that drops the odd border, so a 100×100 picture becomes 49², 23², 10² and 4² cells. So the 4×4 map does not tile the
+picture: its cell centres lie at 23, 39, 55 and 71 pixels. Deviations: Glorot-uniform initial weights, from the released
+code.
 
 **Several stages as one map.** A finer map is folded onto the cells of the last stage: (B,C,f·h,f·w) becomes
 (B,C·f²,h,w), and back without loss. So the features of several stages are one tensor, to cache, batch and standardise.
@@ -124,14 +122,13 @@ def token_row(features: Tensor, token: Tensor) -> Tensor:
 def add_in_place(branch: Tensor, features: Tensor) -> Tensor:
     """``branch`` + ``features``, in the memory of ``branch``: on a CPU a new map costs more than the sum.
 
-    A branch ends in a convolution or a norm, whose gradients do not need its output. Autocast may have made the types
-    differ.
+    A branch ends in a convolution or a norm, whose gradients do not need its output.
     """
     return branch.add_(features) if branch.dtype == features.dtype else branch + features
 
 
 def fuse_norms(network: nn.Module) -> None:
-    """Put each norm that follows a convolution into that convolution: fewer passes over memory, for inference alone.
+    """Put each norm that follows a convolution into that convolution, for inference alone.
 
     Fused are neighbours in a ``Sequential``, and the pairs in a block's ``norm_of``. Answers differ in their last bits.
     A norm of another library may do more, such as rectify, and stays.
@@ -162,10 +159,7 @@ def _by_running(stage: nn.Module, channels: int, size: geometry.Size) -> geometr
 
 
 class Normalise(nn.Module):
-    """RGB pictures 0..1 → (x − mean) / std of each channel; the first layer of a backbone, not a setting of the data.
-
-    The statistics are constants of the network, so they are neither trained nor saved.
-    """
+    """RGB pictures 0..1 → (x − mean) / std of each channel; constants of the network, neither trained nor saved."""
 
     grid_path: tuple[nn.Module, ...] = ()  # nothing moves the grid
     mean: Tensor
@@ -200,8 +194,7 @@ def started(parts: Sequence[tuple[str, nn.Module, int]]) -> Stages:
 class HalvingPool(nn.MaxPool2d):
     """2×2 max pooling. For inference on a CPU it is two maxima of neighbours, which take less than half the time.
 
-    torch's pooling also notes where each maximum lies, for a gradient that inference does not have. The values are the
-    same to the last bit.
+    The values are the same to the last bit.
     """
 
     def __init__(self) -> None:

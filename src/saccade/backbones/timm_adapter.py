@@ -7,8 +7,8 @@ of any size: position embeddings are interpolated, and pixels that fill no patch
 
 Frames come from what timm says about a model (the reduction of each map) and from its strided layers: where these cut
 the picture into patches (kernel = stride, no padding) cells tile the picture; elsewhere they are taken to be centred
-(odd kernel, symmetric padding). That is right for ResNets, ConvNeXts, ViTs and their like; with TensorFlow's "same"
-padding, which depends on the size of the picture, cells are off by up to half a cell of the previous map.
+(odd kernel, symmetric padding). With TensorFlow's "same" padding cells are off by up to half a cell of the previous
+map.
 """
 
 from __future__ import annotations
@@ -153,7 +153,6 @@ def _features(name: str, *, pretrained: bool) -> Any:
 
 
 def _normalise(network: Any) -> Normalise:
-    """Colours as the network says that it takes them."""
     config = getattr(network, "pretrained_cfg", None) or {}
     return Normalise(tuple(config.get("mean", IMAGENET_MEAN)), tuple(config.get("std", IMAGENET_STD)))
 

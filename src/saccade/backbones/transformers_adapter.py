@@ -4,11 +4,9 @@
 as a map (B,C,h,w). Tokens in front of the grid (class, distillation, registers) are taken off; the first of them, where
 the model has a class token, is kept beside the map. Of a model for pictures and text, the vision part is used.
 
-Building a model needs its configuration, so it is downloaded if it is not on this machine. No code from a repository is
-ever run. Pictures of another size than in training are accepted if the model can interpolate its position embeddings.
-
-Frames: a transformer cuts the picture into patches, so its cells tile the picture. For other models the strided layers
-decide, as in :mod:`saccade.backbones.timm_adapter`.
+Building a model downloads its configuration if it is not on this machine. No code from a repository is ever run.
+Pictures of another size than in training are accepted if the model can interpolate its position embeddings. Frames are
+found as in :mod:`saccade.backbones.timm_adapter`.
 """
 
 from __future__ import annotations

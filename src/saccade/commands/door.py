@@ -1,11 +1,11 @@
 """The command ``saccade``: what is the same for all verbs, once. Options, help, ``--json``, progress and errors.
 
-A verb is a module of :mod:`saccade.commands` with a ``COMMAND``, which names the Python function that is called with
-what was typed. The signature and the docstring of the function are the options and the help.
+A verb is a module of :mod:`saccade.commands` with a ``COMMAND``, which names the Python function to call. The signature
+and the docstring of the function are the options and the help.
 
-An error that a user can cause prints one line on stderr, ``error: …``, and exits with code 2, as wrong options do;
-Ctrl-C exits with 130. ``--debug``, anywhere in the command, also prints the traceback. A verb's module is imported when
-it is called, and imports torch only once its function runs, unless it writes a page.
+An error that a user can cause prints one line on stderr, ``error: …``, and exits with code 2; Ctrl-C exits with 130.
+``--debug``, anywhere in the command, also prints the traceback. A verb's module is imported when it is called, and
+imports torch only once its function runs, unless it writes a page.
 """
 
 from __future__ import annotations
@@ -203,7 +203,6 @@ def as_command(name: str, command: Command) -> Any:
 
 
 def _summary(doc: str | None) -> str:
-    """The first paragraph of a docstring."""
     return " ".join(inspect.cleandoc(doc or "").split("\n\n")[0].replace("`", "").split())
 
 

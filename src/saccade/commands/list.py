@@ -102,7 +102,6 @@ def _width() -> int:
 
 
 def _say_lines(lines: Sequence[Line]) -> None:
-    """Lines under their headings, each short enough for the terminal."""
     room = max((len(name) for _, name, _ in lines), default=0) + 1
     for heading in dict.fromkeys(heading for heading, _, _ in lines):
         say(f"\n{heading}" if heading else "")

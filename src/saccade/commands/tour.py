@@ -131,7 +131,6 @@ def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
 
 
 def _generated(facts: ModelFacts) -> str | None:
-    """The generated data that a model is tried on; None where there is none."""
     entries, name = families()[facts.family].data, str(facts.data.get("name"))
     name = STAND_INS.get(name, name)
     return name if name in entries and entries[name].kind == "generator" else None

@@ -12,8 +12,7 @@ any batch.
 (4/12, −4/12) cycles a pixel, in a table of 12×12 whole numbers. A view of half the size holds at most ¼ cycle a pixel
 in each direction. The triangle filter that shrinks by two, (1, 3, 3, 1)/8, leaves cos³(πf) of a wave along each axis:
 cos³ 75° = 1.7 % of upright and level stripes, (cos³ 60°)² = 1.6 % of slanting ones. Of 56 grey levels that is one,
-under noise of σ ≈ 17 (5 in the smaller view). A filter that knows where the mark lies still names the direction in half
-of the pictures; chance is a quarter. The networks of the recipes stay at chance.
+under noise of σ ≈ 17 (5 in the smaller view). The networks of the recipes stay at chance there.
 
 The ground is a lattice of 8×8 random colours, bilinear between them, as two products of small whole numbers that are
 exact in any float format with 8 bits; discs have soft edges by integer arithmetic; noise comes from a store.
@@ -144,7 +143,7 @@ def _placed(picture: State, cells: Tensor, disc: Tensor | int) -> State:
 
 
 def moved(layout: DetailLayout) -> DetailLayout:
-    """The bearer, with its mark, in one of the five cells that hold no disc; all else stays."""
+    """The bearer, with its mark, in one of the five free cells; all else stays."""
     picture = hash_state(layout.seed, layout.index[:, None])  # lanes (B,1)
     taken = layout.y // CELL * CELLS + layout.x // CELL  # (B,N)
     bits = hash_more(picture, _MOVE, torch.arange(CELLS * CELLS, device=layout.index.device))  # (B,9)
@@ -240,7 +239,6 @@ def _ground(layout: DetailLayout) -> Tensor:
 
 
 def _noise(layout: DetailLayout) -> Tensor:
-    """(B,3,H,W) int16: windows of the store, each channel from a place of its own."""
     windows = _noise_store(layout.index.device).unfold(0, SIZE, 1).unfold(1, SIZE, 1)  # (K,K,H,W), no copy
     low, high = hash_words(_behind(layout), _NOISE, torch.arange(3, device=layout.index.device))  # (B,3) each
     return windows[uniform_below(low, windows.shape[0]), uniform_below(high, windows.shape[0])]

@@ -59,8 +59,7 @@ DOWNLOADS = {name: Download(FILES[name], tuple(entry["sources"])) for name, entr
 def fetch(name: str, *, progress: Progress = lambda what, done, total: None) -> Path:
     """Make sure that ``name``, a key of :data:`DOWNLOADS`, is in the cache, and return its folder.
 
-    Files that are there and right are kept; the sources are tried in order for the rest. ``progress`` is called as
-    bytes arrive.
+    Files that are right are kept; the sources are tried in order for the rest.
     """
     if name not in DOWNLOADS:
         raise DataError(f"no download is known for '{name}': {nearest(name, DOWNLOADS)}")
@@ -102,7 +101,6 @@ def _say_that_it_waits(holder: str) -> None:
 
 
 def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
-    """Download the files; a broken download leaves a ``.part`` to go on from."""
     for file in files:
         packed = folder / f"{file.name}.gz.part"
         _download(f"{url}/{file.name}.gz", packed, progress)
@@ -156,7 +154,6 @@ def _take_out(client: list[str], files: Sequence[RemoteFile], folder: Path, requ
 
 
 def _members(archive: Path) -> Iterator[tuple[str, Any]]:
-    """Name and open member of each plain file in a wheel or a gzipped tar."""
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
             for entry in wheel.infolist():
@@ -170,7 +167,6 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _download(url: str, target: Path, progress: Progress) -> None:
-    """Download ``url`` to ``target``, going on from the bytes that an earlier try left there."""
     done = target.stat().st_size if target.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - registered addresses
     try:
@@ -197,7 +193,7 @@ def _download(url: str, target: Path, progress: Progress) -> None:
 def _install(content: bytes, file: RemoteFile, folder: Path) -> None:
     """Write a file to its place, once size and digest are checked.
 
-    Of ``content`` one byte more than expected is read, enough to know that it is wrong: a bomb is not unpacked further.
+    One byte more than expected is read, enough to know that it is wrong: a bomb is not unpacked further.
     """
     digest = hashlib.sha256(content).hexdigest()
     if len(content) != file.size or digest != file.sha256:

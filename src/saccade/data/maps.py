@@ -5,10 +5,9 @@ because reading them means unpickling. An HDF5 file may not link to another file
 
 Boxes and points as truth: tables (CSV, JSON, JSON lines), COCO annotations, and scenes that saccade wrote.
 
-A row names a picture (``image`` or ``file_name``) and has a box, ``x1 y1 x2 y2`` or ``box``, or a point, ``x y`` or
-``point``, in pixels of the picture. With a ``label``, a map called ``PICTURE__LABEL`` is compared with the rows of that
-label, and the other rows are other objects. ``width`` and ``height`` are those of the picture; without them,
-coordinates are in pixels of the map.
+A row names a picture (``image`` or ``file_name``) and has a box or a point (``docs/how-to/score-maps.md`` lists the
+columns). With a ``label``, a map called ``PICTURE__LABEL`` is compared with the rows of that label, and the other rows
+are other objects. Without ``width`` and ``height`` of the picture, coordinates are in pixels of the map.
 """
 
 from __future__ import annotations
@@ -120,7 +119,6 @@ def _members(where: str, files: Mapping[str, Opened], suffixes: Collection[str])
 
 
 def _zipped(where: str, file: Path | BinaryIO, suffixes: Collection[str]) -> Members:
-    """The files of a zip archive; an .npz is one of .npy files."""
     packed = zipfile.ZipFile(file)
     infos = [info for info in packed.infolist() if not info.is_dir()]
     return _members(where, {info.filename: (partial(packed.open, info), info.file_size) for info in infos}, suffixes)
@@ -173,7 +171,7 @@ def _plane(values: Array, name: str, what: str) -> Array:
 
 
 def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type that the header tells, once they can be read safely; the file stands behind the header."""
+    """Shape, order and type that the header tells; the file stands behind the header."""
     one = np.lib.format.read_magic(file) == (1, 0)
     read = np.lib.format.read_array_header_1_0 if one else np.lib.format.read_array_header_2_0
     shape, is_fortran, dtype = read(file)
@@ -229,7 +227,7 @@ def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
 
 @contextmanager
 def sound(name: str) -> Iterator[None]:
-    """What the libraries say of a damaged file, as a DataError; a decoder may raise anything on damaged bytes."""
+    """Errors of the libraries about a damaged file as a DataError; a decoder may raise anything."""
     from saccade.data.pictures.files import damaged
 
     try:
@@ -429,7 +427,6 @@ def _size(cells: Mapping[str, object]) -> Size | None:
 
 
 def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]]:
-    """Rows of a mapping picture → list of boxes or points."""
     for image, places in values.items():
         places = places if isinstance(places, list) else [places]
         if places and not isinstance(places[0], (list, dict)):

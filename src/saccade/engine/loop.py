@@ -82,7 +82,7 @@ def fit(
     """Train ``task`` by ``recipe`` into the run folder ``out``.
 
     The task's model is trained in place unless processes are spawned. With ``resume``, a run goes on from its newest
-    whole checkpoint, bit for bit on the CPU. The other arguments are those of `saccade.train`.
+    whole checkpoint, bit for bit on the CPU.
     """
     chosen = open_loggers((*loggers, "tensorboard") if recipe.tensorboard else loggers)
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
@@ -403,7 +403,6 @@ class Run:
             raise self._broken(self.phases[self.at.phase], fault, [])
 
     def _broken(self, phase: Phase, fault: Fault, micro: list[Any]) -> TrainingStopped:
-        """The error that says where it broke and what is still good."""
         where = fault.describe(phase.name, self.learner, [self.task.inputs(batch) for batch in micro])
         text = (
             f"training stopped at {where}. The last good state is {self._saved}. Try a lower learning rate, a "

@@ -1,19 +1,8 @@
 """The run folder: resolved configuration, metrics line by line, a log, checkpoints, and the model itself.
 
-::
-
-    config.yaml     the resolved recipe and what it ran with
-    data.json       what it learns from, compared when it goes on
-    metrics.jsonl   one JSON object a line: step, phase, kind, values, images_per_second, seconds
-    log.txt         what happened, with times
-    checkpoints/    see `saccade.engine.checkpoint`
-    model/          written by the task at every new best, and at the end
-    saccade.lock    which process trains into it now
-    replicas/N/     the same for each of several restarts that were trained as one stack, at the end
-
-``data.json`` has the settings of the data in plain words, and for every other part (rows, pictures, vocabulary, glyphs,
-…) its size and a digest. A run that goes on with other data is refused, unless the change is accepted; every model that
-is saved from there on says so.
+``docs/reference/formats.md`` lists its files. ``data.json`` has the settings of the data in plain words, and for every
+other part (rows, pictures, vocabulary, glyphs, …) its size and a digest. A run that goes on with other data is refused,
+unless the change is accepted; every model that is saved from there on says so.
 """
 
 from __future__ import annotations
@@ -80,10 +69,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other process from training into the folder, which is made if it is not there.
-
-        What a killed process left half-written is removed.
-        """
+        """Keep every other process from training into the folder, which is made if it is not there."""
         make_folder(self.path)
         try:
             with locked(self.path / LOCK, f"trains into {self.path}"):
@@ -112,7 +98,7 @@ class RunFolder:
 
     @property
     def has_no_state(self) -> bool:
-        """Whether a run began to make the folder and was killed before its first checkpoint: there is nothing to lose.
+        """Whether a run was killed in this folder before its first checkpoint, so that there is nothing to lose.
 
         An empty folder does not count, because it may not belong to a run.
         """
@@ -150,7 +136,7 @@ class RunFolder:
     ) -> tuple[dict[str, Any], Sequence[str], Sequence[str]]:
         """What is to be noted of the data, changes that were accepted before, and those since then, in words.
 
-        Changes that are not accepted are an error, and so is a note that cannot be read.
+        Changes that are not accepted are an error.
         """
         now = {part: dict(entries) if part == IN_WORDS else _digest(entries) for part, entries in parts.items()}
         if not resume:

@@ -6,15 +6,17 @@ the evidence, and 1), the share of the map on the evidence M, as in the score ``
     m = Σᵢ Aᵢ nᵢ / Σᵢ Aᵢ dᵢ                                                                                        (1)
     L = -log m                                                                                                    (2)
 
-the mean over the examples that have evidence. (2) is the cross-entropy between "on M" and the normalised map: it leaves
-open where on M. A loss of answers adds ``evidence_weight`` · L.
+the mean over the examples that have evidence. (2) leaves open where on M the map lies. A loss of answers adds
+``evidence_weight`` · L.
 
 **Overlap.** With the maps Aᵢ ≥ 0 of k questions about a picture, each divided by its sum, the loss is the mean over all
 pairs and pictures of
 
     o(a, b) = Σₓ min(a(x), b(x)) = 1 − TV(a, b)                                                                  (3)
 
-It does not say where to look, only that two questions must not share a place.
+
+
+
 
 **Zoom.** Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional Neural Network", CVPR 2017 (RA-CNN):
 

@@ -16,8 +16,8 @@ t of G − 1 degrees of freedom. NaN means that an example has no such score: it
 ``undefined``.
 
 Limits: a small set in which pictures with many questions score unlike those with few is biased, and so is macro-F1 with
-many rare classes; the interval is around the biased score. Few pictures with close scores away from 0 and 1 get a wider
-interval than needed, by step 2. Scores without ends are taken as normal: with a long tail the interval is too narrow.
+many rare classes. Few pictures with close scores away from 0 and 1 get a wider interval than needed, by step 2. With a
+long tail, the interval of a score without ends is too narrow.
 
 **Several splits of one set of pictures** (:func:`resplit_interval`) share most of their training pictures, so the usual
 interval of a mean is too narrow. Nadeau and Bengio, "Inference for the Generalization Error", Machine Learning 52,
@@ -121,7 +121,7 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
 def jackknife_interval(score: Tensor, without: Tensor, *, ends: Ends = SHARE) -> tuple[Tensor, Tensor]:
     """Low and high (…) of a ``score`` (…), from the scores ``without`` (…,G) each of its pictures; see the module.
 
-    NaN with fewer than two pictures. A picture without which the score is not defined (NaN) counts as changing nothing.
+    NaN with fewer than two pictures. A NaN in ``without`` counts as no change.
     """
     pictures = without.shape[-1]
     if pictures < 2:
@@ -313,10 +313,9 @@ class Values(ColumnBuffer):
         return {name: mean_defined(values) for name, values in self.values().items()}
 
     def intervals(self, groups: Tensor) -> dict[str, Interval]:
-        """Each mean with its interval; the unit is the group.
+        """Each mean with its interval; the unit is the group (N,), the id of each example's picture.
 
-        Args:
-            groups: id of each example's picture (N,). Columns with fewer values are about the first examples.
+        Columns with fewer values are about the first examples.
         """
         return {
             name: mean_interval(

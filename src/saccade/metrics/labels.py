@@ -3,12 +3,11 @@
 Calibration is the expected calibration error of Guo et al. 2017 (arXiv:1706.04599): answers are put into bins by their
 confidence, and the distance between mean confidence and accuracy is averaged over the answers.
 
-Temperature scaling (the same paper) makes confidences true on held-out answers: T minimises the mean of −log p(label)
-with p = softmax(logits / T), or where several answers may hold the sigmoid of each logit / T. The answer itself stays.
-A calibrated model has T near 1 by chance, and such a T makes new answers worse as often as better. So
-:func:`helpful_temperature` scales the answers of each fold by the T of the others, and keeps T if the mean loss falls,
-by the 95 % interval of the paired difference, and the calibration error falls too. Otherwise T is 1, also where every
-answer is right: these answers do not tell how sure a wrong one may be.
+Temperature scaling (the same paper): T minimises the mean of −log p(label) on held-out answers with p = softmax(logits
+/ T), or, where several answers may hold, the sigmoid of each logit / T. The answer itself stays. For a calibrated model
+T differs from 1 by chance alone, which makes new answers worse as often as better. So :func:`helpful_temperature`
+scales the answers of each fold by the T of the others, and keeps T if the mean loss falls, by the 95 % interval of the
+paired difference, and the calibration error falls too. Otherwise T is 1, also where every answer is right.
 
 Axes: N answers, K classes.
 """
@@ -73,7 +72,7 @@ BINS = 15
 def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     """1.0 where the true id is among the ``count`` likeliest: (B,) from logits (B,K) and truth (B,).
 
-    Among equal logits the true class comes last, so that a constant answer gains nothing. NaN logits give 0.
+    Among equal logits the true class comes last. NaN logits give 0.
     """
     truth = truth.to(logits.device)
     true_logit = logits.gather(1, truth[:, None])  # (B,1)
@@ -111,13 +110,8 @@ def details_of(
 ) -> Part:
     """``confusion``, ``per_class`` and the worst ``mistakes`` as plain values, the surest wrong answer first.
 
-    Args:
-        answers: ids (N,).
-        labels: ids (N,).
-        confidence: probability of the answer (N,).
-        of_true: that of the right answer (N,).
-        classes: names of the K classes.
-        place: number of an answer → what identifies it, such as its picture; None: no mistakes are listed.
+    All but ``classes``, the K names, are about N answers: ids, true ids, and the probabilities of the answer and of the
+    right one. ``place`` identifies an answer by its number, such as its picture; None: no mistakes are listed.
     """
     count = len(classes)
     pairs = labels.to(answers.device) * count + answers  # (N,): a number for each pair of label and answer
@@ -194,7 +188,6 @@ def helpful_temperature(logits: Tensor, labels: Tensor) -> float:
 
 
 def _losses(logits: Tensor, labels: Tensor) -> Tensor:
-    """−log p of each label (N,); with several answers the mean over them."""
     if labels.dim() == 2:
         return F.binary_cross_entropy_with_logits(logits, labels.double(), reduction="none").mean(1)
     return F.cross_entropy(logits, labels.long(), reduction="none")

@@ -28,7 +28,6 @@ from saccade.metrics.maps.localisation import where_defined
 
 
 def _wide(weights: Tensor) -> Tensor:
-    """The weights (B,S) in float64, without their gradients."""
     return weights.detach().double()
 
 
@@ -74,8 +73,7 @@ def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
 def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the supporting facts that are the heaviest sentence of at least one look (B,).
 
-    A look without weight on sentences finds nothing. One with several heaviest sentences finds a random one of them:
-    each counts by its probability.
+    Of several heaviest sentences each counts by its probability.
     """
     missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
     for look in looks:
@@ -99,7 +97,6 @@ def _is_defined(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor:
 
 
 def _heaviest(weights: Tensor, present: Tensor) -> Tensor:
-    """The slots (B,S) with the largest weight among those present."""
     masked = torch.where(present, weights, -1.0)
     return (masked == masked.max(1, keepdim=True).values) & present
 
@@ -117,9 +114,8 @@ def weights_hold(before: Tensor, after: Tensor, source: Tensor) -> Tensor:
 def moved_to(before: Tensor, after: Tensor, source: Tensor, where: Tensor) -> Tensor:
     """The share of the gained weight that lies on the sentences ``where`` (B,).
 
-    A slot of the second story gains what it has more than its sentence had in the first; a new sentence had none.
-    Without any gain the result is 0. Weights are not turned into shares; ``where`` (B,S) bool are slots of the second
-    story.
+    A slot of the second story gains what it has more than its sentence had in the first. Without any gain the result is
+    0. ``where`` (B,S) bool are slots of the second story.
     """
     had, after, _ = _aligned(before, after, source)
     gained = (after - had).clamp(min=0)  # (B,S)
@@ -160,5 +156,4 @@ def word_overlap(story: Tensor, query: Tensor) -> Tensor:
 
 
 def _even(weights: Tensor, present: Tensor) -> Tensor:
-    """Shares of the weights, uniform if all are 0."""
     return torch.where((weights.sum(1, keepdim=True) > 0), shares(weights, present), shares(present.double(), present))

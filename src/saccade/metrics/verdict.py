@@ -4,10 +4,11 @@ Each part is a paired comparison on the same examples, with the picture as the u
 data cannot decide says so, or is left out.
 
 **Rivals** are guesses and, where the backbone is a published one, linear classifiers on its features; the best one on
-these examples counts. Where there are 2 to :data:`QUESTIONS` questions, each has a comparison of its own.
+these examples counts. 2 to :data:`QUESTIONS` questions are also compared one by one.
 
-**The question.** A model that gives one answer to two questions about a picture, whose right answers differ, in more
-than half of the cases (by the 95 % interval) does not use the question. It is then not said to beat anything.
+**The question.** If two questions about a picture have different right answers and a model gives both the same answer
+in more than half of the cases (by the 95 % interval), it does not use the question, and the verdict does not say that
+it beats anything.
 
 **Evidence.** Where the evidence M (a box or a mask) is known, each picture is changed in four ways, and asked again:
 
@@ -18,10 +19,10 @@ than half of the cases (by the 95 % interval) does not use the question. It is t
 ``rest_swapped``      the pixels outside M are those of the other picture
 ====================  ==============================================================================================
 
-A blur leaves the colour of what it hides, and a swap can bring in another object. So "without the evidence" is the way
-of the first two that the model answers worse. Let w, u and g be 1 where the model is right with the evidence, without
-it, and where guessing is right. A model that keeps more than half of what it knows beyond guessing once the evidence is
-gone reads the background:
+A blur leaves the colour of what it hides, and a swap can bring in another object. So "without the evidence" is that one
+of the first two which the model answers worse. Let w, u and g be 1 where the model is right with the evidence, without
+it, and where guessing is right. A model reads the background if it keeps more than half of its gain over guessing
+without the evidence:
 
     mean(u - g) > KEPT · mean(w - g)                                                                              (1)
 
@@ -71,7 +72,7 @@ class Altered(NamedTuple):
 
 
 def sampled(count: int, most: int = MOST) -> Tensor:
-    """Numbers (n,) of the examples that are changed, in a fixed random order: tables are often sorted by label."""
+    """Numbers (n,) of the examples that are changed, in a fixed random order."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:most]
 
 
@@ -213,8 +214,8 @@ class Answered(NamedTuple):
 def against_rivals(answered: Answered) -> Part:
     """A model beside its strongest rival, a sentence as ``says`` and its numbers; nothing without any.
 
-    ``by_question`` has the same of each of several questions, and ``same_answer`` how often two questions about a
-    picture get one answer although the right ones differ.
+    ``by_question`` has the same of each question, and ``same_answer`` how often two questions about a picture get one
+    answer although the right ones differ.
     """
     right, rivals, pictures = answered.right, answered.rivals, answered.pictures
     if not rivals or not len(right):
@@ -280,10 +281,7 @@ def _by_question(answered: Answered) -> dict[str, Part]:
 
 
 def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
-    """Maps beside the best of the blind ones, a sentence as ``says`` and its numbers; nothing where none was scored.
-
-    ``among`` (N,) bool picks some maps, such as those of one question.
-    """
+    """Maps beside the best of the blind ones, a sentence as ``says`` and its numbers; nothing where none was scored."""
     among = torch.ones(len(maps.groups), dtype=torch.bool) if among is None else among
     for score in POINTING:
         values = {"": maps.total, **{name: maps.baselines[name] for name in BLIND if name in maps.baselines}}

@@ -203,7 +203,6 @@ class DMNModel(StoryModel):
         return nn.functional.embedding(words, self.dropout(self.embed.weight), self.embed.padding_idx)
 
     def _say(self, memory: Tensor, question: Tensor, said: Tensor | None) -> Tensor:
-        """Logits (B,A,V) of the words of the answer."""
         before = memory.new_zeros(memory.shape[0], self.config.words)  # y₀ (B,V)
         state, logits = memory, []
         for step in range(self.config.answer_words):

@@ -153,7 +153,6 @@ def _where_features_stand_out(opening: Tensor, features: Tensor) -> Tensor:
 
 
 def _gated_stages(backbone: Stages, config: HAttNetConfig) -> list[str]:
-    """The stages that get a gate, in the order of the network."""
     *before, last = backbone.names
     if config.gated is None:
         *ends, _ = resolution_ends(backbone)

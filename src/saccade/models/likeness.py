@@ -206,5 +206,4 @@ def input_features(model: AttentionModel, name: str, images: Tensor, encoding: E
 
 
 def _first_stages(model: Any) -> Stages | None:
-    """The backbone that sees the picture."""
     return next((part for part in model.children() if isinstance(part, Stages)), None)

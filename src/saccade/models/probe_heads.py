@@ -175,7 +175,6 @@ class ProbeHead(nn.Module, ABC):
         """Numbers that a training step keeps for one question, beside the features: the memory of a stack."""
 
     def _one_hot(self, features: Tensor, query: Tensor | None) -> Tensor:
-        """The questions as vectors (B,A)."""
         if query is None:
             return torch.eye(1, self.questions).to(features).expand(features.shape[0], -1)
         return F.one_hot(query, self.questions).to(features.dtype)

@@ -120,11 +120,9 @@ class HardModel(PictureQueryModel):
         return output
 
     def _log_probability(self, answers: Tensor) -> Tensor:
-        """Probabilities of answers in the form of :meth:`cell_answers` and the logits."""
         return F.logsigmoid(answers) if self.multi_label else answers
 
     def _summed(self, weights: Tensor, answers: Tensor) -> QuestionOutput:
-        """The exact marginal, and beside it the answer of the likeliest location alone."""
         logits = hard.log_marginal(weights, self._log_probability(answers))  # log p: (B,K)
         if self.multi_label:  # 1 − p is a mixture too, so that a label nearly certain keeps its digits
             logits = logits - hard.log_marginal(weights, self._log_probability(-answers))  # log p − log (1 − p): (B,K)

@@ -1,10 +1,9 @@
 """What was measured, and what the papers print: ``results/``, ``published.csv``, and the mean over the seeds of a cell.
 
-Two things make a cell uncertain: which test examples there were and which seed trained the model. All seeds of a cell
-are tested on the same examples, so more seeds do not make the first part smaller: its half-width is the mean of the
-runs' own intervals. The second part is Student's t for the mean of the seeds. The two are independent and add in
-quadrature. With one seed only the first part is known. Papers do not print the uncertainty of their numbers, so a
-published number counts as exact.
+Two things make a cell uncertain: which test examples there were and which seed trained the model. All seeds are tested
+on the same examples, so the half-width of the first part is the mean of the runs' own intervals. The second part is
+Student's t for the mean of the seeds. The two are independent and add in quadrature. With one seed only the first part
+is known. A published number counts as exact.
 """
 
 from __future__ import annotations
@@ -146,8 +145,8 @@ def published() -> tuple[Published, ...]:
 def published_for(facts: ModelFacts) -> dict[str, float]:
     """By metric, what a paper says of the model that ``facts`` describe; empty if it was trained or built differently.
 
-    The recipe decides: ``hsal-mnist-set`` and ``sat-soft`` are systems of the papers, ``hsal-ordered-mnist-set`` and
-    ``sat-soft-tuned`` are not. Nor is a system that a paper trained in several ways, such as MemN2N.
+    The recipe decides: ``hsal-mnist-set`` is a system of a paper, ``hsal-ordered-mnist-set`` is not. Nor is a system
+    that a paper trained in several ways, such as MemN2N.
     """
     system, data = facts.architecture, str(facts.data.get("name"))
     recipe = facts.recipe.get("name", system)

@@ -160,10 +160,7 @@ class ScoreResult:
         }
 
     def save(self, folder: str | Path, *, pictures: str | Path | None = None) -> list[Path]:
-        """Write scores.json, maps.csv and report.html to ``folder``, of a causal set also scenes.csv.
-
-        ``pictures``: the pictures, to draw maps on; those of a causal set are known.
-        """
+        """Write scores.json, maps.csv and report.html to ``folder``, of a causal set also scenes.csv."""
         from saccade.files import write_json, write_text
         from saccade.scoring.page import score_page
 

@@ -3,12 +3,12 @@
 A filmstrip has a column for each look, the total last: the overlay, the attended image (for a crop: what was cut out),
 the name of the act and its raw peak weight.
 
-A caption is the picture, then a panel for every word, smooth as in the paper (:mod:`saccade.show.colours`), with a bar
-for the gate β, the word, how sure the model was of it, and the peak weight.
+A caption is the picture, then a panel for every word, with a bar for the gate β, the word, its confidence and the peak
+weight.
 
 A multiset has a row for each label: the saliency before, the covert mask, the priority map, the glimpses in order, the
-saliency after (darkened where attention has been), and the label. The row in which the model found nothing more comes
-last. Maps of one kind share one scale, so that rows can be compared.
+saliency after, and the label. The row in which the model found nothing more comes last. Maps of one kind share one
+scale, so that rows can be compared.
 """
 
 from __future__ import annotations
@@ -186,8 +186,8 @@ def word_strip(
 ) -> Image.Image:
     """The words of one caption, side by side; other arguments as in :func:`filmstrip`.
 
-    ``trace`` has a look called "word" with a step for every word. ``words`` are what was said and how sure that was, in
-    order; steps beyond them, such as the end, are not drawn. Rows of at most ``columns`` panels are made equally long.
+    ``trace`` has a look called "word" with a step for every word. ``words`` are the words with their confidences, in
+    order; steps beyond them, such as the end, are not drawn.
     """
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel))
     original, shown = drawing.original, drawing.shown
@@ -242,8 +242,8 @@ def glimpse_strip(
 ) -> Image.Image:
     """The steps of one example, one below the other; other arguments as in :func:`filmstrip`.
 
-    ``trace`` has the looks that :func:`has_glimpses` looks for. ``labels`` are what was said at each step and how sure
-    that was; a step beyond them said that nothing more is there. Evidence is drawn with the glimpses.
+    ``labels`` are the labels of the steps with their confidences; a step beyond them found nothing more. Evidence is
+    drawn with the glimpses.
     """
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
     trace, shown = drawing.trace, drawing.shown
@@ -251,7 +251,6 @@ def glimpse_strip(
     steps = _shown_steps(looks["covert"])
 
     def painted(*names: str) -> list[Image.Image]:
-        """All steps of each look, by the peak that they have in common."""
         acts = [Act(looks[name].step(step), step) for name in names for step in steps]
         scaled = by_shared_peak([drawing.map(act, cells=cells) for act in acts])
         return [paint(shown, colours.values) for colours in scaled]

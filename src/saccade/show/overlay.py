@@ -1,10 +1,8 @@
 """A picture with a map over it and outlines on it, as an image or as the bytes of a PNG file.
 
-Pictures of any kind become upright RGB images, enlarged by whole factors or reduced to fit a panel. A map is laid over
-its picture pixel for pixel.
-
-Outlines are evidence masks, boxes, crops and points, in a double line that shows on any background, in pixels of the
-given picture. A mask is outlined from outside, so small evidence stays visible.
+Pictures of any kind become upright RGB images, enlarged by whole factors or reduced to fit a panel. Outlines are
+evidence masks, boxes, crops and points, in pixels of the picture, in a double line that shows on any background. A mask
+is outlined from outside, so small evidence stays visible.
 """
 
 from __future__ import annotations
@@ -164,7 +162,6 @@ def as_picture(picture: PictureLike) -> Image.Image:
 
 
 def _array_from_tensor(picture: Tensor) -> npt.NDArray[np.uint8]:
-    """(H,W,3) of a picture (C,H,W) or of a batch of one."""
     values = picture.detach().cpu().float().reshape(picture.shape[-3:])  # (C,H,W)
     if not picture.is_floating_point() or not bool(((values > -1e-3) & (values < 1 + 1e-3)).all()):
         raise DataError("picture: a tensor must be float (C,H,W) from 0 to 1; undo the normalisation before showing it")
@@ -236,7 +233,7 @@ def paint(
     """Colours of ``values`` (H,W) in 0..1 over an RGB ``picture`` of the same size.
 
     The picture loses half its own colour as the opacity grows, so that its blues and greens are not read as weights.
-    With ``clear`` or a ``colormap``, a pixel without weight stays as it is, and the peak hides ``opacity`` of it.
+    With ``clear`` or a ``colormap``, a pixel without weight stays as it is.
     """
     if not 0 <= opacity <= 1:
         raise DataError(f"opacity: found {opacity}; it must lie between 0 and 1")

@@ -1,10 +1,10 @@
 """Self-contained HTML pages: one file, no network, readable on paper and in the dark.
 
-A page carries its style and its pictures. Its content security policy allows the style, and the script of a live part,
-by their SHA-256 and forbids everything else: nothing in a caption can run or call home.
+A page's content security policy allows its style, and the script of a live part, by their SHA-256 and forbids
+everything else: nothing in a caption can run or call home.
 
-All HTML is written by the templates beside this file, which extend ``page.html``. They escape what they insert;
-``of_the_package`` lets through what comes from the package itself. Blocks are data, with a macro for each kind.
+All HTML is written by the templates beside this file. They escape what they insert; ``of_the_package`` lets through
+what comes from the package itself.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Live:
-    """What runs in a page; all of it comes from the package, none of it from a user."""
+    """What runs in a page; all of it comes from the package."""
 
     markup: str
     style: str
@@ -173,12 +173,10 @@ def _templates() -> Environment:
 
 
 def _inline(text: str) -> Markup:
-    """Escaped text in which `back-quoted` parts become code."""
     return Markup(_CODE.sub(r"<code>\1</code>", str(escape(text))))  # noqa: S704 (escaped in this line)
 
 
 def _paragraphs(text: str) -> Markup:
-    """Escaped paragraphs, split at blank lines."""
     parts = (part.strip() for part in re.split(r"\n\s*\n", text))
     return Markup("").join(Markup("<p>{}</p>").format(_inline(part)) for part in parts if part)
 
@@ -194,10 +192,10 @@ _WEBP_SIDE = 16_383  # its pixels at most, each way
 
 
 def data_uri(image: Source) -> str:
-    """``image`` as a data: address; nothing is fetched when the page is opened.
+    """``image`` as a data: address.
 
-    Pictures of many colours, such as photographs under maps, are stored as WebP, a quarter of a PNG and no different to
-    the eye; drawings of few colours stay exact.
+    Pictures of many colours are stored as WebP, a quarter of a PNG and no different to the eye; drawings of few colours
+    stay exact.
     """
     if isinstance(image, str):
         return data_url(image.encode("utf-8", "replace"), "svg+xml")

@@ -165,7 +165,6 @@ def _curve_sections(rows: Sequence[Metrics], source: str) -> list[Section]:
 
 
 def _flat(settings: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """(dotted key, value) of nested settings."""
     inner: dict[object, object] = {}
     if isinstance(settings, Mapping):
         inner = dict(settings)
@@ -243,7 +242,6 @@ def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
 
 
 def _pairs(info: Mapping[str, Any], key: str) -> list[tuple[str, float]]:
-    """Words with their shares."""
     return [(_text(word), float(share)) for word, share in info.get(key) or ()]
 
 

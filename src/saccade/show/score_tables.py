@@ -165,7 +165,6 @@ def _note(scores: Iterable[str]) -> str:
 
 
 def _cell(score: str, value: float | None, unit: str | None = None) -> Cell:
-    """A fraction in percent; what has a unit with it; what is called _raw in units of its own."""
     if value is None or value != value:
         return Cell(None)
     if unit is not None:

@@ -1,8 +1,6 @@
 """Attention over slots: a row for each slot in words, a column for each step of each look, the weight in each cell.
 
-Pictures, pages and the terminal draw the same grid of numbers. Weight on slots without a text is one row more.
-
-As HTML, sentences stay text that can be selected. Cells of a page have classes (:func:`heat_rules`); those of a
+Weight on slots without a text is one row more. As HTML, cells of a page have classes (:func:`heat_rules`); those of a
 notebook, which has no style sheet, carry their colours themselves.
 """
 
@@ -93,7 +91,6 @@ def heat_rules() -> str:
 
 
 def _rgb(values: Values) -> list[Rgb]:
-    """The colours of values (T,) in 0..1."""
     return [(red, green, blue) for red, green, blue in heat(values).round().astype(int).tolist()]
 
 
@@ -145,15 +142,10 @@ def slot_table(
     supporting: Collection[int] = (),
     text_width: int = 420,
 ) -> Image.Image:
-    """Sentences × hops, coloured by weight.
+    """Sentences × hops, coloured by weight, with the question and the answer above.
 
-    Args:
-        looks: over slots, of one example, as in :func:`saccade.show.slot_table.slot_grid`.
-        sentences: the memory in words. Weight on the slots after the last sentence is a row of its own.
-        question: shown above the table.
-        answer: shown beside the question.
-        supporting: numbers of the sentences that the answer needs; marked with a bar.
-        text_width: room for the sentences in pixels.
+    ``supporting`` are numbers of the sentences that the answer needs; they are marked with a bar. ``text_width`` is the
+    room for sentences in pixels. The other arguments are those of :func:`slot_grid`.
     """
     grid = slot_grid(looks, sentences, supporting)
     face, bold, small = font(_TEXT), font(_TEXT, bold=True), font(_SMALL)

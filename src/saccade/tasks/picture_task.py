@@ -155,7 +155,6 @@ class MapLosses:
         return overlap_loss(self._total(model, looks, size, raw.logits.device), asks)
 
     def _looks(self, model: AttentionModel, raw: ModelOutput) -> tuple[Look, ...]:
-        """The looks that the total is made of."""
         looks = AttentionTrace(looks=model.looks(raw), total=model.total).looks_of_total
         looks = looks[-1:] if model.total == "last" else looks
         fixed = [look for look in looks if look.weights is not None and not look.has_steps and look.frame is not None]
@@ -164,7 +163,6 @@ class MapLosses:
         return looks
 
     def _total(self, model: AttentionModel, looks: Sequence[Look], size: Size, device: torch.device) -> Tensor:
-        """The total map (B,H,W) on the pixels of the network input."""
         combine, neutral = COMBINE[model.total]
         total = torch.full((len(_weights(looks[0])), *size), neutral, device=device)  # (B,H,W)
         for look in looks:
@@ -193,7 +191,6 @@ _UNTAUGHT = (
 
 
 def _weights(look: Look) -> Tensor:
-    """(B,h,w) float."""
     return cast(Tensor, look.weights).float()
 
 

@@ -10,9 +10,6 @@ all of its stages, whatever the model made of it. Features are standardised by t
 that a feature has a length of about 1; the loss is the mean cross-entropy (of several labels that of each answer) plus
 :data:`DECAY` / 2 · |W|², minimised by L-BFGS from zero. Nothing is drawn or tuned.
 
-Features are kept on disk like those of a training (:mod:`saccade.tasks.cached_features`); a model whose encoding ends
-with the same last map shares its cache.
-
 Axes: N scored rows, M training rows, C channels, Q questions, K answers.
 """
 
@@ -80,10 +77,7 @@ def linear_rivals(
     asked: Mapping[str, Asked],
     on_progress: OnProgress,
 ) -> Rivals:
-    """The rivals of ``model`` on the ``rows`` (N,) of the split ``scored``, taught by the split ``learned``.
-
-    ``asked`` has the questions and labels of each split, by its name.
-    """
+    """The rivals of ``model`` on the ``rows`` (N,) of the split ``scored``, trained on the split ``learned``."""
     try:
         source, channels = _source(model, scored.device)
     except SaccadeError as error:

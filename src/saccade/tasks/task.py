@@ -387,7 +387,6 @@ class Task(ABC):
             yield self.batch(data, indices, number)
 
     def _members(self, data: Any, number: int, together: int) -> Tensor:
-        """Which examples make up global batch ``number``: (together,)."""
         if data.size is None:
             return torch.arange(number * together, (number + 1) * together)
         per_epoch = data.size // together

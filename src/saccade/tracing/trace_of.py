@@ -4,9 +4,8 @@ A *layer* is a call in which every token looks at every token. The row of its cl
 looked. A *reading* is a call in which something else looks at the patches: a pooling head, or the words of a text.
 Where there is a reading, it is what the answer saw of the picture, and the layers before it are left out.
 
-Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928) is derived, not used: no such weights are in the model.
-Each layer counts as ½ A + ½ I, its mean over heads and what the residual connection passes on; the product of all
-layers says how much of each patch could reach a token.
+Attention rollout (Abnar and Zuidema 2020, arXiv:2005.00928) is derived: no such weights are in the model. Each layer
+counts as ½ A + ½ I, its mean over heads and the residual connection; rollout is the product of all layers.
 
 Axes: B examples, h heads, Q query rows, K keys, T query rows that are kept, H and W patches.
 """
@@ -80,7 +79,7 @@ Layers = Literal["all", "last"] | Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class CallRows:
-    """What is kept of one call: its number among those of its kind, rows (B,h,T,K), and keys before the patches."""
+    """What is kept of one call: its number, rows (B,h,T,K), and keys before the patches."""
 
     number: int
     weights: Tensor
@@ -113,7 +112,6 @@ class WeightCollector:
         self._ends_reading = False
 
     def _is_chosen(self, number: int, count: int) -> bool:
-        """Whether layer ``number`` of ``count`` is wanted."""
         if isinstance(self.layers, str):
             return self.layers == "all" or number == count
         return number in self.layers or number - count - 1 in self.layers
@@ -141,7 +139,6 @@ class WeightCollector:
             self._readings.append(CallRows(self.reading_count, call.rows(self.batch), own_tokens))
 
     def _lies_on_grid(self, call: AttentionCall) -> bool:
-        """Whether the keys are those patches, with or without the tokens before them."""
         for grid, frame in self.candidates:
             if grid[0] * grid[1] in (call.keys - self.tokens.prefix, call.keys):
                 self.candidates, self.grid, self.frame = [(grid, frame)], grid, frame
@@ -243,7 +240,6 @@ class WeightCollector:
         return [] if shares is None else [self._look("rollout", shares.unsqueeze(1), "derived", prefix)]
 
     def _why_none(self) -> str:
-        """Why no row of any call is an honest look."""
         if not self._seen:
             return (
                 "no attention was seen: it calls neither scaled_dot_product_attention nor nn.MultiheadAttention, and "

@@ -114,7 +114,6 @@ def api_of(service: Service) -> APIRouter:
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    """What is answered when ``error`` ended a request."""
     if isinstance(error, ApiError):
         headers = {"Retry-After": "1"} if error.status in (429, 503) else {}
         return error_response(error.status, error.code, str(error), headers)

@@ -1,8 +1,7 @@
 """Uploaded pictures are decoded in a process each, which is killed at a deadline and has a memory limit.
 
 A hostile picture can make a decoder run for minutes, take gigabytes or crash. The process gets a file on its stdin and
-its limits as its argument. It writes a line of JSON (size and notes, or an error) and the pixels, row by row, three
-bytes each. If the client hangs up, it is killed.
+its limits as its argument. It writes a line of JSON (size and notes, or an error) and the pixels.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def memory_for(pixels: int) -> int:
     """Bytes that a process may map to decode a picture of ``pixels``.
 
     The largest need is that of an animated WebP: 4 bytes a pixel for each of two canvases, the frame, the picture and
-    its conversion. 256 MiB hold Python, Pillow, numpy and the file.
+    its conversion; 256 MiB hold the rest.
     """
     return (256 << 20) + 20 * pixels
 
@@ -72,7 +71,6 @@ class Sandbox:
         raise DataError(str(reply["error"]))
 
     async def _said(self, data: bytes, name: str) -> bytes:
-        """All that a process says about ``data``."""
         limits, pipe = self._limits, asyncio.subprocess.PIPE
         request = {"name": name, "pixels": limits.pixels, "side": limits.side, "seconds": limits.decoding_seconds}
         roots = [str(Path(saccade.__file__).parent.parent), *(path for path in sys.path if path)]

@@ -1,8 +1,7 @@
 """Pictures that can be asked about: those that were sent, and composed scenes with their truth.
 
-A description of a scene becomes a layout of the generator, and that a picture. Digits may repeat and overlap; the later
-one lies in front. Glyph n of a digit is the n-th of its class among the shipped ones, which no shipped model was
-trained on.
+Digits of a composed scene may repeat and overlap; the later one lies in front. Glyph n of a digit is the n-th of its
+class among the shipped ones, which no shipped model was trained on.
 
 A picture's id is made of its content, so sending it twice keeps it once. Nothing in a request becomes a path.
 """
@@ -50,10 +49,7 @@ class Composed:
     masks: Tensor  # (N,H,W) bool: the visible pixels of each digit.
 
     def evidence(self, question: str | None) -> Tensor | None:
-        """(H,W) bool: the pixels that hold the answer, which without a question are those of every digit.
-
-        None where the scene cannot say: a question about something else, or about a digit that is not there.
-        """
+        """(H,W) bool: the pixels that hold the answer, without a question those of every digit; None where unknown."""
         rows = [row for row, digit in enumerate(self.digits) if question in (None, str(digit.digit))]
         return self.masks[rows].any(0) if rows else None
 
@@ -126,7 +122,6 @@ def compose(scene: Scene) -> Composed:
 
 
 def _placed(digits: list[Digit], seed: int, background: Background) -> SceneLayout:
-    """The digits as a layout of one scene."""
     for number, digit in enumerate(digits):
         room = CANVAS - digit.size
         if max(digit.x, digit.y) > room:
@@ -165,7 +160,6 @@ def _digits(layout: SceneLayout) -> list[Digit]:
 
 @lru_cache
 def _first_of_class() -> Tensor:
-    """(10,) where the glyphs of each digit start in the pack, which is sorted by class."""
     return torch.searchsorted(load_pack().labels, torch.arange(10))
 
 
@@ -181,5 +175,4 @@ def _background(name: str) -> Background:
 
 @lru_cache
 def _photographs() -> dict[str, str]:
-    """The shipped photographs: what they are called → their file."""
     return {file.stem: str(file) for file in find_pictures([SHIPPED])}

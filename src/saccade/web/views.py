@@ -8,11 +8,10 @@ picture's resolution, or a smaller one where the picture is large.
 The ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and the looks decide what the page draws. ``picture``
 is null where the model read something else; ``notes`` say what was done to it.
 
-A family says which of its models the engine (``static/js/engine``) can compute, and of which layers; the functions here
-write the layers. A weight takes two bytes: float16 stays so, others become integers times a scale of their row. A norm
-is a scale and a shift of each channel, which the engine folds into the next layer: exact behind a gate, as the
-convolutions of the small stack have no border. Kernels are matrices (outputs × inputs of the kernel), the channels of a
-cell side by side.
+The functions here write the layers of models that the engine (``static/js/engine``) can compute. A weight takes two
+bytes: float16 stays so, others become integers times a scale of their row. A norm is a scale and a shift of each
+channel, which the engine folds into the next layer: exact behind a gate, as the convolutions of the small stack have no
+border. Kernels are matrices (outputs × inputs of the kernel), the channels of a cell side by side.
 """
 
 from __future__ import annotations
@@ -98,7 +97,6 @@ def mask_url(mask: Tensor) -> str:
 
 
 def _look(trace: AttentionTrace, look: Look, size: geometry.Size) -> Json:
-    """One look; on slots it has texts where others have a grid and a frame."""
     weights = None if look.weights is None else look.weights[0].reshape(look.steps, *_cells(look))  # (T,h,w) or (T,S)
     entry: Json = {
         "name": look.name,
@@ -136,7 +134,6 @@ def _slots(trace: AttentionTrace, look: Look) -> list[str]:
 
 
 def _box(frame: Tensor, grid: tuple[int, ...]) -> list[float]:
-    """The upright box [x0, y0, x1, y1] around a crop, in pixels of the picture."""
     height, width = grid
     corners = torch.tensor([[0, 0], [width, 0], [width, height], [0, height]], dtype=torch.float64)
     at = geometry.apply(frame, corners)  # (4,2) as (x, y)
@@ -158,7 +155,6 @@ def _total(trace: AttentionTrace, size: geometry.Size) -> Json | None:
 
 
 def _floats(values: Tensor | None) -> Json:
-    """A tensor as base64, row by row, and its type."""
     if values is None:
         return {"weights": None, "dtype": None}
     kind = "float16" if values.dtype == torch.float16 else "float32"
@@ -167,7 +163,6 @@ def _floats(values: Tensor | None) -> Json:
 
 
 def _steps(values: Tensor | None) -> list[object] | None:
-    """A value for each step (1) or (1,T), as a list of T."""
     return None if values is None else [_finite(value) for value in values.reshape(-1).tolist()]
 
 
@@ -249,7 +244,7 @@ def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
 
 
 def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, object]:
-    """Rows (R,C) as float16 where that loses nothing, else as int16 with a scale a row, or as float32 if ``exact``."""
+    """Rows (R,C) as float16 where that is exact, else as int16 with a scale a row, or as float32 if ``exact``."""
     stored = {"rows": numbers.shape[0], "columns": numbers.shape[1]}
     half = numbers.half()
     if torch.equal(half.to(numbers.dtype), numbers):

@@ -1,23 +1,135 @@
-"""Causal sets of photographs: twins change what they say and nothing else, the same bytes each time, nothing silent."""
+"""Causal sets of photographs: twins change what they say and nothing else; holes are filled in; nothing is silent."""
 
 import json
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from made_up_photographs import coco, ground, label_map, painted, pets, save, square
 from PIL import Image
 from typer.testing import CliRunner
 
 from saccade.commands.door import app
 from saccade.data import read_causal_set
-from saccade.data.causal.photographs import making, marking
+from saccade.data.causal.photographs import filling, making, marking
+from saccade.data.causal.photographs.filling import filler, smooth_fill
 from saccade.data.causal.photographs.making import make_photographs
 from saccade.data.causal.photographs.marking import UnusablePictureError, labeller, marker
 from saccade.data.causal.reading import read_drawn_set
 from saccade.data.pictures.reading import read_picture
-from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
+from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
+from saccade.files import RemoteFile, file_digest
+
+
+def ground(number, size=(48, 64)):
+    """Soft noise (H,W,3) of its own for each number."""
+    rng = np.random.default_rng(number)
+    small = Image.fromarray(rng.integers(60, 200, (6, 8, 3), dtype=np.uint8))
+    return np.array(small.resize(size[::-1], Image.Resampling.BILINEAR))
+
+
+def square(size=(48, 64), top=10, left=12, side=12):
+    mask = np.zeros(size, bool)
+    mask[top : top + side, left : left + side] = True
+    return mask
+
+
+def painted(number, *masks, size=(48, 64)):
+    pixels = ground(number, size)
+    for at, mask in enumerate(masks):
+        pixels[mask] = [(250, 20, 20), (20, 250, 20), (20, 20, 250), (250, 250, 20), (250, 20, 250)][at]
+    return pixels
+
+
+def label_map(*masks):
+    return sum(np.where(mask, np.uint8(at + 1), np.uint8(0)) for at, mask in enumerate(masks))
+
+
+def pets(folder, count=6):
+    """Folders ``images`` and ``masks`` of pictures with one square each, and ``labels.csv``."""
+    for number in range(count):
+        mask = square(top=4 + 3 * number, left=5 + 5 * number)
+        save(folder / "images" / f"pet{number}.png", painted(number, mask))
+        save(folder / "masks" / f"pet{number}.png", mask.astype(np.uint8) * 255)
+    rows = "".join(f"pet{number}.png,{'cat' if number % 2 else 'dog'}\n" for number in range(count))
+    (folder / "labels.csv").write_text("image,label\n" + rows)
+    return folder
+
+
+def save(path, values, **options):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    (values if isinstance(values, Image.Image) else Image.fromarray(values)).save(path, **options)
+
+
+def coco(path, names, annotations, size=(48, 64), categories=("dog", "ball")):
+    """A file of COCO annotations: (number of the picture, category, polygon or run lengths, whether a crowd)."""
+    keys, (height, width) = ("image_id", "category_id", "segmentation", "iscrowd"), size
+    images = [{"id": at, "file_name": name, "height": height, "width": width} for at, name in enumerate(names)]
+    named = [{"id": at, "name": name} for at, name in enumerate(categories, start=1)]
+    listed = [dict(zip(keys, annotation)) for annotation in annotations]
+    path.write_text(json.dumps({"images": images, "categories": named, "annotations": listed}))
+
+
+HOLE = square(size=(60, 80), top=14, left=20, side=31)
+
+
+def test_a_constant_and_a_ramp_are_continued_exactly():
+    rows, columns = np.mgrid[:60, :80]
+    for plane in (np.full((60, 80), 93), 3 * columns, 4 * rows, 2 * columns + rows):
+        pixels = np.repeat(plane.astype(np.uint8)[..., None], 3, 2)
+        spoilt = np.where(HOLE[..., None], np.uint8(255), pixels)
+        assert np.array_equal(smooth_fill(spoilt, HOLE), pixels)
+
+
+def test_each_pixel_of_the_hole_is_the_mean_of_its_neighbours_and_others_stay():
+    values = np.random.default_rng(0).integers(0, 256, (21, 26, 3)).astype(np.float64)
+    hole = square(size=(21, 26), top=0, left=3, side=12) | square(size=(21, 26), top=15, left=18, side=6)
+    solved = filling._harmonic(values, hole)
+    padded = np.pad(solved, ((1, 1), (1, 1), (0, 0)))
+    count = filling._neighbours(np.ones((21, 26, 1)))
+    mean = (padded[:-2, 1:-1] + padded[2:, 1:-1] + padded[1:-1, :-2] + padded[1:-1, 2:]) / count
+    assert np.abs(solved - mean)[hole].max() < 1e-3
+    assert np.array_equal(solved[~hole], values[~hole])
+    assert count[0, 0] == 2
+
+
+class Upside:
+    """Stands in for MI-GAN: fills each hole with the numbers of the rows that it sees, and spoils what is kept."""
+
+    def __init__(self, path, options, providers):
+        pass
+
+    def run(self, outputs, inputs):
+        image, keep = inputs["image"], inputs["mask"]
+        rows = np.arange(image.shape[2], dtype=np.uint8)[:, None]
+        return [np.where(keep == 0, rows, image // 2)]
+
+
+def test_migan_is_used_where_its_file_is_and_sees_pictures_upside_down(tmp_path, monkeypatch):
+    monkeypatch.setenv("SACCADE_HOME", str(tmp_path))
+    assert filler("auto") == ("smooth", smooth_fill)
+    with pytest.raises(DataError, match="saccade data get migan"):
+        filler("migan")
+    file = tmp_path / "migan" / "migan_pipeline_v2.onnx"
+    file.parent.mkdir()
+    file.write_bytes(b"another network")
+    runtime = SimpleNamespace(SessionOptions=SimpleNamespace, InferenceSession=Upside)
+    monkeypatch.setattr(filling.importlib, "import_module", lambda name: runtime)
+    with pytest.raises(CheckpointError, match="damaged"):
+        filler("auto")
+    monkeypatch.setitem(filling.FILES, "migan", (RemoteFile(file.name, file.stat().st_size, file_digest(file)),))
+    name, fill = filler("auto")
+    hole, pixels = square(size=(48, 64)), painted(1)
+    filled = fill(pixels, hole)
+    assert name == "migan"
+    assert np.array_equal(filled[hole][:, 0], 47 - hole.nonzero()[0])
+    assert np.array_equal(filled[~hole], pixels[~hole])
+
+    monkeypatch.setattr(filling.importlib, "import_module", lambda name: __import__("no_such_package"))
+    with pytest.raises(MissingExtraError, match="photo"):
+        filler("migan")
+    assert filler("auto")[0] == "smooth"
+
 
 SMOOTH = {"fill": "smooth"}
 

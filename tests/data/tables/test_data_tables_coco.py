@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from quiet_tables import read_quietly
 from saccade.data import Table
 from saccade.errors import DataError
+from small_tables import read_quietly
 
 SQUARE = [[1, 1, 4, 1, 4, 3, 1, 3]]
 """Down the columns: the second column has its rows 1 and 2."""

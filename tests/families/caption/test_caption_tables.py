@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from quiet_tables import pretend_pictures, table_of
 from saccade.data import Table
 from saccade.errors import DataError
 from saccade.families.caption import published
 from saccade.families.caption.published import CocoOptions, FlickrOptions, read_coco, read_flickr
 from saccade.families.caption.task import summary_of
 from saccade.families.caption.vocabulary import Vocabulary
+from small_tables import pretend_pictures, table_of
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ import pytest
 import torch
 from PIL import Image
 
-from quiet_tables import pretend_pictures, table_of
 from saccade.data import Row, Table
 from saccade.errors import DataError
 from saccade.families.multiset.data import MultisetDataConfig, MultisetFiles
@@ -19,6 +18,7 @@ from saccade.families.multiset.readers import (
     read_svhn,
 )
 from saccade.families.multiset.task import MultisetTask
+from small_tables import pretend_pictures, table_of
 
 
 @pytest.fixture

@@ -11,7 +11,6 @@ from PIL import Image
 from torch import Tensor, nn
 
 import saccade
-from glimpse_traces import glimpse_trace
 from multiset_stubs import PACK, SMALL, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
@@ -33,6 +32,7 @@ from saccade.models.multiset_reader import LabelReader
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.trace import Look, MultisetOutput
+from step_traces import glimpse_trace
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,6 @@ import torch
 import torch.nn.functional as F
 from attribute_stubs import OneLook
 
-from question_tables import SIDE, SPLITS, SQUARE, write_table
 from saccade import geometry
 from saccade.data import Row, Table
 from saccade.families.question.readers import COLUMNS
@@ -17,6 +16,7 @@ from saccade.families.question.table_scores import TableScoring, training_prior
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.tasks.evaluate import evaluate
 from saccade.trace import Act, QuestionOutput
+from small_tables import SIDE, SPLITS, SQUARE, write_table
 
 SIZE, GRID = (SIDE, SIDE), (8, 8)
 N = 2 * len(SPLITS["test"])

@@ -11,7 +11,6 @@ import torch
 from PIL import Image
 from torch import nn
 
-from question_tables import SPLITS, write_table
 from saccade.data import Row, Table
 from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import COLUMNS
@@ -25,6 +24,7 @@ from saccade.metrics.labels import right_answers
 from saccade.metrics.sets import weighted_map
 from saccade.models.folder import load_model
 from saccade.trace import QuestionOutput
+from small_tables import SPLITS, write_table
 
 SMALL = {"channels": 4, "depth": 2, "hidden": 4, "dropout": 0.0}
 TRAIN = 2 * len(SPLITS["train"])

@@ -11,14 +11,13 @@ import torch
 from safetensors.torch import load, load_file
 from torch import Tensor
 
-from published_weights_fake import publish, withdraw
 from saccade.backbones import pretrained
 from saccade.config import to_dict
 from saccade.errors import CheckpointError, MissingExtraError
 from saccade.models.facts import ModelFacts, Preprocessing, Score, read_facts
 from saccade.models.folder import from_rows, has_rows, load_model, save_model, store_as, to_rows
 from saccade.models.soft import SoftModel
-from tiny_models import change_weights, edit_config, save_tiny, tiny_config, tiny_facts, tiny_model
+from tiny_models import change_weights, edit_config, publish, save_tiny, tiny_config, tiny_facts, tiny_model, withdraw
 
 
 def written(folder: Path) -> dict[str, torch.Tensor]:

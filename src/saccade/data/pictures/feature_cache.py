@@ -163,7 +163,6 @@ class FeatureCache:
             os.utime(path)  # when it was opened last
 
     def _map(self, shard: int) -> bool:
-        """Map one shard into memory; whether it is whole."""
         size = len(self._numbers(shard)) * self._each
         try:
             mapped = np.memmap(self._path(shard), np.uint8, "r")

@@ -2,8 +2,6 @@
 
 A family writes a subclass of :class:`DrawnPictures` that says how pictures are drawn; its fields are settings. Draw by
 counter (:mod:`saccade.data.scenes.hashing`), so that a picture does not depend on the batch it is made in.
-
-On disk, for use outside saccade: a PNG and one JSON line of truth for each picture.
 """
 
 from __future__ import annotations
@@ -126,7 +124,6 @@ def label_examples(data: Any, count: int) -> list[Example]:
 
 
 def _box(mask: Tensor) -> list[int] | None:
-    """[x0, y0, x1, y1] around a mask (H,W); None where it shows nothing."""
     if not bool(mask.any()):
         return None
     rows, columns = mask.any(1).nonzero(), mask.any(0).nonzero()

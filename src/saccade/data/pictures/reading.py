@@ -3,11 +3,10 @@
 Whatever comes in (a path, bytes, a PIL image, an array, a tensor) leaves as an upright 8-bit RGB :class:`Picture`, or
 as a DataError that names the file, what is wrong with it and what to do.
 
-Files are untrusted. Before one is decoded, its format must be in a list, its header within the limit of pixels, and its
-decoding no more work than its pixels are.
+Files are untrusted: :mod:`saccade.data.pictures.files` checks them before they are decoded.
 
-Choices, said once: EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not
-clipped; of an animation the first frame is taken. ``Picture.notes`` says which of these happened.
+EXIF rotation is applied; transparency is laid over white; 16-bit grey is scaled to 8 bits, not clipped; of an animation
+the first frame is taken. ``Picture.notes`` says which of these happened.
 """
 
 from __future__ import annotations
@@ -137,7 +136,7 @@ def _as_floats(image: Image.Image) -> Tensor:
 
 
 def as_float(images: Tensor) -> Tensor:
-    """uint8 to 0..1; on a CPU channels last in memory, in which its convolutions run two to four times as fast."""
+    """uint8 to 0..1; on a CPU channels last in memory, which convolutions run two to four times as fast."""
     layout = torch.channels_last if images.device.type == "cpu" else torch.preserve_format
     return images.to(torch.float32, memory_format=layout).div_(255.0)
 
@@ -152,9 +151,8 @@ def stream_pictures(
 ) -> Iterator[list[Picture]]:
     """Read ``sources``, in order, into lists of at most ``batch`` pictures (fewer when they are very large).
 
-    Of a list, a few threads decode later batches while the caller computes; of any other iterable no more is taken than
-    the next batch needs. ``on_bad`` is called with a source that cannot be read and its error; without it the error is
-    raised.
+    Of a list, a few threads decode later batches while the caller computes. ``on_bad`` is called with a source that
+    cannot be read and its error; without it the error is raised.
     """
     if batch < 1:
         raise DataError(f"a batch holds 1 picture or more, found {batch}")
@@ -237,7 +235,7 @@ def _from_bytes(data: bytes, name: str) -> Picture:
 def is_laborious(data: bytes) -> bool:
     """Whether a file asks for far more work than its pixels do.
 
-    The bytes that begin a scan, or a comment, are counted wherever they occur. Overcounting is safe.
+    The bytes that begin a scan, or a comment, are counted wherever they occur.
     """
     if data.startswith(b"\xff\xd8"):
         return data.count(b"\xff\xda") > _MOST_SCANS

@@ -16,11 +16,11 @@ Digits, places, colours, masks and boxes do not depend on the drawing.
 
 Which pixels of a resized glyph are non-zero decides where the next one may go, so every device must agree on them to
 the last bit. The triangle filter (Pillow's ``BILINEAR``: support grows when the picture shrinks) is therefore a table
-of whole coefficients that sum to exactly 256, kept as 256ths, and each of the two passes ends in ⌊sum + ½⌋.
-Coefficients and pixels have at most 8 significant bits and sums at most 24, so the float products are exact in float32,
-in TF32 and even in bfloat16 passes. The result differs from Pillow's by at most 2/255.
+of whole coefficients that sum to exactly 256, and each of the two passes ends in ⌊sum + ½⌋. Coefficients and pixels
+have at most 8 significant bits and sums at most 24, so the float products are exact in float32, in TF32 and even in
+bfloat16 passes. The result differs from Pillow's by at most 2/255.
 
-Only the pixels that glyphs cover are touched: by NumPy on the host, by torch elsewhere, and for pictures on a GPU by
+Only the pixels that glyphs cover are touched: by NumPy on the host, by torch elsewhere, and on a GPU by
 ``kernels/painting.py``, unless digits may lie over each other.
 """
 
@@ -71,7 +71,7 @@ EVERY = {"both": 2, "mostly-authors": 4}
 
 
 def drawn_as_authors(drawing: Drawing, index: Tensor) -> Tensor | None:
-    """(B,) bool: which of the scenes ``index`` (B,) are drawn as the authors draw; None: none of them."""
+    """(B,) bool: which of the scenes ``index`` (B,) are drawn as the authors draw; None: none."""
     if drawing == "blend":
         return None
     return index % EVERY[drawing] != 0 if drawing in EVERY else (index >= 0)
@@ -106,7 +106,7 @@ def resized(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
 def coefficients(source: int, largest: int, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """(largest + 1, largest, source): row i of entry s says how pixel i at size s is mixed from ``source`` pixels.
 
-    Whole numbers of 256ths, so that sums need no division; float16 holds them exactly too.
+    Whole numbers of 256ths, so that sums need no division.
     """
     table = torch.zeros(largest + 1, largest, source)
     for size in range(1, largest + 1):
@@ -115,7 +115,6 @@ def coefficients(source: int, largest: int, device: torch.device, dtype: torch.d
 
 
 def _coefficients_of(source: int, size: int) -> Tensor:
-    """(size, source): how the pixels at one size are mixed, see :func:`coefficients`."""
     table = torch.zeros(size, source)
     step = source / size
     reach = max(step, 1.0)
@@ -159,7 +158,7 @@ def runs(sizes: Array) -> Iterator[tuple[int, int, int]]:
 
 
 class InkedPixels(NamedTuple):
-    """M pixels with ink on them, in no particular order; sampled scenes list each pixel at most once."""
+    """M pixels with ink on them; sampled scenes list each pixel at most once."""
 
     obj: Tensor  # (M,) scene · N + slot
     position: Tensor  # (M,) scene · H · W + row · W + column

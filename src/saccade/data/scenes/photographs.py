@@ -17,8 +17,7 @@ train/ and one of test/, val/    nine tenths of train/ · the other tenth · tha
 anything else                    eight, one and one tenth of all pictures in it
 =============================== ======================================================================================
 
-Tenths are cut in the order of a hash of the names. Pictures are decoded once, on the host, so scenes are the same on
-every device.
+Tenths are cut in the order of a hash of the names.
 """
 
 from __future__ import annotations
@@ -63,8 +62,7 @@ _NAMED = 5  # unreadable pictures that a warning lists by name
 class Photographs:
     """A stack of photographs to cut backgrounds from; a :class:`~saccade.data.scenes.backgrounds.Background`.
 
-    Its name is the ``label`` FOLDER-SPLIT, their number and a digest of their pixels; the name of a known set takes the
-    place of the folder.
+    Its name is ``label``, or that of a known set, with the number and a digest of the pixels.
     """
 
     def __init__(self, pictures: Iterable[Image.Image], label: str) -> None:
@@ -115,7 +113,7 @@ def _cuts(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored:
 def photographs_for(split: Split, folder: str | Path | None = None) -> Photographs:
     """The photographs that ``split`` may use; see the module for which folder and which split.
 
-    Pictures that cannot be read are left out, with one warning. A folder without any for the split is a DataError.
+    Unreadable pictures are left out, with one warning.
     """
     base, label = _folder(folder)
     files = _share(base, split)
@@ -181,7 +179,6 @@ def _cut(files: list[Path], splits: Sequence[Split], split: Split, where: Path) 
 
 
 def _readable(files: Sequence[Path], unreadable: list[str]) -> Iterator[Image.Image]:
-    """The pictures that can be read; what is wrong with the others is added to ``unreadable``."""
     for file in files:
         try:
             yield read_picture(file).image

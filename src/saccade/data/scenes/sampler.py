@@ -9,8 +9,7 @@ the candidate's *box* holds no non-zero pixel of the glyphs already placed.
 Deviation: the authors try without end; here a scene in which a digit finds no place in ``max_tries`` tries draws all
 its scales and positions anew. Number, identities, glyphs and colours stay, so they are known without sampling.
 
-A try is a function of its number alone, so many are tested at once, and the first that fits is the answer: half of all
-digits find room within eight tries, one in a hundred needs two hundred.
+A try is a function of its number alone, so many are tested at once, and the first that fits is the answer.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A picture that shows one category is a row: its box goes round all annotations, and its mask is their segmentations
 (polygons or run lengths), drawn into the cache. Pictures with several categories or with none are left out and counted.
-Pictures are looked for from the file's folder: there, in ``images`` and ``../images``, and in the folder that the file
-is named after (``instances_train2017.json`` → ``../train2017``), which also tells the split.
+Pictures are looked for in the file's folder, in ``images`` and ``../images``, and in the folder that the file is named
+after (``instances_train2017.json`` → ``../train2017``), which also tells the split.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def annotated_pictures(path: Path) -> tuple[dict[int, Any], dict[int, list[tuple
 
 
 def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], list[tuple[int, str | None, Any]]]:
-    """Pictures by id, and annotations with the id of the picture and the name of the category, None if not known."""
+    """Pictures by id, and annotations with the ids of the picture and the name of the category."""
     try:
         images = {int(image["id"]): image for image in content["images"]}
         names = {category["id"]: str(category["name"]).strip() for category in content.get("categories", [])}
@@ -91,7 +91,6 @@ def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], list[tuple[int
 
 
 def _place(name: str, folders: Sequence[Path]) -> str:
-    """The picture where it is; its name alone where it is nowhere, so that the message names it."""
     return next((str((folder / name).absolute()) for folder in folders if name and os.path.isfile(folder / name)), name)
 
 

@@ -80,7 +80,6 @@ class CubFiles:
         return dict(percent)
 
     def _lines(self, file: str, cells: int) -> Iterator[list[str]]:
-        """The cells of every line, split at spaces; the last one may hold more."""
         path = self.folder / file
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             parts = line.split(maxsplit=cells - 1)

@@ -10,15 +10,10 @@ A READER has two letters or more, so that ``C:`` stays a drive. Every family rea
   train become val, by a hash of the path.
 * ``PATH/cat/1.jpg``: 70 / 15 / 15 % of the pictures are train / val / test, by a hash of the path.
 
-Folders below a class belong to the class. Hidden files do not count. What cannot be used is left out and counted: a
-class without pictures, a link that leads nowhere, a file that is no picture, and a picture that lies in two classes.
+Folders below a class belong to the class. Hidden files do not count. What cannot be used is left out and counted.
 
-``metadata:PATH`` is the convention of the datasets library:
-
-* ``PATH/metadata.csv`` (or .jsonl): one table, with ``file_name`` from its folder and the other columns as any table.
-* ``PATH/train/metadata.csv``, ``PATH/test/metadata.csv``: a table for each split.
-
-``parquet:PATH`` is a Parquet file, or a folder of them, with pictures or their paths inside.
+``metadata:PATH`` is the convention of the datasets library: ``PATH/metadata.csv`` (or .jsonl), or one in each of
+``PATH/train`` and ``PATH/test``. ``parquet:PATH`` is a Parquet file, or a folder of them, with pictures or their paths.
 """
 
 from __future__ import annotations
@@ -149,8 +144,8 @@ _DATA_IS = (
 def with_reader(reference: str, names: Collection[str]) -> str:
     """``reference`` as READER:PATH where it is a path alone; anything else as it is.
 
-    A word with a slash or a suffix is a path. A bare word is one too, if it is none of the ``names`` of data and a
-    folder of that name exists.
+    A word with a slash or a suffix is a path; so is a bare word that is none of the ``names`` of data, if such a folder
+    exists.
     """
     word, colon, _ = reference.partition(":")
     has_reader = bool(colon) and len(word) > 1 and "/" not in word  # C: is a drive
@@ -238,12 +233,10 @@ def class_folders(path: Path) -> CellRows:
 
 
 def _folders(path: Path) -> list[Path]:
-    """The folders in ``path``, in order; hidden ones do not count."""
     return sorted(entry for entry in path.iterdir() if not entry.name.startswith(".") and entry.is_dir())
 
 
 def _files(folder: Path) -> Iterator[Path]:
-    """The files of a class, those of its own first; hidden ones do not count."""
     for place, inside, names in os.walk(folder):
         inside[:] = sorted(name for name in inside if not name.startswith("."))
         yield from (Path(place) / name for name in sorted(names) if not name.startswith("."))
@@ -296,7 +289,7 @@ def parquet_rows(path: Path) -> CellRows:
 
 
 def parquet_cells(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The rows of a file, or of all in a folder, by column: labels of named classes in words, pictures still inside."""
+    """The rows of a file, or of all in a folder, by column; pictures still inside."""
     files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
     if not files:
         raise DataError(f"parquet:{path}: no .parquet file in it")
@@ -357,5 +350,4 @@ def _with_picture(cells: dict[str, object], file: Path, number: int) -> dict[str
 
 @lru_cache
 def _digest(file: Path, size: int, changed: int) -> str:
-    """Digest of the file as it is now; computed once."""
     return file_digest(file)[:16]

@@ -1,21 +1,9 @@
 """One table for every family: rows of pictures with what is true of them, whatever file or folder they come from.
 
-======== =============================================================================================================
-column    holds
-======== =============================================================================================================
-image     path of the picture, from the table's folder
-query     what is asked, where a family asks; without this column every picture is asked the same, ``what is it?``
-label     the answer; or ``labels``, several: ``red; shiny`` or a JSON list
-split     optional: train, val or test
-group     optional: pictures that belong together (a patient, a video); all of them go into one split
-box       optional: ``x1 y1 x2 y2`` or a JSON list, in pixels of the picture: where the answer can be seen
-point     optional: ``x y`` or a JSON list
-mask      optional: path of a picture of the same size, black where there is no evidence
-======== =============================================================================================================
-
-Which of these a family reads, its :class:`Columns` say; other columns are ignored. Without ``split``, 70 / 15 / 15 % of
-the groups (or pictures) are train / val / test by a hash of the name, so a picture stays in its split when the table
-grows.
+A table has the columns ``image``, ``query``, ``label`` or ``labels``, ``split``, ``group``, ``box``, ``point`` and
+``mask`` (``docs/reference/data.md`` says what they hold). A family's :class:`Columns` say which of them it reads;
+others are ignored. Without ``split``, 70 / 15 / 15 % of the groups (or pictures) are train / val / test by a hash of
+the name, so a picture stays in its split when the table grows.
 
 No pixels here: a hundred thousand rows take seconds. What cannot be used is left out, never silently: ``Table.skipped``
 has one entry for each, ``REASON: WHERE``.
@@ -292,7 +280,7 @@ class CellRows:
 
 
 def read_rows(name: str, cell_rows: CellRows, columns: Columns) -> tuple[list[Found], list[str]]:
-    """The rows that can be used, each once, and what is doubtful of them; the others go to ``cell_rows.skipped``."""
+    """The usable rows, each once, and what is doubtful of them; the others go to ``cell_rows.skipped``."""
     has_split = any("split" in cells for _, cells in cell_rows.rows)
     no_query = columns.asks and not any("query" in cells for _, cells in cell_rows.rows)
     rows: list[Found] = []

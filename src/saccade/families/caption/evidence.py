@@ -62,9 +62,8 @@ def add_words(
 ) -> None:
     """Score the captions ``rows`` (A,) among those (B,T) of ``model`` for the pictures (B,3,H,W).
 
-    ``measured`` gets every score word by word as ``acts`` (NaN for words of the other kind), noise maps as a rival, and
-    each picture once in the column ``altered``. Any picture may lend a patch to another. ``first`` is how many pictures
-    were scored before.
+    ``measured`` gets every score word by word as ``acts`` (NaN for words of the other kind), noise maps as a baseline,
+    and each picture once in the column ``altered``. ``first`` is how many pictures were scored before.
     """
     lender = donors(torch.arange(len(words)), _content_words(words, vocabulary))  # (B,): -1 where all share a word
     size = (images.shape[-2], images.shape[-1])
@@ -116,7 +115,6 @@ def _drops(
 
 
 def _noise_maps(trace: AttentionTrace, seed: int, size: Size) -> Tensor:
-    """Noise maps (T,H,W) on the model's cells, through its projection."""
     look = trace.look(WORD)
     weights = torch.as_tensor(look.weights)  # (1,T,h,w)
     drawn = torch.rand(weights.shape, generator=torch.Generator().manual_seed(seed))  # (1,T,h,w)
@@ -131,7 +129,6 @@ def kind_of(number: int, vocabulary: Vocabulary) -> str | None:
 
 
 def _content_words(words: Tensor, vocabulary: Vocabulary) -> Tensor:
-    """The content words of each caption (B,T), (B,V) of 0 and 1."""
     counts = torch.zeros(len(words), len(vocabulary))
     for row, caption in enumerate(words.tolist()):
         counts[row, [word for word in caption if kind_of(word, vocabulary) == CONTENT]] = 1

@@ -21,8 +21,7 @@ Flickr8k and Flickr30k (Hodosh et al., JAIR 2013; Young et al., TACL 2014). Belo
 * or both in Karpathy's ``dataset_flickr8k.json`` (``dataset_flickr30k.json``), which counts where it is there;
 * the pictures, in the folder that their archive unpacks to, or in ``Images``.
 
-Your own table has ``image, caption``; a picture with several captions has as many rows, all in one split. In JSON lines
-``captions`` may be a list.
+Your own table has ``image, caption``, a row for each caption; in JSON lines ``captions`` may be a list.
 """
 
 from __future__ import annotations
@@ -51,7 +50,6 @@ def _captions(cells: Cells) -> tuple[str, ...]:
 
 
 def _clean(caption: object) -> str:
-    """The caption on one line; it must hold a word."""
     text = " ".join(text_in({"caption": caption}, "caption").split())
     if not tokenise(text):
         raise UnusableRowError("empty caption", f"'{text[:40]}' has no word")
@@ -82,10 +80,7 @@ class RawCaption(NamedTuple):
 def captions_table(
     name: str, captions: Iterable[RawCaption], options: CaptionOptions, skipped: list[str], doubts: Sequence[str] = ()
 ) -> Table:
-    """A table of all captions, pictures in order of first appearance.
-
-    Captions beyond ``options.captions`` are dropped; what cannot be used is added to ``skipped``.
-    """
+    """A table of all captions, at most ``options.captions`` of a picture; unusable ones are added to ``skipped``."""
     rows: dict[Path, Row] = {}
     keys: set[tuple[object, ...]] = set()
     for where, image, caption, split, key in captions:
@@ -262,7 +257,6 @@ def _token_captions(
 
 
 def _listed(path: Path) -> dict[str, str]:
-    """Picture, without its suffix, → split."""
     split_of: dict[str, str] = {}
     for split, names in FLICKR_LISTS.items():
         file = _first_file(*(path / folder / name for folder in FLICKR_TEXTS for name in names))

@@ -1,9 +1,9 @@
 """Scores of a captioning model: its sentences against human ones, and where it looked for each word.
 
-Of any pictures: BLEU with and without the brevity penalty, ROUGE-L, CIDEr-D, METEOR-lite, and METEOR 1.5 where its
+For any pictures: BLEU with and without the brevity penalty, ROUGE-L, CIDEr-D, METEOR-lite, and METEOR 1.5 where its
 program is there. Where most references end with a full stop, ``bleu_1_stop`` … ``bleu_4_stop`` are scored as Xu et al.
-do: without brevity penalty, on words that spaces part, the full stop among them. Models here learn no punctuation, so
-one full stop is put behind each of their captions. Of generated scenes also:
+do: without brevity penalty, on words split at spaces, with the full stop as a word. Models here learn no punctuation,
+so one full stop is put behind each caption. For generated scenes also:
 
 ==========================  ========================================================================================
 ``exact_match``             the sentence is the one that is true of the scene, word for word
@@ -80,8 +80,7 @@ class CaptionMeasurements(Measurements):
 class CaptionScoring(Scoring):
     """Measures a captioner on at most ``limit`` pictures: of generated scenes the first, of files a sample.
 
-    ``beam`` captions are followed side by side. ``sweeps``: photographs of a sample whose words are asked for again
-    while parts of them are altered.
+    ``sweeps``: photographs whose words are asked for again while parts of them are altered.
     """
 
     together = 100  # a batch of maps is eleven words of each

@@ -6,8 +6,7 @@ one length, as there.
 
 With ``data: own_words`` it learns from the model's own captions (Rennie et al. 2017, arXiv:1612.00563): the reward of a
 caption is CIDEr-D by the training captions of its picture, with the document frequencies of all training captions, and
-as much of BLEU-4 and METEOR as is asked for. References are cut into words as the scores cut them; a word outside the
-vocabulary is the unknown word.
+as much of BLEU-4 and METEOR as is asked for.
 
 A model is chosen by its greedy captions: by exact match on generated scenes, by BLEU-4 on files. Deviation: BLEU for
 choosing is that with the brevity penalty, as without it the shortest captions would win.
@@ -80,7 +79,7 @@ class Hard:
 
 @dataclass(frozen=True)
 class HardToGo(Hard):
-    """As `Hard`, a draw judged by the words from it on: the same gradient on average, with less noise."""
+    """As `Hard`, a draw judged by the words from it on: the same mean gradient, with less noise."""
 
     judged: ClassVar[dict[str, Any]] = {"to_go": True}
 
@@ -96,8 +95,7 @@ class HardCode(Hard):
 class SelfCritical:
     """Five drawn captions of each picture are judged against each other; for ``data: own_words``.
 
-    The reward is a tenth of CIDEr-D + ``bleu`` × BLEU-4 + ``meteor`` × METEOR
-    (:mod:`saccade.metrics.text.meteor`).
+    The reward is a tenth of CIDEr-D + ``bleu`` × BLEU-4 + ``meteor`` × METEOR.
     """
 
     bleu: Weight = 0.0  # Weight of BLEU-4.
@@ -315,10 +313,7 @@ class CaptionTask(PictureTask):
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """BLEU-1, BLEU-4 and length ratio of greedy captions, and the log-likelihood of a word; for scenes exact match.
-
-        Of the first validation pictures; the likelihood is that of their first captions.
-        """
+        """BLEU-1, BLEU-4, length ratio of greedy captions, and the log-likelihood of a word; for scenes exact match."""
         captioner, data = cast(SatModel, model), self.split("val")
         captions, references, exact = list[str](), list[tuple[str, ...]](), list[Tensor]()
         likelihood, steps = 0.0, 0
@@ -358,10 +353,8 @@ def summary_of(table: Table, words: Vocabulary) -> str:
 
 
 def _steps(words: Tensor) -> Tensor:
-    """The number of words of captions (B,T), ends included; a scalar."""
     return (words >= 0).sum().clamp(min=1)
 
 
 def _mean_gate(output: CaptionOutput, words: Tensor) -> Tensor:
-    """The mean β of the words (B,T); a scalar."""
     return (output.acts["word"].gain.detach() * (words >= 0)).sum() / _steps(words)

@@ -3,7 +3,7 @@
 Words are in lower case, without punctuation, clitics on their own: ``dog's`` is ``dog 's``, ``isn't`` is ``is n't``;
 hyphens stay inside a word and marks inside a number. Scores cut captions by the full rules of the COCO evaluation
 (:mod:`saccade.metrics.text.tokens`), which also have symbols and brackets, the full stop of ``mr.`` and the cut in
-``can not``: 41 of 35,000 captions of Flickr8k differ. It stays so because trained models keep their vocabulary.
+``can not``. It stays so because trained models keep their vocabulary.
 
 Captions are found by a search, so one look may return several: :class:`CaptionResponder` searches for the words by beam
 search, and asks the model once more for the probability of each; ``decode`` puts given words into a sentence.
@@ -192,7 +192,6 @@ class CaptionResponder(Responder):
 
 
 def _log_probabilities(logits: Tensor, words: Tensor) -> Tensor:
-    """Log-probability (B,T) of words (B,T), on the CPU."""
     return logits.double().log_softmax(-1).gather(-1, words.clamp(min=0)[..., None])[..., 0].cpu()
 
 

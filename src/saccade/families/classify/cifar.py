@@ -9,8 +9,8 @@ binary     the official "binary version": six files of 10,000 records of 3,073 b
            colour planes. The official python version is pickle, which can run code; it is refused.
 ========= ==========================================================================================================
 
-Every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are learned from, as in
-published tables; val then only tells that training works.
+Every tenth of the 50,000 training pictures is val. With ``hold_out: false`` all 50,000 are trained on, as in published
+tables, and val measures nothing.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ class CifarPictures:
 
 
 def _members(count: int, split: Split, *, hold_out: bool) -> Tensor:
-    """Numbers of the pictures of a split in the official order."""
     numbers = torch.arange(count)
     if split == "test" or (split == "train" and not hold_out):
         return numbers
@@ -143,7 +142,6 @@ def _read(files: tuple[Path, ...], changed: tuple[tuple[int, int], ...]) -> tupl
 
 
 def _records(file: Path) -> Tensor:
-    """A binary file, a label and the colours of a picture in each row: (N,3073)."""
     content = read_regular(file, 2 * PER_BATCH * _RECORD)
     if len(content) != PER_BATCH * _RECORD:
         raise DataError(f"{file}: {len(content):,} bytes, and a batch has {PER_BATCH * _RECORD:,}; get it again")

@@ -1,9 +1,8 @@
 """Scores of where a model zooms: the regions themselves, moved regions, and pictures drawn again.
 
 ``scale1_accuracy`` … are those of each scale by itself; ``accuracy`` is that of all together. Each crop has
-``scale2_side``, its side as a share of the picture's, and where the evidence is known ``scale2_covers_evidence``,
-``scale2_overlap`` and ``scale2_inside_evidence`` (:mod:`saccade.metrics.maps.edits`), beside those of a centred crop
-and of one anywhere, of the same side.
+``scale2_side``, its side as a share of the picture's, and where the evidence is known the scores of crops in
+:mod:`saccade.metrics.maps.edits`, beside those of crops of the same side in the centre and anywhere.
 
 Edits move both nested crops, with the sides of the model's own, and the model answers again:
 
@@ -16,8 +15,8 @@ Edits move both nested crops, with the sides of the model's own, and the model a
 ==================  ====================================================================================
 
 The first crop alone is edited in two ways: the second is proposed again ("recomputed") or stays ("frozen"). Scale 1
-sees the whole picture, so an answer need not change: compare with the random row. There is no ``edit_sufficiency``, as
-the colour, which is half of the answer, is gone when all but the evidence is blurred. Axes: B pictures.
+sees the whole picture, so an answer need not change: compare with the random row. There is no ``edit_sufficiency``:
+blurring all but the evidence removes the colour, half of the answer. Axes: B pictures.
 
 Causal scores, on pictures of ``details`` that are drawn again with one thing changed:
 

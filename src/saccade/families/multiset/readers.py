@@ -1,9 +1,8 @@
 """Readers of pictures with a set of labels: your own tables, and SVHN.
 
 In your own table, ``labels`` are ``3; 3; 7`` or a JSON list; an empty cell is the empty multiset. A column ``boxes``
-has one ``x1 y1 x2 y2`` for each label, with semicolons between, or a JSON list of lists. The option ``kind`` says what
-labels mean: a ``multiset`` (they may repeat, their order means nothing), a ``set`` (a repeat is an error) or a ``list``
-(the order is part of the answer).
+has one ``x1 y1 x2 y2`` for each label, with semicolons between, or a JSON list of lists. The option ``kind`` says
+whether labels may repeat and whether their order counts.
 
 SVHN, full numbers: house numbers, with a box for every digit. Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading
 Digits in Natural Images with Unsupervised Feature Learning" (2011), in either of two layouts below one folder:
@@ -15,8 +14,7 @@ Digits in Natural Images with Unsupervised Feature Learning" (2011), in either o
   beside ``train/1.jpg`` …, and perhaps the same for test.
 
 Val is 5 % of the training pictures, by a hash of their numbers, so the same in both layouts. Test is the official one
-where it is there, even without train/. Else it is another 10 % of the training pictures, which scores then say: of
-33,402 that makes 28,463 train, 1,638 val and 3,301 test.
+where it is there, even without train/. Otherwise it is another 10 % of the training pictures, and scores say so.
 """
 
 from __future__ import annotations
@@ -89,10 +87,7 @@ def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
 
 
 def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] | None:
-    """The most frequent training multiset, as numbers of ``answers``: the baseline that never looks.
-
-    It may be empty. Ties go to the first in the table. None if no training picture has only labels of ``answers``.
-    """
+    """The most frequent training multiset, as numbers of ``answers``; ties go to the first, None if there is none."""
     number_of = {label: number for number, label in enumerate(answers)}
     counts: Counter[tuple[int, ...]] = Counter()
     for row in table.rows:

@@ -1,11 +1,11 @@
 """Scores of a model that reads multisets: what it said, and where it glimpsed and attended while it did.
 
-A glimpse is right if the centre of its cell lies in the box of an object (``glimpse_in_evidence``), and right for what
-was then said if that object has the label said (``glimpse_on_label``). Its rivals are random glimpses (their
+A glimpse is right if the centre of its cell lies in the box of an object (``glimpse_in_evidence``), and right for its
+label if that object has the label that was named (``glimpse_on_label``). Baselines are random glimpses (their
 expectation, nothing is drawn) and the most salient cell of the same step. ``attn_saliency`` is the saliency at the
-glimpses, between 0 and 1; ``attn_saliency_raw`` is in the units of the activations, as in the paper, and no fraction.
-The total map is scored against the pixels of all objects. ``training_prior`` is the commonest multiset of a table. What
-no picture has boxes for is left out, and so are glimpses of a model without any.
+glimpses, between 0 and 1; ``attn_saliency_raw`` is in the units of the activations, as in the paper. The total map is
+scored against the pixels of all objects. ``training_prior`` is the commonest multiset of a table. Scores that need
+boxes are left out without them.
 
 Edits (:mod:`saccade.metrics.maps.edits`) are about one label of each scene that is there once and is read once: at the
 step that read it, the covert mask is edited, and glimpses go where it leaves weight. With ``zero_heaviest`` they stay.
@@ -280,5 +280,4 @@ def _cells(rank: Tensor, allowed: Tensor, many: int) -> Tensor:
 
 
 def _one_hot(cells: Tensor, grid: Size) -> Tensor:
-    """Maps (…,h,w) with all weight on the cells (…)."""
     return torch.nn.functional.one_hot(cells, grid[0] * grid[1]).view(*cells.shape, *grid)

@@ -4,10 +4,9 @@ A recipe has two phases, as the paper has (Welleck et al. 2017, arXiv:1711.05165
 ``data: objects``, teaches the backbone and its classifier of single objects, then everything else learns on the frozen
 backbone; perhaps a third, in which both learn together (ours).
 
-With ``data: objects`` the model is asked about single objects alone. Generated scenes are then scenes of one object
-(mnist-single), or with the option ``among`` of different ones (mnist-set); files are the same as in the other phases.
-Deviation from the paper: a few per cent of the training scenes are empty (``data.empty``), so that the empty multiset
-can be answered.
+With ``data: objects`` generated scenes have one object (mnist-single), or with the option ``among`` different ones
+(mnist-set); files are the same as in the other phases. Deviation from the paper: a few per cent of the training scenes
+are empty (``data.empty``), so that the empty multiset can be answered.
 """
 
 from __future__ import annotations
@@ -57,7 +56,7 @@ class SingleObject:
 
 @dataclass(frozen=True)
 class EachObject:
-    """As `SingleObject`, and cross-entropy of each label from the cells under its box alone (not in the paper)."""
+    """As `SingleObject`, and cross-entropy of each label from the cells under its box (not in the paper)."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +119,7 @@ OF_OBJECTS = ("single_object", "each_object")  # losses that single objects teac
 
 
 class MultisetTask(PictureTask):
-    """Trains one model that reads multisets.
-
-    The data sets ``classes`` and ``most`` of the model, and ``input_size`` unless it is given: pictures are then
-    resized.
-    """
+    """Trains one model that reads multisets; the data set its ``classes`` and ``most``."""
 
     name = "multiset"
     data_settings = MultisetDataConfig
@@ -222,7 +217,6 @@ class MultisetTask(PictureTask):
         return loss
 
     def _has_boxes(self, split: str) -> bool:
-        """Whether any label in ``split`` has a box; scenes always do."""
         rows = () if self.table is None else self.table.rows
         return self.table is None or any(any(row.boxes) for row in rows if row.split == split)
 

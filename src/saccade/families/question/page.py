@@ -66,7 +66,6 @@ def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
 
 
 def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, object]]:
-    """Every stage: the norm before it, its convolution, the gate behind it."""
     gates, norms = (dict(model.gates), dict(model.norms)) if isinstance(model, HAttNetModel) else ({}, {})
     stages: list[dict[str, object]] = []
     before = None

@@ -137,7 +137,6 @@ def _colours(files: CubFiles, options: CubOptions) -> tuple[dict[tuple[str, str]
 
 
 def _split_by_species(files: CubFiles) -> dict[str, str]:
-    """Picture → split, all pictures of a species in the same."""
     order = sorted(files.species, key=lambda species: hashed_share(files.species[species]))
     tests, vals = round(len(order) * _TEST_SPECIES), round(len(order) * _VAL_SPECIES)
     split = dict(zip(order, ["test"] * tests + ["val"] * vals + ["train"] * len(order)))
@@ -157,8 +156,6 @@ class VisualGenomeOptions:
 
 
 class _Thing(NamedTuple):
-    """An object with attributes."""
-
     name: str
     attributes: tuple[str, ...]
     box: Box
@@ -199,7 +196,6 @@ def read_visual_genome(path: Path, options: VisualGenomeOptions) -> Table:
 
 
 def _things(entry: dict[str, Any]) -> Iterator[_Thing]:
-    """The objects of an image that have a name, attributes and an area."""
     for thing in entry["attributes"]:
         name, *_ = [*filter(None, map(_word, thing["names"])), ""]
         attributes = tuple(dict.fromkeys(filter(None, map(_word, thing.get("attributes") or ()))))

@@ -324,7 +324,6 @@ class SceneData:
         return batches
 
     def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
-        """Scene and slot of each triple; known from counts alone."""
         if self._ends is None:
             scene, turn = indices // self.config.asks, indices % self.config.asks
             counts = scene_counts(self.spec, self.seed, scene)

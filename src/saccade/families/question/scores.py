@@ -70,7 +70,7 @@ class QuestionScoring(Scoring):
 
     @abstractmethod
     def add(self, measured: Any, batch: Any, encoded: EncodedPictures, output: Output, swapped: Tensor) -> None:
-        """Measure the maps of a batch, and what this kind of data adds.
+        """Measure the maps of a batch.
 
         ``encoded`` are its distinct pictures, ``swapped`` (B,K) the logits of other questions about the same pictures.
         """
@@ -143,8 +143,7 @@ class SceneMeasurements(Measurements):
 class SceneScoring(QuestionScoring):
     """Measures a model on the first ``limit`` triples of a finite split of scenes.
 
-    ``sweeps`` of them are for deletion and insertion, ``twins`` are rendered again for scores of maps under
-    intervention. A model that can reject absent digits is also asked for them.
+    ``sweeps`` of them are for deletion and insertion, ``twins`` are rendered again for scores of maps.
     """
 
     data: SceneData
@@ -197,7 +196,6 @@ class SceneScoring(QuestionScoring):
         measured.causal.add_values({**hold, "causal_hold": torch.stack(list(hold.values())).mean(0)})
 
     def _answers(self, batch: SceneBatch) -> Tensor:
-        """The model's answers (B,), each question about a picture of its own."""
         return in_parts(self.model, batch.images, batch.query).logits.argmax(-1)
 
     def further(self) -> Iterator[Job]:

@@ -220,14 +220,12 @@ class TableScoring(QuestionScoring):
             }
 
     def _by_query(self, measured: Measurements, values: Tensor) -> dict[str, float]:
-        """The mean of ``values`` (N,) for each query of which some are defined."""
         query = measured.columns["query"]
         return only_defined(
             {word: mean_defined(values[query == number]) for number, word in enumerate(self.data.queries)}
         )
 
     def _habit_scores(self, measured: Measurements) -> dict[str, dict[str, float]]:
-        """What answering by habit scores; nothing without training rows to learn habits from."""
         columns = measured.columns
         habits = {name: float(right.mean()) for name, right in self.guesses(measured).items() if name in columns}
         if not self.model.multi_label:

@@ -76,7 +76,6 @@ class Edit(NamedTuple):
 
 
 def _edit(example: StoryExample, places: tuple[int, ...]) -> Edit:
-    """The story with these of its sentences."""
     sentences = tuple(example.sentences[number] for number in places)
     supporting = tuple(places.index(number) for number in example.supporting if number in places)
     truth, facts = derive(sentences, example.question) or (None, ())
@@ -166,7 +165,6 @@ class CausalTests:
         self._exchange_names()
 
     def _ask(self, examples: Sequence[StoryExample]) -> Responses:
-        """The model's answers and maps."""
         if not examples:
             return Responses(torch.zeros(0, self.answer_words, dtype=torch.long), {})
         batch = tensors.batch_of(self.model, examples, self.words)
@@ -176,11 +174,9 @@ class CausalTests:
         return Responses(tensors.predictions(raw).cpu(), maps)
 
     def _ask_again(self, edits: Mapping[int, Edit]) -> tuple[Tensor, Responses]:
-        """The numbers (B,) of the changed questions, and the new responses."""
         return torch.tensor(list(edits), dtype=torch.long), self._ask([edit.example for edit in edits.values()])
 
     def _put(self, score: str, values: Tensor, rows: Tensor, rival: str = "") -> None:
-        """Store values (B,) of the questions ``rows`` (B,) in a score (N,) of the model or a rival."""
         (self.rivals[rival] if rival else self.scores)[score][rows] = values.double()
 
     def _remove_fact(self) -> None:

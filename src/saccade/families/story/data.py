@@ -10,19 +10,10 @@ bAbI v1.2 holds the twenty tasks of Weston et al. (2015). Below the folder that 
 A line is ``NUMBER SENTENCE``, or ``NUMBER QUESTION ⇥ ANSWER ⇥ SUPPORTING``. Number 1 starts a story. Supporting facts
 are line numbers of the story, in which questions count too.
 
-Your own stories are JSON lines, one question per line; other keys are ignored:
-
-=========== ==========================================================================================================
-key          holds
-=========== ==========================================================================================================
-story        a list of sentences; or one text, which is cut at line ends and sentence ends; it may be empty
-question     a question
-answer       a word; or several, as ``"apple,milk"`` or as a list
-supporting   optional: the sentences that the answer follows from, a list of numbers counted from 0
-split        optional: train, val or test; without it each story falls into one by itself
-group        optional: stories that belong together, such as one that grows from question to question: one split
-task         optional: a name; scores are given for each
-=========== ==========================================================================================================
+Your own stories are JSON lines, one question per line, with ``story`` (a list of sentences, or one text, which is cut
+at line ends and sentence ends; it may be empty), ``question``, ``answer`` (a word, or several as ``"apple,milk"`` or a
+list), and perhaps ``supporting`` (numbers of sentences, from 0), ``split``, ``group`` and ``task``. Other keys are
+ignored. Without ``split`` each story falls into a split by itself.
 """
 
 from __future__ import annotations
@@ -173,10 +164,9 @@ def babi_questions(root: Path, config: StoryDataConfig, part: str) -> list[Story
 
 
 def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
-    """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by task number.
+    """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by task number, those that there are.
 
-    Missing files have no entry. ``root`` is the unpacked folder, its parent, or a folder with the files themselves
-    (such as ``en`` or ``hn-10k``).
+    ``root`` is the unpacked folder, its parent, or a folder with the files themselves.
     """
     files: dict[int, dict[str, Path]] = {}
     for rank, folder in enumerate(_folders(root, size)):
@@ -191,7 +181,6 @@ def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
 
 
 def _folders(root: Path, size: Size) -> list[Path]:
-    """Folders with files of ``size``, the one with its training files first."""
     if any(_FILE.fullmatch(path.name) for path in root.glob("qa*.txt")):
         if root.resolve().name not in ("en", "en-10k"):
             return [root]  # another language, or a folder of the user's own
@@ -304,7 +293,6 @@ def _question_in(cells: Cells, where: str) -> StoryExample:
 
 
 def _worded(what: str, text: object) -> str:
-    """``text``; unusable without a word."""
     if not isinstance(text, str) or not words_of(text):
         raise UnusableRowError(f"{what} without a word", f"'{str(text)[:40]}'")
     return text

@@ -2,8 +2,7 @@
 
 A score is a fraction, but for ``failed_tasks``, a number of tasks. Intervals resample whole stories.
 
-Questions about one story lie side by side in a file, and the later ones of a story are harder. So neither the first
-questions of a file nor every k-th one are a fair sample: a limit takes whole stories, and keeps the share of each task.
+The later questions of a story are harder, so a limit takes whole stories, and keeps the share of each task.
 """
 
 from __future__ import annotations
@@ -64,8 +63,7 @@ def story_numbers(examples: Sequence[StoryExample]) -> Tensor:
 def sample_questions(examples: Sequence[StoryExample], limit: int) -> list[StoryExample]:
     """At most ``limit`` questions, in order; every task keeps its share.
 
-    Within a task, stories are ordered by a hash of task and number. If the last story fits only in part, a hash selects
-    its questions.
+    Within a task, stories are ordered by a hash of task and number.
     """
     if limit >= len(examples):
         return list(examples)
@@ -233,7 +231,6 @@ class StoryScoring(Scoring):
         return {"tasks_without": lacking} if lacking else {}
 
     def _answers(self, measured: StoryMeasurements) -> tuple[Scores, dict[str, Interval]]:
-        """Scores of answers, and intervals of those by task."""
         right, task, story = measured.answers["accuracy"], measured.columns["task"], measured.columns["story"]
         names = self.tensors.task_names
         metrics: Scores = {**measured.answers.means()}

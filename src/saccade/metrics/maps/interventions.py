@@ -12,8 +12,7 @@ score              what is changed                             1 for a picture w
                                                                keeps about 0.20, a query-blind one about 0.418)
 =================  ==========================================  ===================================================
 
-**Maps and the scene.** Does the map lie on what was asked for? These scores never read an answer: a segmenter that
-knows the question passes them, whatever the model's answer rests on.
+**Maps and the scene.** Does the map lie on what was asked for? These scores never read an answer.
 
 ================  ====================================================================  ============================
 score             definition                                                            noise, or blind to the query
@@ -26,11 +25,11 @@ score             definition                                                    
 ================  ====================================================================  ============================
 
 m_o is the share of the map on object o, Δm what it became minus what it was, TV the distance of two maps
-(:mod:`saccade.metrics.maps.localisation`). ``map_hold`` is never to be shown alone: a constant map has 1. The other
-object should be about as large as the target, and moves at least as long as a cell of the coarsest grid.
+(:mod:`saccade.metrics.maps.localisation`). The other object should be about as large as the target, and moves at least
+as long as a cell of the coarsest grid.
 
 **Maps and the model.** An object is recoloured and the model is asked again: how far its answer moves is the effect of
-that object on it. A map that lies on what was asked for loses where the answer rests on something else.
+that object on it.
 
 ===============  ===========================================================================================  ====
 effect           e_o = mean over the other colours of o of TV(p, p′), p′ the answer to the recoloured scene   (E1)

@@ -24,10 +24,9 @@ NaN, ±inf, negative    DataError that names the picture
 
 **Precision and recall.** Each map is divided by its maximum and the pixels of all pictures go into one ranking. The
 area is average precision, Σ ΔR·P, with tied pixels taken together. Pixels are counted on a fixed grid of thresholds, so
-that counts add up in constant memory. The grid is geometric, 1,024 thresholds to each halving of the value down to
-2⁻¹²⁶ of the peak, which amounts to rounding each value to 11 binary digits: in products of gates many pixels lie below
-a millionth of the peak, and their order counts too. A picture without evidence is left out and counted in
-``undefined``; a map of zeros stays in, with all its pixels tied at the bottom.
+that counts add up in constant memory: 1,024 to each halving of the value down to 2⁻¹²⁶ of the peak, since in products
+of gates many pixels lie below a millionth of the peak, and their order counts too. A picture without evidence is left
+out and counted in ``undefined``; a map of zeros stays in, with all its pixels tied at the bottom.
 """
 
 from __future__ import annotations

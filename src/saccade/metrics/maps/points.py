@@ -25,8 +25,7 @@ auc_shuffled     the same over all points and the points of *other* pictures: a 
 ===============  ==================================================================================================
 
 **Glimpses.** Welleck et al. 2017 (arXiv:1711.05165), Section 5: attn_saliency = (1/k) Σ_i S_t at glimpse i, averaged
-over all time steps and pictures. The printed values (58.7 to 126.5) are of a saliency that is not normalised, so they
-depend on the scale of a backbone's activations; a saliency in 0..1 can be compared between backbones.
+over all time steps and pictures. The printed values (58.7 to 126.5) are of a saliency that is not normalised.
 
 Axes: B pictures, T steps, k glimpses of a step, (h, w) cells. A step that does not count is NaN.
 """
@@ -52,10 +51,7 @@ NEAR = 0.1
 
 
 def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
-    """The pixels (B,H,W) bool whose centres lie within ``radius`` (B,) of ``points`` (B,2); none for NaN.
-
-    The pixel that holds the point always belongs to it.
-    """
+    """The pixels (B,H,W) bool that hold ``points`` (B,2), or whose centres lie within ``radius`` (B,); none for NaN."""
     offset = _from_points(points, size)  # (B,H,W,2)
     within: Tensor = torch.linalg.vector_norm(offset, dim=-1) <= radius[:, None, None]  # (B,H,W)
     return within | (offset.abs() <= 0.5).all(-1)
@@ -253,7 +249,6 @@ def _below(negatives: Tensor, positives: Tensor) -> Tensor:
 
 
 def _finite(maps: Tensor) -> Tensor:
-    """Finite maps (B,H,W) in float32 or float64."""
     maps = maps if maps.dtype in (torch.float32, torch.float64) else maps.float()
     if not bool(maps.isfinite().all()):
         raise DataError("a map holds NaN or infinity: look for a division by zero in what made it")

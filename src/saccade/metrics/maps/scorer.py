@@ -94,7 +94,6 @@ class MapScores(Values):
         return super().means() | ({"pr_auc": counts.auc} if counts is not None and has_maps else {})
 
     def _count(self, counts: PrCounts | None) -> None:
-        """Add pixel counts, if there are any."""
         if counts is not None:
             self._counts = counts if self._counts is None else self._counts + counts
 
@@ -111,10 +110,7 @@ class Baseline(NamedTuple):
 def at_places(
     places: Mapping[str, Tensor], grids: Grids | None, size: Size, *, exact: bool = False
 ) -> dict[str, Baseline]:
-    """Maps that look at ``places`` (B,2; NaN: not known) alone, by name, on ``grids``; with ``exact`` to the pixel too.
-
-    None without grids, or if no place is known.
-    """
+    """Maps that look at ``places`` (B,2; NaN: not known) alone, by name, on ``grids``; ``exact``: to the pixel too."""
     maps: dict[str, Baseline] = {}
     for name, points in places.items():
         is_known = ~points.isnan().any(1)  # (B,)
@@ -246,7 +242,6 @@ class MapScorer(Grouped):
         self._columns.append(group=numbers[groups])
 
     def _numbers(self, groups: Tensor | None, pictures: int, rows: Tensor | None) -> Tensor:
-        """The picture (N,) of each counted map."""
         if self._numbered not in (None, groups is None):
             raise DataError("groups: some batches have them and some have not; give them for every batch or for none")
         self._numbered = groups is None
@@ -335,7 +330,6 @@ class _Batch:
         return _Batch(self.maps, evidence, objects, None, None if self.clicks is None else self.clicks.only(is_known))
 
     def score(self, scores: MapScores, maps: MeasuredMaps, rows: Tensor | None = None) -> None:
-        """Add the scores of maps (K,H,W); ``rows`` (N,) says which is whose; None: each its own."""
         scores.add(maps, self.target, self.region, rows)
         if self.clicks is not None:
             scores.add_values(self.clicks.scores(maps.maps if rows is None else maps.maps[rows]))

@@ -15,9 +15,9 @@ above 0 only where a map marks what its own word needs; maps that are the same f
 average, have 0. "Other words" are of the same kind (content or function words) and other than y_t itself.
 Log-probabilities are natural, so scores are in nats.
 
-**Following.** One object of a scene is recoloured and the model speaks again. If it named the colour because it saw
-that object, the one word changes to the new colour and every other word stays. Captions are ids (B,T): words, then 0
-for the end; what comes after the end does not count.
+**Following.** One object of a scene is recoloured and the model speaks again: the one word should change to the new
+colour and every other word stay. Captions are ids (B,T): words, then 0 for the end; what comes after the end does not
+count.
 
 Axes: B pictures, T words, N words of one kind, V words that can be said, H and W pixels, h and w cells.
 """

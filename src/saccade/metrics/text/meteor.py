@@ -8,11 +8,10 @@ chunks (runs that are adjacent and in order in both captions),
     score = F · (1 − γ (ch / m)^β)                           α = 0.85, β = 0.2, γ = 0.6
 
 **meteor_lite**, in plain Python, is METEOR without synonyms, paraphrases and the lower weight of function words: a
-lower number that **never stands beside a published METEOR**. It equals METEOR 1.5 with ``-m 'exact stem' -w '1.0 0.6'
--p '0.85 0.2 0.6 0.5' -x 2000``, but for two habits of that program: its beam of 40 misses the best pairing of some long
-captions, and of several words with one stem it leaves some alone. Each picture counts with the reference that fits
-best, the first of equals; the score of a set is that of the sums of M, m, ch and lengths. A caption which is word for
-word its reference has no chunks, so that it scores 1.
+lower number that **does not compare with a published METEOR**. It equals METEOR 1.5 with ``-m 'exact stem' -w '1.0 0.6'
+-p '0.85 0.2 0.6 0.5' -x 2000``, except where the beam of that program misses the best pairing. Each picture counts with
+the reference that scores best; the score of a set is that of the sums of M, m, ch and lengths. A caption that equals
+its reference has no chunks, so that it scores 1.
 
 **meteor_of_words** is the reward, of captions that are numbers of words, for a whole batch. A content word
 weighs δ = 0.75 and a function word 1 − δ, as in METEOR 1.5, and M and lengths are sums of these weights. It differs
@@ -21,14 +20,14 @@ from the score in this:
 - Nothing is aligned. Pairs are clipped counts, and a pair goes on with the chunk of the one before where a run of two
   stems is in both captions. So ch = m − such runs, at least 1: too few where runs exclude each other.
 - Whether a word is a function word goes by its stem, so that both words of a pair weigh the same.
-- A caption that is its reference has one chunk, not none: that would be a price for learning captions by heart.
+- A caption that is its reference has one chunk, not none: learning captions by heart earns no prize.
 - The end is no word. So that a caption gains nothing by breaking off ("a man in a"), last words that lead up to another
   one count as unknown. An unknown word is a content word that has no partner, not even another unknown one.
 
-**meteor_jar** is METEOR 1.5 itself, the Java program: the only number beside a printed METEOR. ``saccade data get
-meteor`` puts it and its paraphrase table into the cache folder; else those inside the package ``pycocoevalcap`` (extra
-``meteor``) are taken, which is never imported. Captions go through files, one a line. Every picture needs the same
-number of references there, so the first one is repeated, which changes nothing.
+**meteor_jar** is METEOR 1.5 itself, the Java program, which compares with printed METEOR. It and its paraphrase table
+come from the cache folder (``saccade data get meteor``) or from the package ``pycocoevalcap`` (extra ``meteor``), which
+is never imported. Every picture needs the same number of references there, so the first one is repeated, which changes
+nothing.
 
 Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, V words, 3 things
 to meet in: the word, its stem, and its stem with the next.
@@ -131,7 +130,6 @@ def _tally(caption: Words, words: Words) -> tuple[int, int, float, int, int]:
 
 
 def _score(length: float, reference_length: float, weight: float, pairs: float, chunks: float) -> float:
-    """The score of these sums; 0 without pairs."""
     if not pairs:
         return 0.0
     precision, recall = weight / length, weight / reference_length
@@ -166,12 +164,8 @@ FUNCTION_WORDS = _OFTEN_LEADING.union(
 class MeteorWords:
     """The stem and weight of each word of a vocabulary, and whether it leads up to another one.
 
-    Args:
-        entries: all words by number.
-        end: the number that ends a caption.
-        unknown: the number of all other words.
-        device: where captions will be judged.
-        delta: δ, 0..1; with 0.5 all words weigh the same.
+    ``end`` is the number that ends a caption, ``unknown`` that of all other words; with a ``delta`` (δ) of 0.5 all
+    words weigh the same.
     """
 
     def __init__(
@@ -216,7 +210,7 @@ class MeteorWords:
 def meteor_of_words(captions: Tensor, references: Tensor, words: MeteorWords) -> Tensor:
     """METEOR, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
-    References without a word do not count; without any other, or for a caption without a word, it is 0.
+    Without a reference that has a word, or for a caption without one, it is 0.
     """
     captions = words.without_loose_end(captions)  # (B,K,T)
     mine, theirs = words.keys(captions), words.keys(references)  # (B,K,3,T), (B,R,3,T')

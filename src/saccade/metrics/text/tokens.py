@@ -6,11 +6,9 @@ left to right. At each place the rule that reaches furthest wins, of equals the 
 token counts as reach. Both sides of a score go through it, so a caption may come tokenised or as it was written.
 
 Three habits of the evaluation are kept, because its numbers contain them: brackets become ``-lrb-`` and ``-rrb-`` and
-stay, since its list has them in capitals; ``!!`` and ``?!`` stay; "end.The" is one word. A few words are cut again when
-they come back in lower case ("AT&T" is one word, "at&t" three), there as here. Deviations, none of which is in
-Flickr8k: curly apostrophes and typographic hyphens inside a word become plain ones; a telephone number, a mixed
-fraction ("5 1/2") and a tag with attributes are cut at their spaces; rare symbols, which the evaluation partly drops,
-all stay.
+stay, since its list has them in capitals; ``!!`` and ``?!`` stay; "end.The" is one word. Deviations, none of which is
+in Flickr8k: curly apostrophes and typographic hyphens inside a word become plain ones; a telephone number, a mixed
+fraction ("5 1/2") and a tag with attributes are cut at their spaces; all rare symbols stay.
 
 Stems are those of Porter's second stemmer (Snowball 2001, without the exceptions added since); the step numbers below
 are his. Two regions of a word decide whether an ending may go: R1 is what follows the first consonant after a vowel, R2
@@ -183,7 +181,6 @@ def _token(text: str, place: int, following: str) -> tuple[str, bool]:
 
 
 def _as_compared(word: str) -> str:
-    """A token in lower case as the evaluation writes it."""
     if word == '"':
         return "''"
     if _LONG_MARK.fullmatch(word):
@@ -306,7 +303,6 @@ def _without_last(word: str, first: int, second: int) -> str:
 
 
 def _longest_ending(word: str, endings: dict[str, str] | tuple[str, ...]) -> str:
-    """The longest ending of the word, or ""."""
     return max((ending for ending in endings if word.endswith(ending)), key=len, default="")
 
 

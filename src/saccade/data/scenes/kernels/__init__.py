@@ -3,9 +3,9 @@
 Each of the four is one kernel: torch's own operations are small, and a GPU would spend its time on starting them.
 The results are those of the host to the last bit.
 
-The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Elsewhere the host
-places digits and torch's own operations paint them, more slowly. The same happens for the rest of the process if a
-kernel cannot be built; a warning says so once, and :func:`why_no_kernels` from then on.
+The kernels need a GPU, Triton (which comes with torch for CUDA) and pictures of at most 128 px. Elsewhere, or if a
+kernel cannot be built, the host places digits and torch's own operations paint them, more slowly; a warning says so
+once, and :func:`why_no_kernels` from then on.
 """
 
 from __future__ import annotations

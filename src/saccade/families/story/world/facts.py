@@ -17,7 +17,6 @@ Step = tuple[int, int]
 
 
 def _matches(form: re.Pattern[str], sentences: Sequence[str]) -> list[tuple[int, re.Match[str]]]:
-    """The sentences of that form, with their numbers."""
     matches = ((at, form.fullmatch(" ".join(words_of(sentence)))) for at, sentence in enumerate(sentences))
     return [(at, match) for at, match in matches if match]
 
@@ -55,7 +54,6 @@ _RELATION = re.compile(rf"the (.+) is ({'|'.join(_STEPS)}) the (.+)")
 
 
 def _relation(first: str, side: str, second: str, *, reverse: bool) -> str:
-    """The sentence of a relation, or of its reverse."""
     if reverse:
         first, side, second = second, OPPOSITE[side], first
     return f"The {first} is {side} the {second}."
@@ -204,8 +202,7 @@ def generate_fears(draws: Draws) -> list[StoryExample]:
 def generate_colours(draws: Draws) -> list[StoryExample]:
     """Task 16: five names with kinds, the colours of four, and a question about the fifth.
 
-    As in the official files, nine of ten stories have one other animal of its kind; in the tenth the last of several
-    counts.
+    As in the official files, one story in ten has several of its kind; the last counts.
     """
     names = draws.some(_COLOURED, 5)
     kind = draws.pick(_KINDS)
@@ -234,7 +231,6 @@ _BIGGER = re.compile(r"the (.+) is bigger than the (.+)")
 
 
 def _sizes(sentences: Sequence[str]) -> list[Link]:
-    """From each smaller thing to the bigger one, in the order of telling."""
     fits = [Link(at, match[1], match[2]) for at, match in _matches(_FITS, sentences)]
     return sorted(fits + [Link(at, match[2], match[1]) for at, match in _matches(_BIGGER, sentences)])
 
@@ -242,8 +238,7 @@ def _sizes(sentences: Sequence[str]) -> list[Link]:
 def is_smaller(sentences: Sequence[str], small: str, big: str) -> Derived | None:
     """Whether SMALL is smaller than BIG.
 
-    ``yes`` is supported from the big end to the small one, ``no`` the other way. As in the official files, two
-    sentences with a third thing come before one direct sentence.
+    ``yes`` is supported from the big end to the small one, ``no`` the other way, as in the official files.
     """
     links = _sizes(sentences)
     if chain := _chain(links, small, big):

@@ -79,7 +79,6 @@ class Scene:
         self.sentences.append(self._sentence(event))
 
     def _sentence(self, event: Event) -> str:
-        """Verb and form are drawn."""
         draws, who, what = self.draws, event.who, event.what
         name = " and ".join(one.capitalize() for one in who)
         match event.kind:
@@ -203,7 +202,6 @@ def _where_person(scene: Scene) -> Question | None:
 
 
 def _where_thing(scene: Scene) -> Question | None:
-    """About a thing that lies somewhere, or was carried since it was taken."""
     state = scene.state
     recent = [one for one in state.rooms if scene.is_recent(state.moved[one])]
     things = [one for one in recent if not state.holder[one] or state.brought[one] > state.moved[one]]

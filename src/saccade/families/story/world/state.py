@@ -3,8 +3,8 @@
 The same state answers questions about generated stories and about stories that were read. Supporting sentences come in
 the order of the official files: first what the question asks about, then what that leads to.
 
-``babi`` are the words of the official English files. ``wide`` adds those of the founding document's stories and a few
-of their relatives: "Sam walks into the den.", "Sam picks up an apple."
+``babi`` are the words of the official English files. ``wide`` adds others: "Sam walks into the den.", "Sam picks up an
+apple."
 """
 
 from __future__ import annotations
