@@ -33,7 +33,7 @@ def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
 
 
 def page_model(model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
-    """See :meth:`saccade.families.registry.Family.page_model`."""
+    """See :meth:`saccade.families.Family.page_model`."""
     model = copy.deepcopy(_computable(model, facts, name)).cpu().float().requires_grad_(False)
     size = facts.preprocessing.size  # type: ignore[union-attr]  # it reads pictures
     trace = model(torch.zeros(1, 3, *size), torch.zeros(1, dtype=torch.long)).trace

@@ -66,7 +66,7 @@ def panel_facts(facts: ModelFacts) -> dict[str, object]:
 
 
 def page_model(model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
-    """See :meth:`saccade.families.registry.Family.page_model`."""
+    """See :meth:`saccade.families.Family.page_model`."""
     if not isinstance(model, MemN2NModel):
         named = f"'{name}' ({facts.architecture})"
         raise ConfigError(f"{named} does not run inside a page; memn2n does; use 'saccade serve'")
