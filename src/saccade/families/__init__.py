@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from saccade.families.answering import InputReader as InputReader
     from saccade.families.answering import Pictures as Pictures
     from saccade.families.answering import Responder as Responder
+    from saccade.families.page import PageModel as PageModel
+    from saccade.families.page import TrainedScenes as TrainedScenes
     from saccade.families.registry import DataEntry as DataEntry
+    from saccade.families.registry import Decode as Decode
     from saccade.families.registry import Family as Family
     from saccade.families.registry import ModelSpec as ModelSpec
     from saccade.families.registry import Probing as Probing
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from saccade.families.registry import models as models
     from saccade.families.registry import read_table as read_table
     from saccade.families.registry import recipes as recipes
+    from saccade.models.facts import ModelFacts as ModelFacts
     from saccade.tasks.label_task import LabelTask as LabelTask
     from saccade.tasks.picture_task import PictureTask as PictureTask
     from saccade.tasks.task import Task as Task

@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from saccade.tasks.task import Task
     from saccade.trace import Answer
 
-    # (model, output, facts) → an :class:`~saccade.trace.Answer` for each example.
-    Decode = Callable[..., list[Answer]]
+Decode = Callable[..., "list[Answer]"]  # (model, output, facts) → an answer for each example
 
 
 @dataclass(frozen=True)
@@ -319,11 +318,7 @@ def family_of_data(reference: str) -> Family:
     columns = columns_of(name, Path(path).expanduser())
     fits = [max((len(needed) for needed in family.columns if needed <= columns), default=0) for family in candidates]
     if not max(fits):
-        wanted = "; ".join(
-            f"{candidate.name}: {', '.join(sorted(candidate.columns[0]))}"
-            for candidate in candidates
-            if candidate.columns
-        )
+        wanted = "; ".join(f"{one.name}: {', '.join(sorted(one.columns[0]))}" for one in candidates if one.columns)
         present = ", ".join(sorted(columns)) or "(none)"
         raise DataError(f"{path}: its columns {present} fit no family; needed are {wanted}")
     return candidates[fits.index(max(fits))]

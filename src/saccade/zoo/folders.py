@@ -16,7 +16,6 @@ import re
 import warnings
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from saccade.backbones import hub
 from saccade.errors import CheckpointError, DataError, OutputError, nearest, shown_value
@@ -105,7 +104,7 @@ def hub_folder(address: str) -> Path:
     is_revision = _REVISION.fullmatch(revision) if "@" in address else True
     if not _NAME.fullmatch(repository) or not is_revision or ".." in address:
         raise CheckpointError(f"{address}: not an address of a model; write hf://USER/NAME, or hf://USER/NAME@REVISION")
-    client = _client("snapshot_download")
+    client = hub.open_library("huggingface_hub", "a model of the hub", "snapshot_download", "hub")
     patterns = [CONFIG, WEIGHTS, CARD, VOCABULARY, INPUTS]
     try:
         with hub.from_hub(f"the files of hf://{repository}"):
@@ -123,7 +122,7 @@ def push_folder(folder: Path, repository: str, *, private: bool = False, message
     name = repository.removeprefix(HUB)
     if not _NAME.fullmatch(name):
         raise OutputError(f"'{repository}': not a name on the hub; write USER/NAME")
-    client = _client("HfApi")
+    client = hub.open_library("huggingface_hub", "a model of the hub", "HfApi", "hub")
     facts = _check(folder)
     if why := hub.why_no_hub():
         raise OutputError(f"hf://{name}: cannot be written, {why}")
@@ -140,10 +139,6 @@ def push_folder(folder: Path, repository: str, *, private: bool = False, message
             "token that may write there"
         ) from error
     return f"{HUB}{name}"
-
-
-def _client(part: str) -> Any:
-    return hub.open_library("huggingface_hub", "a model of the hub", part, "hub")
 
 
 def _reason(error: Exception) -> str:

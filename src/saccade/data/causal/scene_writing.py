@@ -154,9 +154,6 @@ def _row(scene: str, asked: dict[str, int], objects: dict[str, list[TruthLine]])
     }
 
 
-_LEVEL = 3  # of a PNG's compression
-
-
 def write_set(
     batches: Iterator[CausalBatch],
     facts: CausalFacts,
@@ -203,7 +200,7 @@ def _write(batch: CausalBatch, place: Path, row: TruthLine, at: int) -> TruthLin
     for folder, pictures in (("images", images), ("masks", masks)):
         for name, pixels in pictures.items():
             file = place / folder / f"{picture_name(row['id'], name)}.png"
-            Image.fromarray(pixels).save(file, format="PNG", compress_level=_LEVEL)
+            Image.fromarray(pixels).save(file, format="PNG", compress_level=3)
     return {**row, "digest": scene_digest(row, images, masks)}
 
 

@@ -9,11 +9,7 @@ from saccade import models
 from saccade.families.registry import DataEntry, Family, ModelSpec, drawn_digits, own_data
 
 if TYPE_CHECKING:
-    from saccade.families.answering import Responder
-    from saccade.families.page import TrainedScenes
-    from saccade.families.registry import Decode
-    from saccade.models.facts import ModelFacts
-    from saccade.tasks.task import Task
+    from saccade.families import Decode, ModelFacts, Responder, Task, TrainedScenes
 
 MODELS = {
     "sat-soft": ModelSpec(

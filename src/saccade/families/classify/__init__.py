@@ -9,8 +9,7 @@ from saccade import models
 from saccade.families.registry import DataEntry, Family, ModelSpec, Probing, cub_birds, own_data
 
 if TYPE_CHECKING:
-    from saccade.families.registry import Decode
-    from saccade.tasks.task import Task
+    from saccade.families import Decode, Task
 
 MODELS = {
     "ran": ModelSpec(

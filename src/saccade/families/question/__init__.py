@@ -12,9 +12,7 @@ from saccade.families.registry import DataEntry, Family, ModelSpec, Probing, cub
 if TYPE_CHECKING:
     from torch import nn
 
-    from saccade.families.page import PageModel, TrainedScenes
-    from saccade.models.facts import ModelFacts
-    from saccade.tasks.task import Task
+    from saccade.families import ModelFacts, PageModel, Task, TrainedScenes
 
 # Generated scenes; without ``absent`` every question is about a digit that is there.
 SCENES = ("mref", "mdist", "mbg")
@@ -119,9 +117,14 @@ class Questions(Family):
         return "What colour is the …" if asks_colours else None
 
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
-        from saccade.families.question.page import trained_scenes
+        from saccade.data.scenes.drawing import FRACTION_BITS
+        from saccade.families.page import Behind, TrainedScenes
+        from saccade.families.question.scenes import SPEC
 
-        return trained_scenes(facts)
+        behind: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
+        if (name := str(facts.data.get("name"))) not in behind:
+            return None
+        return TrainedScenes(SPEC.count, ((SPEC.extents[0] >> FRACTION_BITS, SPEC.largest),), behind[name])
 
     def page_model(self, model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
         from saccade.families.question.page import page_model

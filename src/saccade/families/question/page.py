@@ -1,4 +1,4 @@
-"""Facts for the live page about question models: the training scenes, and the models it can run.
+"""The question models that the live page can run.
 
 The engine (``web/static/js/engine``) computes the small stack of SOFT and HAttNet. Every other model needs ``saccade
 serve``.
@@ -11,25 +11,14 @@ import copy
 import torch
 from torch import nn
 
-from saccade.data.scenes.drawing import FRACTION_BITS
 from saccade.errors import ConfigError
-from saccade.families.page import BLOCK, Behind, PageModel, TrainedScenes, convolution, head, norm, scorer
-from saccade.families.question.scenes import SPEC
+from saccade.families.page import BLOCK, PageModel, convolution, head, norm, scorer
 from saccade.models.facts import ModelFacts
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
 
 # The engine's names of the models that it computes.
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
-_BEHIND: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
-
-
-def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
-    """The scenes of the model's training; None for other pictures."""
-    name = str(facts.data.get("name"))
-    if name not in _BEHIND:
-        return None
-    return TrainedScenes(SPEC.count, ((SPEC.extents[0] >> FRACTION_BITS, SPEC.largest),), _BEHIND[name])
 
 
 def page_model(model: nn.Module, facts: ModelFacts, name: str) -> PageModel:

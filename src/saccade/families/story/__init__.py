@@ -11,11 +11,7 @@ from saccade.families.registry import DataEntry, Family, ModelSpec
 if TYPE_CHECKING:
     from torch import nn
 
-    from saccade.families.answering import InputReader, Responder
-    from saccade.families.page import PageModel
-    from saccade.families.registry import Decode
-    from saccade.models.facts import ModelFacts
-    from saccade.tasks.task import Task
+    from saccade.families import Decode, InputReader, ModelFacts, PageModel, Responder, Task
 
 MODELS = {
     "memn2n": ModelSpec(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Protocol
@@ -31,7 +31,6 @@ from saccade.progress import OnProgress, no_progress
 
 _MAKING = "making.json"
 _RESULTS = ("count", "twins", "left_out", "labels", "digest")  # Facts that are known in the end
-_NAMED = 4
 
 
 class PhotographSource(Protocol):
@@ -108,7 +107,7 @@ def write_photographs(
         (out / _MAKING).unlink()
     if not done:
         out.rmdir()
-        reasons = first_few([f"{reason} ({number:,})" for reason, number in left_out.most_common()], _NAMED)
+        reasons = first_few([f"{reason} ({number:,})" for reason, number in left_out.most_common()], 4)
         raise DataError(f"none of {total:,} photographs could be used: {reasons}")
     return whole
 
