@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 from labelled_files import class_folders
-from saccade import zoo
+from saccade.zoo import folders as zoo
 from tiny_models import save_tiny
 from typed import typed
 

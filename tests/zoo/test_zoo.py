@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 
 import saccade
-from saccade import zoo
 from saccade.backbones.pretrained import imagenet_weights
 from saccade.errors import CheckpointError, DataError
 from saccade.models.facts import read_facts
 from saccade.papers.results import Run
+from saccade.zoo import folders as zoo
 from tiny_models import save_tiny
 
 
