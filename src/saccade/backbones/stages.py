@@ -149,8 +149,10 @@ def _by_running(stage: nn.Module, channels: int, size: geometry.Size) -> geometr
     """
     weight = next(stage.parameters(), torch.empty(0))
     features = torch.empty(1, channels, *size, dtype=weight.dtype, device="meta")
+    tensors = (*stage.parameters(), *stage.buffers())
+    shapes = {id(tensor): tensor.detach().to("meta") for tensor in tensors}  # in place of which nothing is copied
     try:
-        shape = copy.deepcopy(stage).to("meta").eval()(features).shape
+        shape = copy.deepcopy(stage, shapes).eval()(features).shape
     except RuntimeError:
         return 0, 0
     return shape[-2], shape[-1]
