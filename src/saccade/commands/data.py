@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 from saccade.commands.list import data
 from saccade.commands.verb import Command, Remark, checked, print_table
 from saccade.config import Within
-from saccade.data.tables.doubts import first_few
 from saccade.errors import ConfigError
 from saccade.progress import OnProgress, no_progress
 
@@ -250,6 +249,8 @@ def _show_made(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: 
     if result.get("kind") != "photographs":
         remark(f"scenes: {result['count']:,}, in {result['folder']}")
         return
+    from saccade.data.tables.doubts import first_few
+
     names = result["left_out_names"]
     rows = [
         *(("twins", *item, "") for item in result["twins"].items()),
