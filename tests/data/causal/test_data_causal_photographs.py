@@ -262,7 +262,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
         if done == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(making, "twins_of", lambda *arguments: stop(4, 6))
+    monkeypatch.setattr(making, "twins_of", lambda *arguments: stop("photographs", 4, 6))
     with pytest.raises(KeyboardInterrupt):  # before the first photograph
         make(tmp_path, **options)
     monkeypatch.undo()
