@@ -311,7 +311,7 @@ class Predictor:
     ) -> Generator[Prepared, None, None]:
         """The same, where another thread reads and prepares the next batch while this one is answered.
 
-        What is bad is told, and an error raised, when its turn comes: after the batch before it.
+        Bad items are reported, and errors raised, when their turn comes: after the batch before it.
         """
         bad: deque[tuple[object, DataError]] = deque()
         batches = self._prepared(sources, batch_size, None if on_bad is None else lambda *refusal: bad.append(refusal))
@@ -377,7 +377,7 @@ class Predictor:
         return sightings
 
     def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
-        """The trace of one input, told the texts of its slots and which of them the answer needs."""
+        """The trace of one input, with the texts of its slots and which of them the answer needs."""
         if read.item.image is not None:
             return trace
         extra = self.model.extra_slots

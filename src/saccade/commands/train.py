@@ -182,7 +182,7 @@ def train(
 
 
 def resolve(recipe: str | Path, **changes: Any) -> Recipe:
-    """``recipe`` with what :func:`train` is told to change in it, by the same names."""
+    """``recipe`` with the changes that arguments of :func:`train` make."""
     changes = {name: value for name, value in changes.items() if value is not None}
     data, phases, overrides = changes.get("data"), changes.get("phases", ()), changes.get("overrides", ())
     if f"{recipe}-{data}" in recipes():
@@ -246,7 +246,7 @@ def build_task(recipe: Recipe) -> Task:
 
 
 def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
-    """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
+    """Give the task's model the weights of another whose names match ``parts``; warn of what begins anew."""
     from saccade.engine.phases import check_patterns, fits
     from saccade.models.folder import load_model
     from saccade.zoo import resolve

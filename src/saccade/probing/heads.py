@@ -282,7 +282,7 @@ class Training:
 def head_trial(
     name: str, material: Material, splits: Sequence[Split], on_split: Callable[[int], None] = lambda done: None
 ) -> Trial:
-    """Train one kind of head on all splits; before the first and after each ``on_split`` is told how many are done."""
+    """Train one kind of head on all splits; ``on_split`` is called with how many are done, from 0 on."""
     _, examples, plan, _ = material
     labels = examples.labels
     shots = SHOTS if plan.shots else ()

@@ -121,7 +121,7 @@ def labelled_pictures(
 
 
 def digest_of(table: Table) -> str:
-    """What tells pictures in memory from others: the contents of the files, the labels and the groups, in order."""
+    """What identifies pictures in memory: the contents of the files, the labels and the groups, in order."""
     rows = table.as_found or table.rows
     contents = content_digests([row.image for row in rows], unreadable="")
     known = [[content, row.label, row.group] for content, row in zip(contents, rows)]

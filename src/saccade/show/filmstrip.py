@@ -287,7 +287,7 @@ def glimpse_strip(
 
 
 def _shown_steps(look: Look) -> list[int]:
-    """The steps in which a label was said, and the one after them, in which nothing more was found."""
+    """The steps that name a label, and the one after them, which found nothing more."""
     if look.active is None:
         return list(range(look.steps))
     active = look.active.reshape(-1).bool().tolist()

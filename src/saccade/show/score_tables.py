@@ -113,7 +113,7 @@ def _title(result: Scores) -> str:
 
 
 def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> Table:
-    """One row a score: its value, its interval, and of how many it is the mean, where that is told."""
+    """One row a score: its value, its interval, and how many it is the mean of, where known."""
     intervals, counts, units = result.get("intervals", {}), flat(result.get("counts", {})), result.get("units", {})
     rows: list[Row] = []
     for name, value in flat(scores).items():

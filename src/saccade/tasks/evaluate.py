@@ -1,10 +1,8 @@
 """The one loop that scores a model: batches of a split in, every score of the answers and of the maps out.
 
-A family's :class:`Scoring` measures a batch and names its scores. The loop takes batches, joins their measurements in
-order, asks again without the evidence, and makes the verdict.
-
-Forward passes take a few pictures at a time, and each picture is encoded once. On a CPU batches are scored in parallel,
-one core each. Each batch is computed as it would be alone, so numbers do not depend on the number of threads.
+A family's :class:`Scoring` measures a batch and names its scores. The loop joins the measurements in order, asks again
+without the evidence, and makes the verdict. Each picture is encoded once. On a CPU batches are scored in parallel, one
+core each; each batch is computed as it would be alone, so numbers do not depend on the number of threads.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def _cells(look: Look) -> tuple[int, ...]:
 
 
 def _slots(trace: AttentionTrace, look: Look) -> list[str]:
-    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace tells no texts."""
+    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace has no texts."""
     count = _cells(look)[0]
     texts = trace.meta.get("slots")
     if isinstance(texts, (list, tuple)) and len(texts) <= count:
@@ -176,7 +176,7 @@ def _finite(value: object) -> object:
 
 
 def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> Json:
-    """What the page must know of a model besides its layers; any ``trace`` of it tells the names and grids of looks."""
+    """What the page must know of a model besides its layers; any ``trace`` of it has the names and grids of looks."""
     facts = predictor.facts
     looks = []
     for look in trace.looks:

@@ -12,7 +12,7 @@ shares no content word (:mod:`saccade.metrics.maps.words`). FILL is ``blur`` or 
 
 The rival ``noise`` has the first score of maps of noise on the same cells: 0 on average.
 
-**Scenes.** The true sentence is given word by word, and the weights of one content word, drawn by the scene's number,
+**Scenes.** The true sentence is fed word by word, and the weights of one content word, drawn by the scene's number,
 are edited (:mod:`saccade.metrics.maps.edits`). The target is the digit that it is about, the answer the word that the
 model finds likeliest in its place.
 
