@@ -1,8 +1,7 @@
 """The pictures of a probe: from the name of data, or pictures in memory with their labels, to those it can use.
 
-Everything behind a table reads files, so pictures that are in memory are written into a folder first, without loss.
-What cannot be used is left out, counted and named: files that cannot be read, classes with too few pictures to learn
-from, to choose with and to be tested on, and questions that are asked about too few.
+Pictures in memory are written into a folder first, without loss. What cannot be used is left out, counted and named:
+files that cannot be read, and classes and questions with too few pictures.
 
 Axes: N examples, P pictures, B pictures of a batch, H and W pixels.
 """

@@ -18,8 +18,8 @@ rollout     attention multiplied through layers of self-attention; Abnar and Zui
 y is the logit of the model's own answer, p its share. Maps that have a sign keep it; the policy ``signed`` says what
 becomes of it.
 
-Our models are asked against masks and the like here, by captum where that stands. Any other classifier, on causal sets
-of photographs ours too, has its maps from :mod:`saccade.scoring.attribution`, which needs no extra.
+This is for our models; other classifiers, and all on causal sets of photographs, have their maps from
+:mod:`saccade.scoring.attribution`, which needs no extra.
 """
 
 from __future__ import annotations
