@@ -354,7 +354,6 @@ class Predictor:
         return [_with_others(best, others) for best, *others in zip(*ranked)]
 
     def _sightings(self, encoded: Encoded, queries: Sequence[object], response: Response) -> list[Sighting]:
-        """One sighting for each encoded input, from one answer to each."""
         traces = response.trace.detach().cpu()
         canvas = [source.canvas for source in encoded.items if source.canvas is not None]
         if canvas:
@@ -400,7 +399,6 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
 
 
 def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:
-    """The best answer with the others that a search found."""
     if not others:
         return best
     possible = tuple(other for other in others if other.said.log_probability != -float("inf"))

@@ -331,7 +331,6 @@ def hsal_expected_loss(
 
 
 def _worth_of_glimpses(output: MultisetOutput, looked: LookedRewards | None) -> Tensor:
-    """The rewards of the glimpses that were drawn: (B,T,k)."""
     reward = output.location_reward  # (B,T,k)
     return reward if looked is None else reward * looked.glimpses.flatten(2).gather(2, output.location)
 

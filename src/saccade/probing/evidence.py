@@ -97,7 +97,6 @@ def _tested(result: ProbeResult, chosen: Tensor) -> Iterator[tuple[int, Tensor]]
 
 
 def _rests_on(probe: Probe, evidence: Evidence, on_progress: OnProgress) -> EvidenceReliance:
-    """Answers to changed test pictures of all splits."""
     pictures, questions = probe.pictures, probe.pictures.questions
     rests, done, chosen, guesses = EvidenceReliance(), 0, sampled(len(pictures)), probe.result.guesses
     for number, part in _tested(probe.result, chosen):
@@ -119,7 +118,6 @@ def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor,
 
 
 def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
-    """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     result, pictures, size = probe.result, probe.pictures, probe.size
     scorer = MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
     usual = _usual_places(pictures, evidence, result.splits)  # (N,2)

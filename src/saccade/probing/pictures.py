@@ -238,7 +238,6 @@ def _with_maps(table: Table, rows: Sequence[Row], folder: FeatureFolder) -> tupl
 
 
 def _numbers(values: Sequence[Any], known: Sequence[Any]) -> list[int]:
-    """The place of each value among the known ones."""
     number = {value: place for place, value in enumerate(known)}
     return [number[value] for value in values]
 

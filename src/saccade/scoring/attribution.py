@@ -93,7 +93,6 @@ def attribution(method: Any, network: Network, *, layer: str | None = None) -> t
 
 
 def _tiled(maps: Tensor, images: Tensor) -> CellMaps:
-    """Maps (B,h,w) whose cells tile the input."""
     return CellMaps(maps, frame_like((maps.shape[-2], maps.shape[-1]), images))
 
 
@@ -109,7 +108,6 @@ class ClassTarget:
 
 
 def _own_maps(own: Any, called: str, network: Network, images: Tensor, targets: Tensor) -> Tensor:
-    """The maps (B,h,w) of a method of the user's own."""
     with torch.enable_grad():
         if hasattr(own, "attribute"):
             result = own.attribute(images, target=targets)
@@ -129,7 +127,6 @@ def _own_maps(own: Any, called: str, network: Network, images: Tensor, targets: 
 
 
 def _logit(network: Network, images: Tensor, targets: Tensor) -> Tensor:
-    """The logit (B,) of each class."""
     return network.logits(images).gather(1, targets[:, None])[:, 0]
 
 

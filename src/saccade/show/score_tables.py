@@ -273,7 +273,6 @@ def scores_section(result: Scores) -> Section:
 
 
 def _words(scores: Collection[str], rivals: Collection[str]) -> list[Table]:
-    """What scores ask and what they are compared with, in words."""
     rows = [(spaced(name), text) for name, text in WORDS["asks"].items() if name in scores]
     rows += [(spaced(name), text) for name, text in WORDS["rivals"].items() if name in rivals]
     return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []

@@ -97,7 +97,6 @@ class EncodedPictures:
         return joined(self.model.ask(*part, attention=edit) for *part, edit in zip(encodings, split(query), edits))
 
     def _of(self, picture: Tensor) -> Tensor:
-        """The encodings (B,…) of the pictures (B,)."""
         if self.encoding.device.type != "cpu":
             return self.encoding[picture]
         # The channels lie together here: seen so, each encoding is one piece of memory and copied as such.
@@ -264,7 +263,6 @@ def evaluate(
 
 
 def _summary(scoring: Scoring, measured: Measurements, trained: Mapping[str, Tensor]) -> Summary:
-    """The scores, with those of single acts and of rivals, the verdict, and the details."""
     parts = scoring.scores(measured)
     if measured.acts.names:
         parts["measured"] = [*parts.get("measured", ()), (measured.acts, measured.columns["act_picture"])]

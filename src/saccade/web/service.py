@@ -247,7 +247,6 @@ class Service:
         predictor: Predictor,
         attention: Mapping[str, Sequence[float]] | None = None,
     ) -> Json:
-        """The answer about a picture, to the model's own attention or to an edited one."""
         predictor.question(request.question)  # before the picture is drawn and encoded: the cheaper mistake first
         stored = self._picture(request)
         encoded = served.encoded(predictor, stored)

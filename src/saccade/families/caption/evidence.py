@@ -175,6 +175,5 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
 
 
 def _drawn_words(batch: CaptionBatch) -> Tensor:
-    """The place (B,) of one content word of each sentence."""
     layout = cast(SceneLayout, batch.layout)
     return drawn_from(batch.has_mask, hash_u32(layout.seed, layout.index, torch.zeros_like(layout.index), _DRAW))

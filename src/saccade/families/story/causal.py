@@ -179,7 +179,6 @@ class CausalTests:
         (self.rivals[rival] if rival else self.scores)[score][rows] = values.double()
 
     def _remove_fact(self) -> None:
-        """Remove a supporting fact, one that matters by the rules if they derive the answer."""
         edits: dict[int, Edit] = {}
         for row, example in enumerate(self.examples):
             facts = [place for place in example.supporting if self._slot(example, place) >= 0]

@@ -194,5 +194,4 @@ def rivals(prepared: PreparedPhotograph, number: int, before: NamedMaps | None) 
 
 @lru_cache(maxsize=16)
 def _centre(size: Size) -> Tensor:
-    """The Gaussian (1,H,W) of pictures of that size."""
     return centre_gaussian(geometry.identity(), size, size)
