@@ -110,7 +110,7 @@ def look(
         rollout: for timm:NAME and hf:NAME, add attention rollout. It is derived; the model does not use it.
         batch_size: pictures in a batch.
         engine: write rows to Parquet, on this machine or on a Ray cluster. None: pictures and records.
-        address: of the Ray cluster: HOST:PORT or auto. None: the connected one, else this machine.
+        address: address of the Ray cluster, HOST:PORT or auto. None: the connected one, else this machine.
         actors: processes of Ray. None: one for each GPU, or else for each CPU.
         part: with ``engine``, picture files in an output file. A part is what is done again when a machine is lost.
         maps: with ``engine``, keep the total map, all maps or none. All includes those of every look and step.
