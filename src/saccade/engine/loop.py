@@ -7,8 +7,7 @@ From top to bottom: `fit` picks device and processes, `Run.set_up` makes everyth
             batch, forward, loss, backward, optimiser, average        TrainStep
             log, validate, save a checkpoint, stop?
 
-In this order: a checkpoint is always written *after* the validation of its step, so resuming from it repeats nothing
-and skips nothing.
+A checkpoint is written *after* the validation of its step, so resuming from it repeats and skips nothing.
 """
 
 from __future__ import annotations
