@@ -103,7 +103,7 @@ class ShownTable:
     def markdown(self) -> str:
         r"""The rows and columns as Markdown, without the caption.
 
-        >>> print(Table(("a", "b"), [("1", "2\n3")]).markdown(), end="")
+        >>> print(ShownTable(("a", "b"), [("1", "2\n3")]).markdown(), end="")
         | a | b |
         |---|---|
         | 1 | 2<br>3 |
