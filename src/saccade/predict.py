@@ -22,8 +22,8 @@ from torch.utils._pytree import tree_map
 from saccade.backbones.stages import fuse_norms
 from saccade.data.pictures.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.families import Family, families, family
 from saccade.families.answering import InputReader, Prepared, Question, ReadItem, Responder, Response
+from saccade.families.registry import Family, families, family
 from saccade.looks import ShortRepr
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
@@ -31,8 +31,7 @@ from saccade.models.folder import load_likeness, load_model
 from saccade.models.likeness import Fit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
-from saccade.zoo import resolve, shipped
-from saccade.zoo.hub import push_folder
+from saccade.zoo.folders import push_folder, resolve, shipped
 
 # How much more the peak of all masks may let through than their least, for a look to say that this is little.
 NEARLY_EVEN = 0.05

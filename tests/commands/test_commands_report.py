@@ -19,7 +19,7 @@ from saccade.models.facts import Score, model_card, read_facts
 from saccade.papers.results import recorded_runs
 from saccade.show.report import Gallery
 from saccade.show.score_tables import TITLE as SCORES
-from saccade.zoo import shipped
+from saccade.zoo.folders import shipped
 from typed import typed
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from saccade import families
 from saccade.errors import ConfigError, DataError
 from saccade.families import DataEntry, Family, ModelSpec
+from saccade.families import registry as families
 
 OTHER = Family(
     name="other",

@@ -65,7 +65,7 @@ class Counting(Scoring):
 @pytest.mark.parametrize(("together", "threads"), [(5, 1), (5, 2), (100, 1)])
 def test_batches_are_joined_in_their_order_however_many_are_under_way(together: int, threads: int) -> None:
     scoring, seen = Counting(together, threads), []
-    found = evaluate(scoring, lambda done, total: seen.append((done, total)))
+    found = evaluate(scoring, lambda what, done, total: seen.append((done, total)))
     assert (found["n"], found["metrics"]) == (N, {"accuracy": pytest.approx(1 / 3)})
     assert found["said"] == N * (N - 1) // 2  # type: ignore[typeddict-item]
     assert found["counts"]["accuracy"] == N
@@ -87,7 +87,7 @@ def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.Monke
         told: list[tuple[int, int]] = []
         scoring = SceneScoring(model, data, limit=60, sweeps=4)
         scoring.together = 20
-        found.append(evaluate(scoring, lambda *each, told=told: told.append(each)))
+        found.append(evaluate(scoring, lambda what, *each, told=told: told.append(each)))
         assert told == [(20, 64), (40, 64), (60, 64), (64, 64)]  # the last four are swept
     assert found[0] == found[1]
     assert found[0]["counts"]["deletion"] == 4

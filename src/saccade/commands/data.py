@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 from saccade.commands.list import data
 from saccade.commands.verb import Command, Remark, checked, print_table
 from saccade.config import Within
-from saccade.data.tables.doubts import first_few
 from saccade.errors import ConfigError
+from saccade.progress import OnProgress, no_progress
 
 Split = Literal["train", "val", "test"]
 Glyphs = Literal["disjoint", "merged", "pack"]
@@ -48,7 +48,7 @@ def make(
     size: Annotated[int | None, Within(32, 4096)] = None,
     max_share: Annotated[float | None, Within(0.01, 0.9)] = None,
     resume: bool = False,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:
     """Write scenes as PNGs, with one JSON line of truth for each.
 
@@ -86,14 +86,14 @@ def make(
         return _make_photographs(**arguments)
     if unused := [key for key in _OF_PHOTOGRAPHS if arguments[key]]:
         raise ConfigError(f"{unused[0]}: goes with pictures or cutouts, and neither is given")
-    from saccade.families import family_of_data
+    from saccade.families.registry import family_of_data
 
     count = count or _COUNT
     family = family_of_data(name)
     own = ("name", "glyphs", "drawing", "protocol", "seed", "empty", "scenes")
     settings = {key: arguments[key] for key in own if arguments[key] is not None}
     return {
-        "folder": family.task().write_split(settings, split, count, out, start=start, progress=on_progress),
+        "folder": family.task().write_split(settings, split, count, out, start=start, on_progress=on_progress),
         "count": count,
     }
 
@@ -114,7 +114,7 @@ def _make_photographs(name: str, out: Path, **arguments: Any) -> dict[str, Any]:
     def note(reason: str, name: str) -> None:
         names.setdefault(reason, []).append(name)
 
-    facts = make_photographs(out, progress=arguments["on_progress"], on_left_out=note, **settings)
+    facts = make_photographs(out, on_progress=arguments["on_progress"], on_left_out=note, **settings)
     return {"folder": out, **asdict(facts), "left_out_names": names}
 
 
@@ -131,7 +131,7 @@ def sheet(
     seed: Annotated[int, Within(0)] = 0,
     empty: Annotated[float | None, Within(0, 1)] = None,
     option: Sequence[str] = (),
-    on_progress: Callable[[int, int | None], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:
     """A contact sheet: pictures, questions, answers, and the evidence outlined; other inputs are listed.
 
@@ -150,7 +150,7 @@ def sheet(
     """
     arguments = dict(locals())
     from saccade.data.tables.readers import with_reader
-    from saccade.families import data_entries, family_of_data
+    from saccade.families.registry import data_entries, family_of_data
     from saccade.files import write_bytes
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import Mask, png_bytes
@@ -163,8 +163,8 @@ def sheet(
     settings = {key: arguments[key] for key in own if arguments[key] is not None}
     family = family_of_data(arguments["name"])
     reader = family.reads()
-    progress = on_progress if is_read else None
-    examples, summary = family.task().show_split(settings, split, count, progress=progress, check=True)
+    on_progress = on_progress if is_read else no_progress
+    examples, summary = family.task().show_split(settings, split, count, on_progress=on_progress, check=True)
     result = {"data": arguments["name"], "summary": summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):
         rows = []
@@ -181,7 +181,7 @@ def sheet(
 def _twins_shown(name: str, out: Path, count: int) -> dict[str, Any] | None:
     """The sheet of a causal set of photographs with their twins; None for any other data."""
     from saccade.data.causal.photographs.format import PhotographSet
-    from saccade.data.causal.reading import read_causal_set
+    from saccade.data.causal.scenes import read_causal_set
     from saccade.files import write_bytes
     from saccade.show.filmstrip import twin_sheet
     from saccade.show.overlay import png_bytes
@@ -197,9 +197,7 @@ def _twins_shown(name: str, out: Path, count: int) -> dict[str, Any] | None:
     return {"data": name, "summary": summary, "thing": "photograph", "out": out}
 
 
-def get(
-    name: str, *, on_progress: Callable[[str, int, int | None], None] = lambda name, done, total: None
-) -> dict[str, Any]:
+def get(name: str, *, on_progress: OnProgress = no_progress) -> dict[str, Any]:
     """Download what cannot be shipped, checked by its digest; what is there already is kept.
 
     Args:
@@ -207,12 +205,12 @@ def get(
         on_progress: called with the file, bytes done and bytes in all.
     """
     from saccade.data.fetch import fetch
-    from saccade.families import data_entries
+    from saccade.families.registry import data_entries
     from saccade.files import FILES, REGISTERED
 
     known = data_entries().get(name)
     wanted = known[0][1].download if known and known[0][1].download else name
-    folder = fetch(wanted, progress=on_progress)
+    folder = fetch(wanted, on_progress=on_progress)
     size = sum(file.size for file in FILES[wanted])
     return {"name": wanted, "folder": folder, "bytes": size, "licence": REGISTERED[wanted].get("licence")}
 
@@ -251,6 +249,8 @@ def _show_made(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: 
     if result.get("kind") != "photographs":
         remark(f"scenes: {result['count']:,}, in {result['folder']}")
         return
+    from saccade.data.tables.doubts import first_few
+
     names = result["left_out_names"]
     rows = [
         *(("twins", *item, "") for item in result["twins"].items()),

@@ -24,6 +24,7 @@ from saccade.commands.verb import (
 from saccade.config import Within
 from saccade.data.pictures.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
+from saccade.progress import OnProgress, no_progress
 
 if TYPE_CHECKING:
     from saccade.adapters.folder import FolderLooks
@@ -82,7 +83,7 @@ def look(
     offline: bool = False,
     device: str = "auto",
     on_bad: Callable[[Any, DataError], None] | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> Any:
     """Ask a model about pictures or stories, and see where it looked.
 
@@ -141,7 +142,7 @@ def look(
     answers = []
     for sightings in groups:
         answers.append(sightings[0] if is_one_model else sightings)
-        on_progress(len(answers), len(files))
+        on_progress("look", len(answers), len(files))
     return answers if is_list else answers[0]
 
 
@@ -223,7 +224,7 @@ def typed(
     example: str | None = None,
     engine: Literal["local", "ray"] | None = None,
     model: Sequence[str] = ("soft-mref",),
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     **options: Any,
 ) -> Looks | FolderLooks:
     """:func:`look` of the command line: answers as they come, so that a folder of any size goes through.
@@ -236,8 +237,8 @@ def typed(
         on_progress: called with how many are done, and how many there are.
         options: the others of :func:`look`.
     """
-    from saccade.zoo import EXAMPLES
-    from saccade.zoo import example as shipped
+    from saccade.zoo.folders import EXAMPLES
+    from saccade.zoo.folders import example as shipped
 
     paths = [*sources, *([] if example is None else [str(shipped(example))])]
     if not paths:
@@ -288,7 +289,7 @@ class Looks(Stream):
                 yield sighting
             self.answered += bool(sightings)
             if len(self.files) > 1:
-                self._on_progress(self.answered + self.skipped, len(self.files))
+                self._on_progress("look", self.answered + self.skipped, len(self.files))
         if not self.answered:
             none = f"none of the {self.skipped} {plural(self.predictor.reads.thing)} could be read; see the lines above"
             raise DataError(error if self.skipped == 1 else none)

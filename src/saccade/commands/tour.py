@@ -14,7 +14,7 @@ from saccade.commands.verb import Command, Remark, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
 from saccade.errors import CheckpointError
-from saccade.families import families, headline, model_spec
+from saccade.families.registry import families, headline, model_spec
 from saccade.files import make_folder
 from saccade.models.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
@@ -22,7 +22,7 @@ from saccade.progress import OnProgress, no_progress
 from saccade.show.report import Block, Code, Report, Section
 from saccade.show.tables import Cell, Table, percent
 from saccade.web.page import live_part
-from saccade.zoo import EXAMPLES, example, shipped
+from saccade.zoo.folders import EXAMPLES, example, shipped
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
 BRACKETS = "In brackets: published under other conditions, given for context."

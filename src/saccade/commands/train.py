@@ -16,7 +16,7 @@ from saccade.commands.verb import Command, Remark, checked, print_table, wake_cu
 from saccade.config import Within
 from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
-from saccade.families import data_entries, family, recipes
+from saccade.families.registry import data_entries, family, recipes
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -249,7 +249,7 @@ def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
     """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
     from saccade.engine.phases import check_patterns, fits
     from saccade.models.folder import load_model
-    from saccade.zoo import resolve
+    from saccade.zoo.folders import resolve
 
     weights = load_model(resolve(start))[0].state_dict()
     check_patterns(parts, list(weights), where="start_parts")

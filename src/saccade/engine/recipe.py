@@ -27,7 +27,7 @@ from saccade.config import (
     set_by_path,
 )
 from saccade.errors import ConfigError, nearest
-from saccade.families import recipes
+from saccade.families.registry import recipes
 from saccade.files import read_regular
 
 SCHEMA_VERSION = 2

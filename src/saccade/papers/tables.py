@@ -9,7 +9,7 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, cast
 
 from saccade.errors import ConfigError, nearest
-from saccade.families import recipes
+from saccade.families.registry import recipes
 from saccade.papers.results import Measured, Run, measure, published, recorded_runs, results_folder, rows
 from saccade.show.tables import Table
 

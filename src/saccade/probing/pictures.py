@@ -16,7 +16,6 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import check_usable, contradictions, first_few, pluralise, spellings, summarised
 from saccade.data.tables.table import Columns, Row, Table
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
+from saccade.families.registry import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
 from saccade.geometry import Size
 from saccade.metrics.result import Part
 from saccade.probing.examples import Examples, Questions
@@ -177,7 +176,7 @@ def usable_pictures(
     files = [*dict.fromkeys(row.image for row in rows)]
     own = _numbers([row.image for row in rows], files)  # the picture of each row
     cpu = torch.device("cpu")
-    store = PreparedPictures(files, size, cpu, limit=DECODED, progress=partial(on_progress, "pictures"))
+    store = PreparedPictures(files, size, cpu, limit=DECODED, on_progress=on_progress)
     if store.unreadable:
         broken = [files[number].name for number in sorted(store.unreadable)]
         remarks.append(f"{pluralise(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")

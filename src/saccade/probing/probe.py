@@ -31,7 +31,7 @@ from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.readers import with_reader
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, nearest
-from saccade.families import Family, Probing, families
+from saccade.families.registry import Family, Probing, families
 from saccade.metrics.result import Part
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import pick_device

@@ -30,6 +30,7 @@ from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
 from saccade.metrics.verdict import Altered, Answered, EvidenceReliance, against_random_order, sampled, verdict
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
+from saccade.progress import OnProgress, no_progress
 from saccade.trace import AttentionTrace, ModelOutput, joined
 
 BATCH = 250  # Examples that are scored together
@@ -154,9 +155,6 @@ def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: i
         torch.set_num_threads(cores)  # a thread that set its own number changed that of threads to come
 
 
-Progress = Callable[[int, int], None]  # Called with examples done and examples in all; those of sweeps count again
-
-
 @dataclass
 class Measurements:
     """The values of every example; a family may add fields."""
@@ -225,7 +223,7 @@ class Scoring(ABC):
 @torch.no_grad()
 def evaluate(
     scoring: Scoring,
-    progress: Progress = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     rivals: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> Summary:
     """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`.
@@ -256,12 +254,12 @@ def evaluate(
     for part, count in thread_map(run_job, jobs(), scoring.threads):
         measured.join(part)
         done += count
-        progress(done, work)
+        on_progress("examples", done, work)
     for places in numbers_in_batches(len(altered_ones), scoring.together):
         if (altered := scoring.altered(altered_ones[places], measured)) is not None and bool(altered.evidence.any()):
             measured.reliance.add(altered)
         done += len(places)
-        progress(done, work)
+        on_progress("examples", done, work)
     return _summary(scoring, measured, rivals)
 
 

@@ -15,14 +15,14 @@ from threading import Event, Lock, Semaphore
 from typing import Generic, TypeVar
 
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, nearest
-from saccade.families import families, headline
+from saccade.families.registry import families, headline
 from saccade.models.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.guard import Limits
 from saccade.web.page import page_entry
 from saccade.web.pictures import StoredPicture
 from saccade.web.schemas import ApiError, ModelEntry, ScoreEntry
-from saccade.zoo import resolve, shipped
+from saccade.zoo.folders import resolve, shipped
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")

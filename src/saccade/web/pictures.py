@@ -29,7 +29,7 @@ from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.photographs import SHIPPED, Photographs
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
-from saccade.web.page import CANVAS
+from saccade.families.page import CANVAS
 from saccade.web.schemas import LEAST, MOST, ApiError, Digit, PictureEntry, Scene
 from saccade.web.views import picture_url
 

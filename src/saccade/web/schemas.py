@@ -16,8 +16,9 @@ from starlette.responses import JSONResponse, Response
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES
 from saccade.errors import SaccadeError
+from saccade.families.page import CANVAS
 from saccade.trace import AnswerKind
-from saccade.web.page import CANVAS, PageEntry
+from saccade.web.page import PageEntry
 
 
 class ApiError(SaccadeError):

@@ -30,17 +30,16 @@ images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Seed, Within
 from saccade.data.causal.photographs.format import PhotographPicture, PhotographSet
-from saccade.data.causal.reading import read_causal_set
 from saccade.data.causal.row_folder import CausalPicture
 from saccade.data.causal.scene_writing import causal_batches, write_set
-from saccade.data.causal.scenes import CausalFacts, CausalSet
+from saccade.data.causal.scenes import CausalFacts, CausalSet, read_causal_set
 from saccade.data.examples import SPLITS, Split, hashed_share
 from saccade.data.pictures.labelled import check_new
 from saccade.data.scenes import LICENCE
@@ -54,6 +53,7 @@ from saccade.data.tables.rows import Box, json_in, layout_of
 from saccade.data.tables.table import ONE_QUESTION, Columns, Found, Row, Table, answers_in
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneDataConfig, SceneName
+from saccade.progress import OnProgress, no_progress
 
 # A picture, what is asked about it, and one answer or several.
 COLUMNS = Columns(
@@ -253,7 +253,7 @@ def write_causal(
     out: Path,
     *,
     start: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Path:
     """Writes the first ``count`` usable scenes from number ``start`` with their twins; returns the folder."""
     check_new(out)
@@ -276,7 +276,7 @@ def write_causal(
         answers=COLOURS,
     )
     stream = derive_seed(config.seed, _STREAM, SPLITS.index(split))
-    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, progress)
+    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, on_progress)
     return out
 
 

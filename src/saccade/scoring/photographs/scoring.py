@@ -31,7 +31,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.causal.photographs.format import Photograph, PhotographSet
-from saccade.data.causal.reading import read_causal_set
+from saccade.data.causal.scenes import read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.progress import OnProgress, no_progress
 from saccade.scoring.attribution import CellMaps, attribution, check_method
