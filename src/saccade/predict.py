@@ -310,7 +310,7 @@ class Predictor:
     ) -> Generator[Prepared, None, None]:
         """The same, where another thread reads and prepares the next batch while this one is answered.
 
-        What is bad is told, and an error raised, when its turn comes: after the batch before it.
+        Bad items are reported, and errors raised, when their turn comes: after the batch before it.
         """
         bad: deque[tuple[object, DataError]] = deque()
         batches = self._prepared(sources, batch_size, None if on_bad is None else lambda *refusal: bad.append(refusal))
@@ -353,7 +353,6 @@ class Predictor:
         return [_with_others(best, others) for best, *others in zip(*ranked)]
 
     def _sightings(self, encoded: Encoded, queries: Sequence[object], response: Response) -> list[Sighting]:
-        """One sighting for each encoded input, from one answer to each."""
         traces = response.trace.detach().cpu()
         canvas = [source.canvas for source in encoded.items if source.canvas is not None]
         if canvas:
@@ -376,7 +375,7 @@ class Predictor:
         return sightings
 
     def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
-        """The trace of one input, told the texts of its slots and which of them the answer needs."""
+        """The trace of one input, with the texts of its slots and which of them the answer needs."""
         if read.item.image is not None:
             return trace
         extra = self.model.extra_slots
@@ -399,7 +398,6 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
 
 
 def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:
-    """The best answer with the others that a search found."""
     if not others:
         return best
     possible = tuple(other for other in others if other.said.log_probability != -float("inf"))

@@ -52,10 +52,9 @@ def make(
 ) -> dict[str, Any]:
     """Write scenes as PNGs, with one JSON line of truth for each.
 
-    causal: scenes with seven twins each, in which one thing is changed; masks, questions, answers and a data card. With
-    --count 10000 and nothing else this is the frozen test set causal-v1. With --pictures and --masks the twins are of
-    your photographs: objects are removed or moved, the ground is changed. With --cutouts and --backgrounds scenes are
-    composed of real objects.
+    causal: scenes, each with seven twins in which one thing is changed, masks, questions and answers. With --count
+    10000 and nothing else this is the frozen test set causal-v1. With --pictures and --masks the twins are of your
+    photographs. With --cutouts and --backgrounds scenes are composed of real objects.
 
     Args:
         name: a name of 'saccade data list'.
@@ -64,22 +63,22 @@ def make(
         count: how many scenes. None: 100, or all photographs.
         start: number of the first scene.
         glyphs: digits of the scenes; pack is shipped and needs no download. None: by the data.
-        drawing: of mref, mdist and mbg. None: by the data.
+        drawing: how mref, mdist and mbg are drawn. None: by the data.
         protocol: unlimited or authors. None: by the data.
-        seed: of the scenes.
+        seed: seed of the scenes.
         empty: share of empty scenes. None: by the data.
-        scenes: of causal: mref, mdist or mbg. None: mref.
-        pictures: of causal: a folder of photographs.
+        scenes: with causal, mref, mdist or mbg. None: mref.
+        pictures: with causal, a folder of photographs.
         masks: where their objects are: a folder of masks, coco:FILE, or auto (U²-Net-p).
         labels: a CSV with the columns image and label. None: the names of the folders that pictures lie in.
-        cutouts: of causal: a folder of objects with a transparent ground, or of pictures with --masks.
+        cutouts: with causal, a folder of objects on a transparent ground, or of pictures with --masks.
         backgrounds: a folder of photographs to lay cut-outs on.
-        fill: how removed objects are filled in. None: migan where 'saccade data get migan' was
-            done and the extra photo is there, else smooth.
-        size: longest side of a photograph at most, in pixels. None: 512.
-        max_share: share of the picture of an object at most; larger ones are left out. None: 0.25.
+        fill: how removed objects are filled in. None: migan if 'saccade data get migan' was done and the extra photo is
+            there, else smooth.
+        size: longest side of a photograph, in pixels. None: 512.
+        max_share: largest share of the picture that an object may take; larger ones are left out. None: 0.25.
         resume: continue a set of photographs that was stopped.
-        on_progress: called with how many are written, and how many there will be.
+        on_progress: called with the number written and the number in all.
     """
     arguments = dict(locals())
     if pictures or cutouts:
@@ -141,12 +140,12 @@ def sheet(
         split: train, val or test.
         count: how many pictures.
         glyphs: digits of the scenes; pack is shipped and needs no download. None: by the data.
-        drawing: of mref, mdist and mbg. None: by the data.
+        drawing: how mref, mdist and mbg are drawn. None: by the data.
         protocol: unlimited or authors. None: by the data.
-        seed: of the scenes.
+        seed: seed of the scenes.
         empty: share of empty scenes. None: by the data.
-        option: of a reader, key=value, as in splits=species or kind=set.
-        on_progress: called with how many pictures are decoded, and how many there are.
+        option: setting of a reader, key=value, as in splits=species or kind=set.
+        on_progress: called with the number of pictures decoded and in all.
     """
     arguments = dict(locals())
     from saccade.data.tables.readers import with_reader

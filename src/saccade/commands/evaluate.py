@@ -51,16 +51,16 @@ def evaluate(
         glyphs: digits of generated scenes. Those that hold what the model was trained with are refused. None: the
             model's own.
         drawing: how generated scenes are drawn. None: the model's own.
-        limit: at most this many examples. Of a table, those about a sample of its pictures. None: all.
-        sweeps: examples for what costs many passes. Such are deletion and insertion, and causal tests of stories. None:
-            as the task says.
-        twins: scenes to render again, to score maps. One thing is changed in each; 0 is none. None: 100.
+        limit: at most this many examples. From a table, those about a sample of its pictures. None: all.
+        sweeps: examples for scores that take many passes. These are deletion and insertion, and causal tests of
+            stories. None: as the task says.
+        twins: scenes to render again with one thing changed, to score maps. 0 is none. None: 100.
         beam: captions followed side by side. 1 is greedy. None: 5.
         length_penalty: captions are ranked by log p / length^this. None: 0.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
         seed: seed of the scenes it is scored on. It is not the seed of the training.
         allow_pack: let test scenes use the shipped glyphs when MNIST is not there. ``glyphs`` of the result says so.
-        on_progress: called with examples done and examples in all; what is measured again counts again.
+        on_progress: called with examples done and examples in all.
 
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and facts

@@ -72,7 +72,7 @@ def tour(
         out: folder for report.html. A page that is there already is replaced.
         quick: fewer models, at most 100 examples of each in place of 2,000, and no sweeps over pixels.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
-        on_progress: called before each model with what is done with it, models done and models in all.
+        on_progress: called before each model with what is done, models done and models in all.
 
     Returns:
         Where the page is (``report``), its table of scores and how many seconds it took.
@@ -154,7 +154,6 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
 
 
 def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
-    """The scores of a model beside those of its full test, of the paper and of the baselines."""
     full = facts.scores[0] if facts.scores else here
     score = here or full
     if score is None or full is None:

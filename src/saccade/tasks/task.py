@@ -401,6 +401,10 @@ class Task(ABC):
         generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
         return torch.randperm(data.size, generator=generator)
 
+    def refit(self, model: nn.Module) -> str:
+        """Fits the classifier of ``model`` anew to all of the training split; what was done, empty if nothing was."""
+        return ""
+
     @classmethod
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> Scoring:
         """The measurements of ``model`` on ``examples``; ``options`` are those of the family."""

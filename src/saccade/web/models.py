@@ -94,7 +94,7 @@ class Worker:
             given_up.set()
 
     def check(self) -> None:
-        """Go on if the piece of work in hand is still wanted; called by that piece itself."""
+        """Go on if this piece of work is still wanted; called by that piece itself."""
         if self._given_up.is_set():
             raise CancelledError
 
@@ -153,7 +153,7 @@ class ServedModel:
         return encoded
 
     def entry(self) -> ModelEntry:
-        """As the API tells it."""
+        """As the API returns it."""
         score = None
         for first in self.facts.scores[:1]:
             if (best := headline(self.facts.family, first.metrics)) is not None:

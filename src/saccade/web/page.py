@@ -1,4 +1,4 @@
-"""The page: what a family tells it about a model, and the page as one text that needs no server.
+"""The page: what a family declares for it, and the page as one text that needs no server.
 
 ``Family.panel`` names an ES module with controls of the family's own, in its folder: ``families/NAME/FILE.js`` for the
 page. It exports ``function panel(place, page)``, which the page calls when a model of the family is chosen; models of
@@ -6,7 +6,7 @@ one family that are compared share it:
 
 =======================  ===========================================================================================
 ``place``                an empty element to be filled: of the side panel, or, for models that take JSON, in the middle
-``page.model``           the model as ``/api/models`` tells it: ``name, queries, answers, scenes, panel_facts …``
+``page.model``           the model as in ``/api/models``: ``name, queries, answers, scenes, panel_facts …``
 ``page.element``         makes elements, as ``element("button", {text: "7", onclick: …}, child, …)``; text stays text
 ``page.ask``             asks another question, as ``ask("7")``
 ``page.show``            shows a model that takes JSON an input and asks about it, as ``show(["Mary left."], "Who?")``;
@@ -18,9 +18,9 @@ one family that are compared share it:
 
 A style sheet of the same name beside it, ``FILE.css``, is added to the page. ``panel`` may return an object of
 functions, which are called: ``models(list)`` with the shown models of the family, whenever they change;
-``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours change;
-``unanswered(name)`` with a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no model
-of the family is shown any more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
+``answered(view)`` with every answer (:mod:`saccade.web.views`), and when the colours change; ``unanswered(name)`` with
+a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no model of the family is shown any
+more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
 
 ``Family.runtime`` names an ES module that computes the family's models in a worker of the page. It exports
 ``function network(weights, tools)``, called with what ``page_model`` made, which returns an object with
@@ -28,7 +28,7 @@ of the family is shown any more. With ``showsLooks: true``, cards leave looks ov
 first, and for each of the facts' ``looks`` its ``weights`` and ``slots``. ``tools`` are ``matrix``, which reads what
 :func:`saccade.families.page.matrix` wrote, and ``softmax``.
 
-A page without models is a viewer: it shows the views that it carries, and opens saved records.
+A page without models shows the views that it carries, and opens saved records.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class PageEntry:
 
 
 def page_entry(facts: ModelFacts) -> PageEntry:
-    """What the page is told of the model with these facts, without loading the model."""
+    """What the page knows of the model with these facts, without loading the model."""
     owner = family(facts.family)
     reader = owner.reads()
     data, spec = owner.data.get(str(facts.data.get("name"))), owner.models.get(facts.architecture)

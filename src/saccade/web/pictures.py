@@ -71,7 +71,7 @@ class StoredPicture:
         return 3 * height * width + len(self.png) + masks
 
     def entry(self) -> PictureEntry:
-        """As the API tells it."""
+        """As the API returns it."""
         picture = self.picture
         height, width = picture.size
         return PictureEntry(name=picture.name, width=width, height=height, png=self.png, notes=list(picture.notes))

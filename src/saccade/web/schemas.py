@@ -124,7 +124,7 @@ class EditedQuestion(SingleQuestion):
 
 
 class ErrorBody(BaseModel):
-    """How every error is told."""
+    """The body of every error."""
 
     error: dict[Literal["code", "message"], str]
 

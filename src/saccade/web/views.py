@@ -112,7 +112,7 @@ def _cells(look: Look) -> tuple[int, ...]:
 
 
 def _slots(trace: AttentionTrace, look: Look) -> list[str]:
-    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace tells no texts."""
+    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace has no texts."""
     count = _cells(look)[0]
     texts = trace.meta.get("slots")
     if isinstance(texts, (list, tuple)) and len(texts) <= count:

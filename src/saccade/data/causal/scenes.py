@@ -2,11 +2,7 @@
 
 This is the format of drawn scenes; sets of photographs have one like it, :mod:`saccade.data.causal.photographs.format`.
 
-``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read_causal_set` reads it:
-
->>> from saccade.data import read_causal_set                   # doctest: +SKIP
->>> for scene in read_causal_set("DIR"):                       # doctest: +SKIP
-...     scene.image, scene.question, scene.answer, scene.masks, scene.twins["target_moved"].image
+``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read_causal_set` reads it.
 
 One question asks for the colour of a digit, the *target*. A second one asks for the *other* object: among those that
 can be moved, the one whose area is nearest to the target's. Each scene has seven twins, see

@@ -1,4 +1,4 @@
-"""Picture files: those that paths mean, decoded by Pillow in a bounded amount of memory, and told apart by their bytes.
+"""Picture files: those that paths mean, decoded by Pillow in a bounded amount of memory, and compared by their bytes.
 
 This module imports no torch (numpy only for 16-bit and float grey), so that the server's decoding process starts in a
 tenth of a second (:mod:`saccade.web.decode`).
@@ -183,7 +183,7 @@ def check_size(size: tuple[int, int], name: str, pixels: int) -> None:
 
 
 def damaged(name: str, error: BaseException) -> DataError:
-    """What is said about a file that a decoder gave up on."""
+    """The message about a file that a decoder gave up on."""
     why = " ".join(str(error).split()) or type(error).__name__
     return DataError(f"{name}: damaged or cut short ({why}); fetch or export it again")
 

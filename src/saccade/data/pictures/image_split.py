@@ -142,7 +142,6 @@ def carried(marked: Tensor, frames: Tensor) -> Tensor:
 
 
 def _outside(row: Row, size: Size) -> str:
-    """What of a row has nothing of its picture, in words; "" where all of it has."""
     (height, width), point = size, row.point
     if point is not None and not (0 <= point[0] <= width and 0 <= point[1] <= height):
         return f"point outside the picture: {row.image.name}, {width}×{height}"

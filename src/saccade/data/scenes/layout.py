@@ -13,7 +13,7 @@ removed         gone; what lay behind it shows
 background      another draw of the same kind; behind scenes on black, the distractors of MDIST
 =============  ========================================================================================================
 
-Free ground keeps old and new place apart: a map that stays where it was has nothing on the new one.
+So a map that stays where it was has nothing on the new place.
 """
 
 from __future__ import annotations
@@ -202,7 +202,7 @@ class SceneLayout(GlyphLayout):
         return replace(self, colour=with_object(self.colour, obj, colour))
 
     def facts(self) -> list[list[dict[str, object]]]:
-        """What is true of each digit of every scene, for the files that hold it."""
+        """What is true of each digit of every scene, for files."""
         columns = (self.count, self.classes, self.colour, self.rgb, self.boxes, self.scale)
         return [
             [
