@@ -166,7 +166,6 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that holds the lock ``path``."""
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == f"{process.pid}\n"
         try:
             yield process

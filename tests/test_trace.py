@@ -146,7 +146,6 @@ def test_one_example_is_a_view_with_its_batch_axis() -> None:
     trace = full_trace()
     one = trace[2].validate()
     assert len(one) == 1
-    assert one.answer is not None
     assert one.answer.tolist() == [2]
     assert one.meta == {"model": "x"}
     for whole, part in zip(trace.looks, one.looks):

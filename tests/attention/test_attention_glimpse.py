@@ -39,7 +39,6 @@ def test_a_map_without_a_range_is_nothing(level: float) -> None:
     laid = min_max(maps)
     assert torch.equal(laid, torch.zeros(2, 3, 4))
     laid.sum().backward()
-    assert maps.grad is not None
     assert maps.grad.isfinite().all()
 
 

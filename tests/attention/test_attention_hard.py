@@ -55,7 +55,6 @@ def test_a_prior_that_has_underflowed_stays_finite() -> None:
     result = log_marginal(weights, answers)
     assert result.isfinite().all()
     (result[0, 0] + cell_entropy(weights).sum()).backward()
-    assert scores.grad is not None
     assert scores.grad.isfinite().all()
 
 

@@ -54,7 +54,6 @@ def test_an_empty_memory_gives_nothing_and_no_gradient_that_is_not_finite(assert
     assert_near(hop.context, [[0.0, 0.0], [2.0, 6.0]])
     hop.context.sum().backward()
     for each in (query, keys, values):
-        assert each.grad is not None
         assert each.grad.isfinite().all()
         assert each.grad[0].abs().sum() == 0
         assert each.grad[1].abs().sum() > 0

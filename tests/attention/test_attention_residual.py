@@ -63,7 +63,6 @@ def test_where_all_is_equal_nothing_breaks(kind: str) -> None:
     result = MASKS[kind](scores)
     result.sum().backward()
     assert result.isfinite().all()
-    assert scores.grad is not None
     assert scores.grad.isfinite().all()
     assert EPSILON > 0
 

@@ -335,12 +335,3 @@ def test_a_name_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(socket, "create_connection", lambda *args, **kwargs: release.wait(60) and Connection())
     assert hub.why_no_hub() == "huggingface.co cannot be reached (no answer)"
     release.set()
-
-
-def test_offline_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "create_connection", lambda *args, **kwargs: pytest.fail("asked"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "")  # so that it is undone
-    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
-    assert not hub.is_offline()
-    hub.work_offline()
-    assert hub.why_no_hub() == "fetching is off (by `offline` or HF_HUB_OFFLINE)"

@@ -123,7 +123,6 @@ def test_time_limit(tmp_path, monkeypatch):
     result = fit(task, LONG, tmp_path / "run", max_minutes=7, device="cpu", progress="quiet")
     assert result.stopped == "time"
     assert result.step == 7
-    assert result.checkpoint is not None
     assert result.checkpoint.name == f"step-{result.step:08d}"
 
 

@@ -26,7 +26,6 @@ every_model = pytest.mark.parametrize("name", sorted(ASKED))
 
 def tiny(name: str, seed: int = 0, **settings: Any) -> PictureQueryModel:
     model = tiny_model(name, seed, **settings)
-    assert isinstance(model, PictureQueryModel)
     return model
 
 
@@ -68,7 +67,6 @@ def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> No
     inputs, _ = example_batch(name, 3, 0)
     plain = tiny(name, multi_label=multi_label).eval()
     model = tiny(name, multi_label=multi_label, prior=True).eval()
-    assert model.prior is not None
     torch.nn.init.normal_(model.prior.weight)
     raw, before = model.forward_raw(**inputs), plain.forward_raw(**inputs)
     row = model.prior.weight[inputs["query"]]  # (B,K)
@@ -133,7 +131,6 @@ def test_modulation_by_hand(assert_near: Near) -> None:
 
 def test_film_is_stage_and_modulation_in_turn() -> None:
     model = control_of("film")
-    assert isinstance(model, FilmModel)
     images, query = torch.rand(2, 3, 100, 100), torch.tensor([3, 7])
     features = images
     for name, stage in model.backbone.stages.items():

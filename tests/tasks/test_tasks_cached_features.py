@@ -42,7 +42,6 @@ def compact(seed: int = 0) -> ImageModel:
     """A model whose backbone has norms."""
     torch.manual_seed(seed)
     model = model_spec("soft").build(COMPACT)
-    assert isinstance(model, ImageModel)
     return model
 
 

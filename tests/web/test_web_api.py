@@ -146,16 +146,6 @@ def test_an_answer_can_be_fetched_again_in_every_form(server: LiveServer) -> Non
     assert page.body.decode() == offline_page(views=[view])  # what the page itself would save
 
 
-def test_the_api_describes_itself(server: LiveServer) -> None:
-    described = server.get("/api/openapi.json").json
-    paths = {"/api/models", "/api/encode", "/api/ask", "/api/edit", "/api/ask_all", "/api/scene"}
-    assert {*paths, "/api/records/{record}"} <= set(described["paths"])
-    asked = described["components"]["schemas"]["Question"]
-    assert asked["additionalProperties"] is False
-    assert set(asked["properties"]) == {"model", "encoding", "scene", "input", "question", "picture"}
-    assert server.get("/docs").status == 404  # its pages would load scripts from elsewhere
-
-
 def test_a_model_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     save_tiny(tmp_path / "m", name="tiny")
     weights = tmp_path / "m" / "model.safetensors"

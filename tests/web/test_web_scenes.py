@@ -93,7 +93,6 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 )
 def test_what_is_told_of_training_holds_for_what_is_drawn(name: str, sample: Any, spec: Any) -> None:
     trained = page_entry(facts_of(name)).scenes
-    assert trained is not None
     layout = sample(spec, load_pack(), 3, torch.arange(300))
     assert (int(layout.count.min()), int(layout.count.max())) == trained.digits
     sides = set(layout.side[layout.present].tolist())

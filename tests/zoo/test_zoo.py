@@ -114,8 +114,6 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The tool, with a zoo of its own."""
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
     spec = importlib.util.spec_from_file_location("ship", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

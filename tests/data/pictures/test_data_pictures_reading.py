@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import struct
@@ -20,7 +19,7 @@ from PIL import Image
 from hostile_pictures import jpeg_of_scans, ppm_of_comments
 from saccade import geometry
 from saccade.data.pictures import files, reading
-from saccade.data.pictures.files import FORMATS, content_digests, copy_groups, decode, files_digest
+from saccade.data.pictures.files import FORMATS, decode
 from saccade.data.pictures.reading import find_pictures, prepare, read_picture, stream_pictures
 from saccade.errors import DataError
 
@@ -277,13 +276,3 @@ def test_waiting_pictures_and_batches_are_bounded_by_their_pixels(monkeypatch: p
     assert len(next(stream)) == 2
     assert len(begun) == 2
     stream.close()
-
-
-def test_digests_are_of_the_bytes_in_the_order_of_the_paths(tmp_path: Path) -> None:
-    paths = [tmp_path / f"{number}.png" for number in range(4)]
-    for path, content in zip(paths, (b"one", b"two", b"one", b"")):
-        path.write_bytes(content)
-    assert content_digests(paths) == [hashlib.blake2b(path.read_bytes(), digest_size=16).hexdigest() for path in paths]
-    assert files_digest(paths) == files_digest([paths[2], paths[1], paths[0], paths[3]])
-    assert files_digest(paths) != files_digest(paths[::-1])
-    assert copy_groups(paths) == [0, 1, 0, 3]

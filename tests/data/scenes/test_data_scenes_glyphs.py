@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import saccade.data.scenes.glyphs as pack_module
-from saccade.data.scenes.glyphs import GlyphSet, cache_home, glyphs_for, has_mnist, load_mnist, load_pack
+from saccade.data.scenes.glyphs import GlyphSet, glyphs_for, has_mnist, load_mnist, load_pack
 from saccade.errors import DataError
 from saccade.files import RemoteFile
 
@@ -36,12 +36,6 @@ def tiny_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         known += [RemoteFile(stem, len(data), hashlib.sha256(data).hexdigest()) for data in (pictures, labels)]
     monkeypatch.setitem(pack_module.FILES, "mnist", tuple(known))
     return folder
-
-
-@pytest.fixture
-def no_mnist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
 
 
 def contents(glyphs: GlyphSet) -> set[bytes]:
@@ -70,16 +64,6 @@ def test_disjoint_splits_share_no_glyph(tiny_mnist):
     assert not contents(train) & contents(val)
     assert not contents(test) & (contents(train) | contents(val))
     assert (train.name, val.name, test.name) == ("mnist-train-30", "mnist-val-5000", "mnist-test-20")
-
-
-def test_missing_mnist_says_what_to_do(no_mnist):
-    for split in ("train", "val", "test"):
-        with pytest.raises(DataError, match="saccade data get mnist"):
-            glyphs_for(split, "disjoint")
-    with pytest.raises(DataError, match="saccade data get mnist"):
-        glyphs_for("train", "disjoint", allow_pack=True)
-    assert glyphs_for("test", "disjoint", allow_pack=True).name == "mnist-test-pack-2000"
-    assert cache_home() == no_mnist
 
 
 def test_pack_splits_are_balanced_and_disjoint():

@@ -41,7 +41,6 @@ def read(path: Path) -> Table:
 
 
 def mask_of(table: Table) -> np.ndarray:
-    assert table.rows[0].mask is not None
     return np.asarray(Image.open(table.rows[0].mask).convert("L")) > 0
 
 
@@ -68,7 +67,6 @@ def test_polygons_become_a_mask_in_the_cache_which_is_drawn_again_if_it_was_repl
     assert not marked[0].any()
     assert not marked[:, 5].any()
     mask = read(path).rows[0].mask
-    assert mask is not None
     assert mask.is_relative_to(tmp_path / "home")
     before = mask.read_bytes()
     mask.write_bytes(b"something else")

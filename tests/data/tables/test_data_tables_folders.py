@@ -34,15 +34,6 @@ def many(top: Path, classes: tuple[str, ...] = ("cat", "dog"), each: int = 40) -
     return write(top, **{f"{name}__{number}": f"{name}{number}" for name in classes for number in range(each)})
 
 
-def test_without_splits_a_hash_of_the_path_says_them(tmp_path: Path) -> None:
-    table = read(many(tmp_path))
-    assert table.answers == ("cat", "dog")
-    assert sum(map(table.count, ("train", "val", "test"))) == 80
-    assert 45 < table.count("train") < 67
-    assert min(table.count("val"), table.count("test")) > 3
-    assert {row.label == row.image.parent.name for row in table.rows} == {True}
-
-
 def test_splits_above_the_classes_are_taken_and_a_part_of_train_is_val_where_there_is_none(tmp_path: Path) -> None:
     table = read(write(tmp_path / "a", train__cat__1="a", train__dog__1="b", validation__cat__2="c", test__dog__2="d"))
     assert {(row.label, row.split) for row in table.rows} == {

@@ -157,15 +157,6 @@ def table_of(*rows: Row, columns: Columns = OF_QUESTIONS, **more: object) -> Tab
     return Table.of("csv:x", [(f"line {n}", row) for n, row in enumerate(rows, start=2)], columns, **more)
 
 
-def test_words_are_those_of_train_in_alphabetical_order() -> None:
-    table = table_of(question("wing", ("white",)), question("back", ("black",)), question("back", ("white",), "val"))
-    assert (table.queries, table.answers) == (("back", "wing"), ("black", "white"))
-    assert [table.count(split) for split in ("train", "val", "test")] == [2, 1, 0]
-    assert table.skipped == ()
-    without = table_of(question(split="test"), question("wing", ("blue",), "test"))  # to score a trained model
-    assert (without.queries, without.answers, len(without.rows)) == (("crown", "wing"), ("blue", "red"), 2)
-
-
 def test_words_never_seen_in_train_are_left_out_named_and_kept_for_a_model_that_knows_them() -> None:
     rows = (question(), question("tail", split="test"), question(labels=("mauve",), split="val"), question(split="val"))
     table = table_of(*rows, skipped=["empty label: line 9"])
@@ -252,13 +243,6 @@ def test_a_table_sorted_by_label_gives_both_labels_their_share():
     found = sample_rows(PICTURES, DATA, 100)
     assert len(found) == 100
     assert 35 <= int((found < 200).sum()) <= 65
-
-
-def test_rows_about_one_picture_stay_together_but_for_the_last():
-    images = [picture for picture in PICTURES[:50] for _ in range(3)]
-    found = sample_rows(images, DATA, 20)
-    counts = sorted(sum(images[row] == picture for row in found.tolist()) for picture in set(images))
-    assert counts == [0] * 43 + [2] + [3] * 6
 
 
 @pytest.mark.parametrize(("count", "pictures"), [(0, 0), (30, 30), (60, 50), (999, 50)])

@@ -121,7 +121,6 @@ class Reading(SatModel):
             )
         )  # fmt: skip
         masks = scenes.word_masks()
-        assert masks is not None
         self.batch = scenes
         on = cells_on(masks.flatten(0, 1), self.backbone.frames[self.look_stage], self.grid)  # (B·T,h,w)
         self.on = on.unflatten(0, masks.shape[:2])  # (B,T,h,w)

@@ -12,7 +12,6 @@ from torch import Tensor
 from caption_stubs import captioned_files, short_splits
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.caption.task import (
     DRAWS,
     OWN_WORDS,
@@ -56,18 +55,6 @@ def on_files(folder: Path, model: str = "sat-soft", seed: int = 0, **data: objec
 
 def first_batches(task: CaptionTask, count: int, start: int = 0, size: int = 4, **options: str) -> list[dict]:
     return list(islice(task.train_batches(start, batch_size=size, **options), count))
-
-
-def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
-    task = CaptionTask(model="sat-soft", model_config=SMALL, data={**SCENES, "empty": 0.5})
-    assert task.model.config.vocabulary == 24
-    assert task.answers == ("<end>", "<unknown>", *SCENE_VOCABULARY.words)
-    (batch,) = first_batches(task, 1, size=16)
-    bare = ~batch["images"].flatten(1).any(1)
-    assert 2 < int(bare.sum()) < 14
-    assert batch["words"][bare].tolist() == [[23, 0, *[-1] * 9]] * int(bare.sum())
-    assert not (batch["words"][~bare] == 23).any()
-    assert 0 <= task.validate(task.model.eval())["exact_match"] <= 1
 
 
 def taught(task: CaptionTask, loss: Loss) -> tuple[dict, dict, dict]:

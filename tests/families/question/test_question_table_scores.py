@@ -186,17 +186,6 @@ def test_shares_of_answers_by_hand():
     ]
 
 
-def test_only_training_rows_in_the_words_of_the_model_count():
-    rows = (
-        row("crown", "red"),
-        row("crown", "black", split="test"),
-        row("beak", "black"),
-        row("crown", "green"),  # asked, and none of the known answers holds
-    )
-    assert prior_of(*rows).by_query[0].tolist() == [0, 0.5]
-    assert prior_of(row("crown", "red", split="test"), row("beak", "red")) is None
-
-
 def test_the_usual_place_by_hand():
     """Crowns at a quarter and at three quarters of the width, at the top: on the mean in the middle of the top edge."""
     prior = prior_of(

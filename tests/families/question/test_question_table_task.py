@@ -3,18 +3,12 @@
 import itertools
 import json
 import math
-from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
-from PIL import Image
 from torch import nn
 
-from saccade.data import Row, Table
 from saccade.errors import ConfigError, DataError
-from saccade.families.question.readers import COLUMNS
-from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import (
     Default,
     QuestionTask,
@@ -132,19 +126,6 @@ def test_the_model_folder_tells_nobody_where_the_pictures_were(table, tmp_path):
     assert all(torch.equal(value, task.model.state_dict()[name]) for name, value in model.state_dict().items())
 
 
-@pytest.mark.parametrize(
-    ("data", "error", "words"),
-    [
-        ({"name": ""}, ConfigError, "give `data=READER:PATH`"),
-        ({"name": "csv:nowhere.csv"}, DataError, "nowhere.csv: cannot be"),
-        ({"size": [4, 4]}, DataError, "too small"),
-    ],
-)
-def test_wrong_settings_are_named(table, data, error, words):
-    with pytest.raises(error, match=words):
-        new_task(table, **data)
-
-
 def test_a_table_that_cannot_train_is_refused(table, tmp_path):
     lines = table.read_text().splitlines()
     for split in ("train", "val"):
@@ -157,28 +138,3 @@ def test_a_table_that_cannot_train_is_refused(table, tmp_path):
         batches(new_task(table), 1, batch_size=TRAIN + 1)
     with pytest.raises(DataError, match="batch_size=32"):
         new_task(table).steps_per_epoch(TRAIN + 1)  # found before a run folder is begun
-
-
-def picture(folder: Path, name: str, seed: int = 0) -> Path:
-    Image.fromarray(np.random.default_rng(seed).integers(0, 256, (20, 40, 3), dtype=np.uint8)).save(folder / name)
-    return folder / name
-
-
-def opened(*rows: Row, several: bool = False, size=(32, 32), **settings) -> TableData:
-    table = Table.of("csv:t.csv", [(str(n), row) for n, row in enumerate(rows)], COLUMNS, several=several)
-    return TableData(TableDataConfig("csv:t.csv", size=size, **settings), "train", table=table)
-
-
-@pytest.fixture
-def three(tmp_path: Path) -> TableData:
-    a, b = picture(tmp_path, "a.png"), picture(tmp_path, "b.png", seed=1)
-    rows = [(a, "wing", "red"), (b, "crown", "blue"), (a, "crown", "red")]
-    return opened(*(Row(image, (label,), "train", query=query) for image, query, label in rows))
-
-
-def test_numbers_follow_the_words_of_the_table(three):
-    batch = three.take(torch.tensor([2, 0, 1]))
-    assert (three.queries, three.answers, three.size, len(three)) == (("crown", "wing"), ("blue", "red"), 3, 3)
-    assert (batch.query.tolist(), batch.label.tolist()) == ([0, 1, 0], [1, 1, 0])
-    assert batch.picture.tolist() == [0, 0, 1]
-    assert [len(three.shown(count)) for count in (5, 1)] == [2, 1]

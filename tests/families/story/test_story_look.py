@@ -51,19 +51,6 @@ def written(tmp_path: Path, *lines: str) -> Path:
     return path
 
 
-def test_unknown_words_are_named_and_left_out(memn2n: Predictor) -> None:
-    plain = memn2n.look(TOLD, ask=ASK)
-    seen = memn2n.look(["Mary went to the purple garden.", *TOLD[1:]], ask="Where is wizard Mary?")
-    assert seen.notes == (
-        "story: unknown words were left out: purple",
-        "question: unknown words were left out: wizard",
-    )
-    assert seen.to_json()["notes"] == list(seen.notes)
-    assert seen.slots[0] == "Mary went to the purple garden."  # as written
-    assert torch.equal(seen.trace.look("hop1").weights, plain.trace.look("hop1").weights)
-    assert plain.notes == ()
-
-
 @pytest.mark.parametrize("architecture", ["memn2n", "dmn", "story-lstm"])
 def test_a_sentence_of_unknown_words_takes_no_slot(architecture: str, tmp_path: Path) -> None:
     """As an empty slot in the middle it would end the story, and shift the times of all that follow."""

@@ -17,13 +17,11 @@ from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Recipe
 from saccade.errors import ConfigError
-from saccade.families.story import task as story_task
 from saccade.families.story.reading import StoryItem, memory_of
 from saccade.families.story.stories import StoryExample
 from saccade.families.story.task import GatedLoss, LinearStart, StoryTask, gate_loss
 from saccade.families.story.tensors import NOT_KNOWN, Sizes, StoryTensors, needed_and_some, noisy_times, sizes_of
 from saccade.models.folder import load_model
-from saccade.models.story import StoryModel
 
 DATA = {"name": "stories", "tasks": [1], "questions": 60, "noise": 0.4}
 SMALL = {"memn2n": {"dim": 6, "hops": 2}, "dmn": {"size": 8, "embedding": 6}, "story-lstm": {"size": 8, "embedding": 6}}
@@ -38,17 +36,6 @@ def new_task(model: str = "memn2n", kind: type[StoryTask] = StoryTask, **data: A
 
 def batches(task: StoryTask, start: int, count: int, **options: Any) -> list[dict[str, Any]]:
     return list(itertools.islice(task.train_batches(start, batch_size=8, **options), count))
-
-
-def test_a_batch_does_not_depend_on_how_many_are_made_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """10 batches are more than an epoch of 7."""
-    monkeypatch.setitem(story_task.AHEAD, "cpu", 1)
-    alone = batches(new_task("dmn"), 0, 10)
-    for ahead, start in ((4, 0), (16, 9)):
-        monkeypatch.setitem(story_task.AHEAD, "cpu", ahead)
-        for one, other in zip(alone[start:], batches(new_task("dmn"), start, 10 - start), strict=True):
-            assert one.keys() == other.keys()
-            assert all(torch.equal(value, other[name]) for name, value in one.items() if isinstance(value, Tensor))
 
 
 def test_a_model_gets_what_it_is_taught_by() -> None:
@@ -148,7 +135,6 @@ def test_a_fact_that_the_memory_dropped_teaches_nothing() -> None:
     loss = gate_loss(scores, torch.tensor([[NOT_KNOWN]]), torch.tensor([1]))
     assert loss.item() == pytest.approx(-math.log(3 / 4))
     loss.backward()
-    assert scores.grad is not None
     assert scores.grad.isfinite().all()
     assert scores.grad[0, 1].abs().sum() == 0
 
@@ -205,33 +191,6 @@ def test_gates_are_not_taught_without_supporting_facts(tmp_path: Path) -> None:
 
 
 CPU = torch.device("cpu")
-UNUSUAL = [
-    StoryExample((), "Where is Mary?", "garden", (), "qa1"),
-    StoryExample(("Mary went to the garden.",) * 9, "Where is Mary?", "garden", (0, 8), "qa1"),
-    StoryExample(("Bert flew.",), "Why?", "moon", (0,), "qa1"),
-]
-WORDS = ("", "garden", "is", "mary", "the", "to", "went", "where")
-
-
-@pytest.mark.parametrize("model", SMALL)
-def test_unusual_questions_are_answered_by_every_model(model: str) -> None:
-    """With finite numbers, and looks that hold."""
-    from saccade.families import model_spec
-
-    tensors = StoryTensors(UNUSUAL, WORDS, Sizes(4, longest=5, answer_words=1), CPU, by_word=False)
-    taken = tensors.take(torch.arange(3))
-    sizes = {"words": len(WORDS), "memory": 4, "longest": 5, "times": 4}
-    spec = model_spec(model)
-    known = spec.load().Config.__dataclass_fields__
-    for more in ({}, {"mask": True}, {"gate": "softmax", "stops": True}):
-        if not more.keys() <= known.keys():
-            continue
-        own = {field: value for field, value in sizes.items() if field in known}
-        built = spec.build({**SMALL[model], **own, **more}).eval()
-        assert isinstance(built, StoryModel)
-        output = built(taken["story"], taken["query"])
-        assert output.logits.isfinite().all()
-        output.trace.validate()
 
 
 NAMES = ("", "garden", "in", "is", "john", "kitchen", "living", "mary", "room", "where")
