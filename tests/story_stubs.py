@@ -1,7 +1,5 @@
 """Models of stories for tests: small saved ones, one that knows the truth, one that draws, and a constant."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

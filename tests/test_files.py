@@ -1,7 +1,5 @@
 """Files are whole or not there, locked by one process, and read as a stranger's."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os

@@ -1,7 +1,5 @@
 """Coordinates: frames from layers, crops, canvases and the projection, against hand-worked and measured positions."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The trace: what it accepts, how it slices, its maps and rebuilt contexts, and edits of looks, by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Rows of many pictures on one machine: what they hold, what is refused, and how a stopped run goes on."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a job wrote is read by ``score`` and by ``report``, and by the command line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Saliency, priority, inhibition of return, and Gaussian mixture attention against its formula, cell by cell."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Hard attention: the marginal and the posterior by hand, as loops, and by enumeration; draws that follow the prior."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Attention over sentences, by hand and as loops: hops of Sukhbaatar et al. (2015), episodes of Kumar et al. (2016)."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Residual attention: the equations by hand, the wiring of the mask branch, and what a look of it says."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Soft attention, gates and their scores, Eq. (2)-(6) and (9) of Seo et al. (2016), and cross-attention, by hand."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """RA-CNN's zoom: equations by hand, legal boxes, true gradients, and crops of crops on the right pixels."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The catalog of backbones and their ImageNet weights: found, named right, refused when wrong, able to see a cat."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.resources
 from dataclasses import replace

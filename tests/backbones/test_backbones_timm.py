@@ -1,7 +1,5 @@
 """The timm adapter: against a stand-in with timm's interface, and (marked ``extras``) against timm itself."""
 
-from __future__ import annotations
-
 import importlib.util
 import socket
 import sys

@@ -1,7 +1,5 @@
 """Models of transformers as backbones: against a stand-in with its interface, and (``extras``) against the library."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections.abc import Callable

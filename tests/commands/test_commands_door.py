@@ -1,7 +1,5 @@
 """The door of all verbs: options from signatures, JSON, errors of one line, disks without room."""
 
-from __future__ import annotations
-
 import json
 import resource
 import subprocess

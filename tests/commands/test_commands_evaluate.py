@@ -1,7 +1,5 @@
 """Scoring a trained model by name or folder: the promised dictionary, other data, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of a run, and the tour: one page about the shipped models."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json

@@ -1,7 +1,5 @@
 """The verb ``score``, as a new user types it, and maps that a method makes of a model."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Training by name: the run folder, exact resuming, stopping by the clock, changed data, what is refused."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

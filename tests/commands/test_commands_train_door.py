@@ -1,7 +1,5 @@
 """``saccade train`` as it is typed: what reaches the function, what is printed, what is refused; and seeds in turn."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from functools import partial

@@ -1,7 +1,5 @@
 """Checkpoints: whole or not there, verified, and never unpickled; those of strangers are refused by name."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

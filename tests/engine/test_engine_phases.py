@@ -1,7 +1,5 @@
 """Phases train what they say, freeze what they say, and end when they say."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

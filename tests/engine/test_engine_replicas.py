@@ -1,7 +1,5 @@
 """A stack of replicas trains like its members would alone."""
 
-from __future__ import annotations
-
 import json
 import math
 

@@ -1,7 +1,5 @@
 """The run folder, its measurements, options of `fit`, what is shown of a run, and how it is asked to stop."""
 
-from __future__ import annotations
-
 import signal
 from pathlib import Path
 from types import SimpleNamespace

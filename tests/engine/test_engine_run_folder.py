@@ -1,7 +1,5 @@
 """Two trainings do not share a folder; one that was killed early can be started either way; changed data is refused."""
 
-from __future__ import annotations
-
 import json
 from contextlib import ExitStack
 from pathlib import Path

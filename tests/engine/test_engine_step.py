@@ -1,7 +1,5 @@
 """One step: clipped by parameter and replica, compiled, captured on a GPU, stopped by numbers that are not finite."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path

@@ -5,8 +5,6 @@ fresh interpreter finds it. Two interpreters run the verbs: the first trains and
 test installs the package with pip.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The registry: families of the package, and what another package may add, wrong or right."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib.metadata import EntryPoint

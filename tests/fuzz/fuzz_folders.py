@@ -1,7 +1,5 @@
 """Folders of strangers: a JSON file and a file of tensors whose digest it holds. Models and records."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random

@@ -1,7 +1,5 @@
 """Losses of maps: what misses the evidence, and what different questions share; by hand, and through models."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Scores of answers: average precision by the PASCAL protocol, multisets, single labels and their calibration."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

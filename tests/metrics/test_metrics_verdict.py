@@ -1,7 +1,5 @@
 """The summary, what a model is worth in one line, and whether its answers need the evidence."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The decoder of Show, Attend and Tell, equation by equation, and beam search with a model whose words are known."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any, NamedTuple

@@ -3,8 +3,6 @@
 A new model is tested by its line in the catalog; nothing in the first parts knows what a model is inside.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 

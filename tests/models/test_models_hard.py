@@ -1,7 +1,5 @@
 """HARD of Seo et al. (2016): logits that are the marginal, the answers of single cells, and the sampled twin."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

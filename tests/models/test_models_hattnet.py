@@ -1,7 +1,5 @@
 """HAttNet and HAttNet-CTX of Seo et al. (2016): sizes, the way of the gated features, the penalty, the ablations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

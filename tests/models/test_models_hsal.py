@@ -1,7 +1,5 @@
 """Readers of multisets: HSAL against the paper in plain steps, its looks and ends; the counting control."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

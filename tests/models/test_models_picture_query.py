@@ -1,7 +1,5 @@
 """Query models and their controls: any backbone, many labels, the prior, a pretrained start, FiLM, blind, a ViT."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The question head: its equations by hand, where its scores come from, and what the classifier hears."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """RA-CNN: what each scale sees, where its crops lie, its controls, and phases that stop early."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

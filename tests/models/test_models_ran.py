@@ -1,7 +1,5 @@
 """RAN: its size is the paper's, its control has the same size, and its masks are where the paper has them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import nn

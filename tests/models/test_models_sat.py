@@ -1,7 +1,5 @@
 """Show, Attend and Tell as a model: drawn cells and captions, the baseline, the estimators, and the looks."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any

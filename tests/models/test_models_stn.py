@@ -1,7 +1,5 @@
 """STN of Seo et al. (2016) and the tuned one: sizes, a query that only moves the window, a helper for training."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor, nn

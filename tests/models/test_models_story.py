@@ -1,7 +1,5 @@
 """Models of stories: hops and tying of the memory network by hand, facts and passes of the dynamic one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Published beside measured: a cell by hand, every table, and ``saccade reproduce``."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from functools import partial

@@ -1,7 +1,5 @@
 """Planted features: attention must win where one cell decides, not where the mean does; and how pictures are dealt."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Files of strangers as maps and as truth: what is read, and what is refused with the reason."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess

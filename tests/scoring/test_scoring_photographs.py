@@ -1,7 +1,5 @@
 """Methods on networks whose cause was planted: known causes get known scores, and the tool says when it cannot tell."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math

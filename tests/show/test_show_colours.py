@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from importlib.resources import files
 

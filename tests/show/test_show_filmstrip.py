@@ -1,7 +1,5 @@
 """Filmstrips, nested crops and contact sheets: the right pixels in the right place, and text that fits."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Pages: balanced, escaped, under a policy of their own; and what evaluate measured as tables."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

@@ -1,7 +1,5 @@
 """Pages of runs and records: curves, settings, strips, and what is damaged."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What was said step by step, as strips on the right pixels, and looks over slots as one table."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

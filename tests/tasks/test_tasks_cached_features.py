@@ -1,7 +1,5 @@
 """Features that are kept: what the encoder answers, computed once; training on them is no different."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path

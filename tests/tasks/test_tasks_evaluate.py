@@ -1,7 +1,5 @@
 """The one loop that scores: batches in order, joined as if in one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The attention of other people's transformers: equal to the textbook, on the right pixels, or refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """Who and what is let in: addresses, origins, the token, paths, names, sizes; and which address a server takes."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging

@@ -1,7 +1,5 @@
 """The API as a script uses it: models, pictures, questions, scenes, stories, edits, and answers fetched again."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

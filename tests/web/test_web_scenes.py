@@ -1,7 +1,5 @@
 """Composed scenes are the generator's own, with the truth beside them; and what is told of scenes of training holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

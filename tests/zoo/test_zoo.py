@@ -1,7 +1,5 @@
 """The zoo: names to folders, every shipped model whole and able to answer, and the tool that ships one."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import json

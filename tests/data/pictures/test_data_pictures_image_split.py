@@ -1,7 +1,5 @@
 """One split of a table: pictures that fail, evidence in the network input, a model's own words, bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures in: every way in, every kind of colours, what is refused and why, and how a list of them is streamed."""
 
-from __future__ import annotations
-
 import io
 import os
 import struct

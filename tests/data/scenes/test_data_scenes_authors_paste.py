@@ -1,7 +1,5 @@
 """The authors' drawing by Pillow, worked out by hand; saccade's drawing of that name, and how far its own lies."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any, get_args
 

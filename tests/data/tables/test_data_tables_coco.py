@@ -1,7 +1,5 @@
 """Annotations of COCO: boxes, polygons and run lengths against masks by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

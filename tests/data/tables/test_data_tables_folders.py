@@ -1,7 +1,5 @@
 """Folders and files of one's own: by class, with metadata beside them, Parquet; and which reader a path alone means."""
 
-from __future__ import annotations
-
 import json
 from io import BytesIO
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables of one's own: columns, splits, evidence, words, doubts, every row that cannot be used, and samples of rows."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """What words rest on: altered photographs, and edited weights of one word."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training captioners: batches, every loss, own words and their rewards, kept features, and every verb."""
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The recipes of captions cut down to a few steps: trained, scored, asked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

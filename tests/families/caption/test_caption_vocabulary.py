@@ -1,7 +1,5 @@
 """Words, vocabularies, batches of like length, and captions that a predictor finds."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

@@ -1,7 +1,5 @@
 """Pictures with labels as batches: files with evidence, birds, CIFAR-10 in both forms, and what is wrong with them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

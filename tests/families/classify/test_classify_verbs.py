@@ -1,7 +1,5 @@
 """Classifiers through every verb: trained on folders, scored, looked at, reported; and the papers' table."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A model that zooms: its losses and phases, its scores, crops aimed elsewhere, and what is shown of it."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores and edits on readers whose answers are known: perfect, elsewhere, by what is aimed at, by heart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Edited attention of two toys on real scenes: one whose answer is what its map weighs, one whose answer ignores it."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import pytest

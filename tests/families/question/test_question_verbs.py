@@ -1,7 +1,5 @@
 """One's own pictures from a table: learned and scored; and what a model says about its own maps."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path

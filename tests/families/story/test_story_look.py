@@ -1,7 +1,5 @@
 """A story is asked, watched and exported: what gets into the memory, the table of all looks, and ONNX."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

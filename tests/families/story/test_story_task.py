@@ -1,7 +1,5 @@
 """Training on stories: tensors, batches by number, random noise, taught gates, restarts, and what is refused."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

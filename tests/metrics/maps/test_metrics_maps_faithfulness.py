@@ -1,7 +1,5 @@
 """Deletion and insertion, and maps made from gradients."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Maps compared with clicks, fixations and glimpses."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """METEOR: alignments, stems, the score by hand, of word numbers, and by the program of its authors."""
 
-from __future__ import annotations
-
 import itertools
 import stat
 import sys

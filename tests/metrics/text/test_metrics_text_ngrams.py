@@ -1,7 +1,5 @@
 """BLEU, ROUGE-L and CIDEr-D: by hand, and of word numbers as of words."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 

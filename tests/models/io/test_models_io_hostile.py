@@ -1,7 +1,5 @@
 """Model folders of strangers: refused before they cost memory or time, whatever they ask for."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Weights files that are smaller than the model: half precision, whole numbers, and only what training changed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
