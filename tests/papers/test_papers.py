@@ -103,9 +103,7 @@ def test_a_cell_has_its_seeds_its_published_number_and_its_command() -> None:
     [
         ("soft-mref", "accuracy", 0.8294),
         ("hattnet-ctx-mref", "true_positive_strength", 0.2259),
-        ("hattnet-ctx-sparse-mref", "accuracy", None),
         ("hsal-mnist-multiset", "macro_f1", 0.978),
-        ("hsal-ordered-mnist-multiset", "macro_f1", None),
         ("memn2n-babi", "mean_error", None),  # trained in four ways: none is the paper's row for its facts alone
     ],
 )

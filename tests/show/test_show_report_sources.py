@@ -163,7 +163,7 @@ def test_a_record_of_another_shape_is_one_error(look, info):
         report_from_records([record])
 
 
-@pytest.mark.parametrize("text", ["a: [", "[" * 5000, "!!python/name:os.system ''", None])
+@pytest.mark.parametrize("text", ["[" * 5000, "!!python/name:os.system ''", None])
 def test_settings_that_are_missing_or_not_plain_are_one_error(tmp_path, text):
     run = write_run(tmp_path / "run")
     (run / "config.yaml").unlink() if text is None else (run / "config.yaml").write_text(text)

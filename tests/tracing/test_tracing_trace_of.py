@@ -220,8 +220,6 @@ class Convolutions(nn.Sequential):
 
 REFUSED = [
     (lambda: tiny(head="mean"), "mean of all patches"),
-    (lambda: tiny(head="mean", classes=0), "neither a class token nor a pooling head"),
-    (lambda: tiny(head="mean", registers=4), "mean of all patches"),
     (lambda: Windowed().double().eval(), "windows or groups, 8 for 2"),
     (lambda: Halved().double().eval(), "9, 21 tokens.*drops, merges or regroups"),
     (lambda: Convolutions().double().eval(), "no attention was seen"),

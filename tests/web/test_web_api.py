@@ -258,9 +258,7 @@ def test_what_is_no_attention_is_refused(server: LiveServer, own: dict[str, Any]
     for attention, said in (
         ({}, "attention"),
         ({"nothing": [1.0]}, "look 'nothing' cannot be edited"),
-        ({name: [1.0]}, "weights, found 1"),
         ({name: [-1.0]}, "greater than or equal to 0"),
-        ({name: ["1"]}, "valid number"),
         ({name: [0.5] * 16_385}, "at most 16384"),
         ({f"look{number}": [1.0] for number in range(17)}, "at most 16"),
     ):

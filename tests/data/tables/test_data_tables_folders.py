@@ -206,14 +206,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ("path", "found"),
     [
         ("classes/", "folder:classes"),
-        ("described/", "metadata:described"),
         ("many/", "metadata:many"),
         ("a.csv", "csv:a.csv"),
-        ("a.jsonl", "jsonl:a.jsonl"),
         ("a.parquet", "parquet:a.parquet"),
         ("coco.json", "coco:coco.json"),
         ("mref", "mref"),  # a generator, even beside a folder of its name
-        ("mref/", "folder:mref"),
         ("csv:a.csv", "csv:a.csv"),
     ],
 )

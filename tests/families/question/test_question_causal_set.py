@@ -151,11 +151,9 @@ BROKEN = {
     "a twin without its object": (nameless_object, "line 1"),
     "other order": (swapped_lines, "of digest"),
     "leads out": (lambda folder: edited(folder, image="../../secret.png"), "leads out of the folder"),
-    "facts no json": (lambda folder: (folder / "causal.json").write_text("{"), "cannot be read"),
     "a later format": (lambda folder: other_facts(folder, format=2), "format 2 is newer"),
     "another digest": (lambda folder: other_facts(folder, digest="00" * 32), "00" * 32),
     "a pixel": (one_pixel, "is not as it was written"),
-    "another size": (lambda folder: Image.new("RGB", (9, 9)).save(first_twin(folder)), "not RGB 100×100"),
 }
 
 

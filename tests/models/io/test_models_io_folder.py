@@ -137,8 +137,6 @@ def test_tensors_that_do_not_fit_are_named(folder: Path, name: str, value: torch
     [
         ({"schema_version": 99}, "schema_version 99"),
         ({"architecture": "sfot"}, "soft"),
-        ({"model": {"queries": 4, "answers": 3, "channels": -1}}, "channels"),
-        ({"quereis": []}, "queries"),
         ({"queries": ["1", "2"]}, "2 queries, .* 4"),
         ({"preprocessing": {"size": [0, 3]}}, "size"),
     ],
