@@ -1,7 +1,6 @@
 """Rows of many pictures on one machine: what they hold, what is refused, and how a stopped run goes on."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -72,17 +71,6 @@ def test_all_maps_of_a_model_with_crops_and_none(tmp_path: Path) -> None:
     assert box["x0"] < box["x1"]
     assert box["y0"] < box["y1"]
     assert rows_of(tmp_path / "in", "stn-mref", tmp_path / "none", maps="none")[0]["maps"] == []
-
-
-def test_a_bad_picture_is_a_row_with_an_error(model: str, plain: list[dict], pictures: Path, tmp_path: Path) -> None:
-    shutil.copytree(pictures, tmp_path / "in")
-    (tmp_path / "in" / "001x.png").write_bytes(png(1)[:40])
-    rows = rows_of(tmp_path / "in", model, tmp_path / "out", batch_size=2, part=5)
-    (bad,) = [row for row in rows if row["error"]]
-    assert (bad["name"], bad["answer"]) == ("001x", None)
-    assert str(tmp_path) in bad["error"]
-    good = [(row["name"], row["answer"]) for row in rows if not row["error"]]
-    assert good == [(row["name"], row["answer"]) for row in plain]
 
 
 def test_a_run_that_was_stopped_goes_on(

@@ -29,17 +29,6 @@ def test_the_contract(run: Path) -> None:
     assert json.loads(json.dumps(found, allow_nan=False)) == found
 
 
-def test_the_scenes_can_be_chosen(run: Path) -> None:
-    usual = scored(run, sweeps=0)
-    seeded = scored(run, sweeps=0, seed=9)
-    assert seeded["seed"] == 9
-    assert seeded["attention"] != usual["attention"]
-    authors = scored(run, sweeps=0, protocol="authors", data="mref")
-    assert authors["protocol"] == "authors"
-    val = scored(run, sweeps=0, split="val", limit=None)
-    assert (val["n"], val["glyphs"]) == (30, "pack-val-200")
-
-
 def test_without_mnist_the_shipped_glyphs_stand_in_and_say_so(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,28 +102,6 @@ def test_a_run_that_is_refused_before_its_first_step_leaves_nothing(tmp_path, mo
     assert not (tmp_path / "run").exists()  # though its first state may have been saved by then
 
 
-LONG = tiny_recipe({"steps": 100_000})
-
-
-class Slow(TinyTask):
-    """Every step takes a minute."""
-
-    minutes = 0
-
-    def inputs(self, batch):
-        self.minutes += 1
-        return super().inputs(batch)
-
-
-def test_time_limit(tmp_path, monkeypatch):
-    task = Slow()
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 60.0 * task.minutes))
-    result = fit(task, LONG, tmp_path / "run", max_minutes=7, device="cpu", progress="quiet")
-    assert result.stopped == "time"
-    assert result.step == 7
-    assert result.checkpoint.name == f"step-{result.step:08d}"
-
-
 def test_a_second_signal_does_not_wait_and_handlers_are_put_back():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever runs in the background ignores it
     term = signal.getsignal(signal.SIGTERM)

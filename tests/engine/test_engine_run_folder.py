@@ -5,7 +5,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from engine_fakes import Crash, TinyTask, read_metrics, tiny_recipe, weights
+from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
 from saccade.engine.loop import fit
 from saccade.engine.run_folder import LOCK, RunFolder
@@ -16,21 +16,6 @@ QUIET = {"device": "cpu", "progress": "quiet"}
 
 def _names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
-
-
-def test_the_lock_of_a_killed_run_is_taken_over(tmp_path):
-    out = tmp_path / "run"
-    recipe = tiny_recipe(checkpoint_every=2)
-    task = TinyTask()
-    task.crash_at = 8
-    with pytest.raises(Crash):
-        fit(task, recipe, out, **QUIET)
-    (out / LOCK).touch()  # as SIGKILL leaves it
-    with pytest.raises(OutputError, match="resume"):
-        fit(TinyTask(), recipe, out, **QUIET)
-    (out / LOCK).touch()
-    assert fit(TinyTask(), recipe, out, resume=True, **QUIET).stopped == "finished"
-    assert not (out / LOCK).exists()
 
 
 def _left_by_a_kill(out: Path, state: str) -> None:

@@ -147,20 +147,6 @@ def by_title(tables: list[Table]) -> dict[str, Table]:
     return {table.caption: table for table in tables}
 
 
-def test_each_score_stands_beside_its_interval_and_its_n() -> None:
-    tables = by_title(score_tables(RESULT))
-    assert shown(tables["m on csv test, n 1,055, seed 0"]) == [
-        ["accuracy", "50.0\u202f%", "47.0–53.1", "1,055"],
-        ["accuracy_by_query.crown", "75.0\u202f%", "", "4"],
-        ["accuracy_by_query.belly", "–", "", ""],
-        ["length_raw", "8.51", "8.1–8.94", ""],
-    ]
-    attention = tables["attention"]
-    assert shown(attention)[:2] == [["pointing", "40.0\u202f%", "", "1,055"], ["deletion ↓", "30.0\u202f%", "", "50"]]
-    assert attention.note == "↓ low is good"
-    assert tables["m on csv test, n 1,055, seed 0"].note == ""
-
-
 def test_scores_are_compared_among_those_that_have_them() -> None:
     tables = by_title(score_tables(RESULT))
     assert [row[0] for row in tables["answers beside baselines"].rows] == ["model", "training prior"]

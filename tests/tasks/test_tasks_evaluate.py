@@ -8,12 +8,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.question.scenes import SceneData, SceneDataConfig
-from saccade.families.question.scores import SceneScoring, sweep_areas
+from saccade.families.question.scores import sweep_areas
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.tasks import evaluate as forward_passes
-from saccade.tasks import evaluate as module
 from saccade.tasks.evaluate import (
     EncodedPictures,
     Job,
@@ -73,23 +70,6 @@ def test_batches_are_joined_in_their_order_however_many_are_under_way(together: 
     assert len(seen) == len(scoring.asked) + 2
     assert [done for done, _ in seen] == sorted({done for done, _ in seen})  # each moves the bar
     assert "verdict" not in found
-
-
-def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    model = HAttNetModel(HAttNetConfig(channels=4, hidden=4)).eval()
-    data = SceneData(SceneDataConfig(glyphs="pack"), "test")
-    found = []
-    for threads in (1, 3):
-        monkeypatch.setattr("saccade.families.question.scores.thread_count", lambda device, n=threads: n)
-        told: list[tuple[int, int]] = []
-        scoring = SceneScoring(model, data, limit=60, sweeps=4)
-        scoring.together = 20
-        found.append(evaluate(scoring, lambda *each, told=told: told.append(each)))
-        assert told == [(20, 64), (40, 64), (60, 64), (64, 64)]  # the last four are swept
-    assert found[0] == found[1]
-    assert found[0]["counts"]["deletion"] == 4
-    assert module.MAX_THREADS >= 2
 
 
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")

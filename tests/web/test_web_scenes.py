@@ -30,16 +30,6 @@ def digit(digit: int = 7, **changes: Any) -> Digit:
     return Digit(**{"digit": digit, "x": 10, "y": 20, "size": 28, "colour": "red", "glyph": 0, **changes})
 
 
-def test_one_digit_is_its_glyph_in_its_colour() -> None:
-    """At 28 px a glyph is itself: colour · ink / 255, rounded; red is (146, 16, 16)."""
-    found = compose(Scene(digits=[digit(7, glyph=3)]))
-    glyph = load_pack().images[7 * 200 + 3].numpy().astype(np.float64)
-    expected = np.zeros((CANVAS, CANVAS, 3))
-    expected[20:48, 10:38] = np.round(glyph[..., None] * np.array([146, 16, 16]) / 255)
-    assert (np.array(found.picture.image) == expected).all()
-    assert (found.masks[0].numpy() == (expected > 0).any(-1)).all()
-
-
 @pytest.mark.parametrize("background", ["black", "distractors", "photo:cat"])
 def test_a_drawn_scene_is_the_generators_and_its_description_renders_to_it(background: str) -> None:
     drawn = compose(Scene(seed=5, background=background))

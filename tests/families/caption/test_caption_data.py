@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image
 
 from saccade.data.scenes.drawing import COLOURS, render
@@ -77,18 +75,6 @@ def test_sentences_say_what_is_there(thousand):
         x0, y0, x1, y1 = (thousand.boxes[b, :, :2] * 2 + thousand.side[b, :, None]).flatten().tolist()
         relation = "above" if abs(y1 - y0) > abs(x1 - x0) else "left of"
         assert sentence == f"{phrase(b, 0)} {relation} {phrase(b, 1)}"
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 2**40), share=st.floats(0, 1), more=st.floats(0, 1))
-def test_empty_scenes_leave_the_others_as_they_are(seed, share, more):
-    share, more = sorted((share, more))
-    full, some, bare = (sample(torch.arange(40), seed=seed, empty=each) for each in (0.0, share, more))
-    kept = (some.count > 0).nonzero().squeeze(1)
-    drawn = full[kept].tensors()
-    assert all(torch.equal(column, drawn[name]) for name, column in some[kept].tensors().items())
-    assert torch.equal(render(some)[kept], render(full)[kept])
-    assert not (bare.present & ~some.present).any()  # a larger share empties more scenes, never others instead
 
 
 def test_of_an_empty_scene_nothing_is_said_shown_or_named():

@@ -1,20 +1,15 @@
 """Multisets as scenes and batches: drawn as released, in reading order or shuffled, with the evidence of labels."""
 
-from pathlib import Path
-
 import pytest
 import torch
-from PIL import Image
 
 from saccade.data.pictures.augment import Augmentation
 from saccade.data.scenes.backgrounds import strewn
 from saccade.data.scenes.drawing import resized
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetFiles, MultisetScenes
+from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetScenes
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
-from saccade.families.multiset.task import MultisetTask
-from saccade.tasks.task import Opening
 
 SPEC = MultisetSpec()
 SET = MultisetSpec(repeats=False)
@@ -126,40 +121,6 @@ def test_a_seed_shuffles_labels_with_their_places():
             (was,) = (plain.boxes[b] == mixed.boxes[b, k]).all(-1).nonzero().flatten().tolist()
             assert plain.labels[b, was] == mixed.labels[b, k]
             assert torch.equal(mixed_masks[b, k], masks[b, was])
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Wide pictures of 40 × 20: a red left half, a blue right half."""
-    for n in range(6):
-        picture = Image.new("RGB", (40, 20), (200, 0, 0))
-        picture.paste((0, 0, 200), (20, 0, 40, 20))
-        picture.save(tmp_path / f"{n}.png")
-    return tmp_path
-
-
-def from_table(
-    folder: Path, lines: list[str], split: str = "train", *, size: int = 20, facts=None, **settings
-) -> MultisetFiles:
-    (folder / "t.csv").write_text("\n".join(["image,labels,split,boxes", *lines]))
-    config = MultisetDataConfig(f"csv:{folder / 't.csv'}", size=size, **settings)
-    return MultisetTask.open(config, split, how=Opening(facts=facts))
-
-
-def test_pictures_are_laid_in_and_boxes_go_with_them(folder):
-    data = from_table(folder, ["0.png,red;blue,train,0 0 20 20;20 0 40 20", "1.png,blue,train,", "2.png,,train,"])
-    batch = data.take(torch.tensor([0, 1, 2]))
-    assert (data.answers, data.most, data.size, data.is_list) == (("blue", "red"), 2, 3, False)
-    assert batch.labels.tolist() == [[1, 0], [0, -1], [-1, -1]]
-    # 40 × 20 at half its size fills rows 5 … 14 of 20
-    assert batch.boxes[0].tolist() == [[0, 5, 10, 15], [10, 5, 20, 15]]
-    assert batch.boxes[1:].isnan().all()
-    masks = batch.masks()
-    assert masks[0, 0].nonzero().amax(0).tolist() == [14, 9]
-    assert (batch.images[0, 0][masks[0, 0]] > 0.6).all()
-    assert (batch.images[0, 2][masks[0, 1]] > 0.6).all()
-    assert not masks[1:].any()
-    assert batch.picture.tolist() == [0, 1, 2]
 
 
 def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():

@@ -63,18 +63,6 @@ def test_a_perfect_reader_on_a_fine_grid(data, batch) -> None:
     assert found["counts"]["glimpse_on_label"] == found["counts"]["attn_saliency"] == steps
 
 
-def test_baselines_glimpse_elsewhere(data, batch) -> None:
-    model = Known(batch, rightly(batch), middles(batch, 20), (20, 20))
-    found = scored(model, data)
-    random, salient = (found["baselines"][name] for name in ("random_glimpse", "most_salient_glimpse"))
-    assert 0.05 < random["glimpse_in_evidence"] < 0.5
-    assert random["glimpse_on_label"] < random["glimpse_in_evidence"]
-    assert salient["attn_saliency"] > 0.98 > found["attention"]["attn_saliency"] > 0.3
-    assert random["attn_saliency"] == pytest.approx(0.5, abs=0.02)
-    assert {"uniform", "centre_gaussian", "shuffled", "grid_oracle"} <= set(found["baselines"])
-    assert found["baselines"]["grid_oracle"]["true_positive_strength"] > found["attention"]["true_positive_strength"]
-
-
 def test_the_right_digits_glimpsed_at_each_others_places(data, batch) -> None:
     """Still on objects, but not on what is said, wherever a picture has two different digits."""
     turned = middles(batch, 20).clone()

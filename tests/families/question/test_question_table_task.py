@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from saccade.errors import ConfigError, DataError
+from saccade.errors import DataError
 from saccade.families.question.task import (
     Default,
     QuestionTask,
@@ -42,16 +42,6 @@ def new_task(path, *, seed=0, model="soft", config=SMALL, **data) -> QuestionTas
 
 def batches(task, count, *, start=0, **options):
     return list(itertools.islice(task.train_batches(start, **options), count))
-
-
-def test_the_words_of_the_table_size_the_model(table, several):
-    one, many = new_task(table), new_task(several)
-    assert (one.model.config.queries, one.model.config.answers, one.model.multi_label) == (2, 3, False)
-    assert (many.model.config.queries, many.model.config.answers, many.model.multi_label) == (2, 4, True)
-    assert one.split("val").answers == ("blue", "green", "red")
-    with pytest.raises(ConfigError, match=r"model.config.answers: found 5, but csv:.* has 3; leave it out"):
-        new_task(table, config=SMALL | {"answers": 5})
-    assert new_task(table, config=SMALL | {"answers": 3}).model.config.answers == 3
 
 
 def test_the_loss_of_a_set_by_hand(several):

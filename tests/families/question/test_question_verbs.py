@@ -1,6 +1,5 @@
 """One's own pictures from a table: learned and scored; and what a model says about its own maps."""
 
-import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,9 @@ from PIL import Image
 import saccade
 from saccade.engine.loop import RunResult
 from saccade.errors import ConfigError, DataError
-from saccade.families.answering import blind_queries
-from saccade.models.facts import CONFIG, Score, read_facts
+from saccade.models.facts import CONFIG
 from small_tables import write_table
-from tiny_models import save_tiny, tiny_facts
+from tiny_models import save_tiny
 
 TINY = (
     "data.size=[48,48]", "batch_size=16", "model.config.hidden=4", "phases.0.epochs=2",
@@ -95,15 +93,6 @@ def folder(tmp_path: Path) -> Path:
     config["scores"] = [{"data": "own", "split": "test", "n": 2460, "against": against}]
     (made / CONFIG).write_text(json.dumps(config))
     return made
-
-
-def test_only_questions_whose_maps_are_no_better_have_a_sentence(folder: Path) -> None:
-    assert blind_queries(read_facts(folder)) == {"1": SAID}
-    assert blind_queries(tiny_facts()) == {}
-    worse = LEVEL | {"chance": "a rule of tomorrow", "interval": [-0.2, -0.1]}
-    score = Score("own", "test", 1, against={"maps": {"by_query": {"1": worse}}})
-    (said,) = blind_queries(dataclasses.replace(tiny_facts(), scores=(score,))).values()
-    assert "not found to point better than a map that never looks: " in said
 
 
 def test_an_answer_says_so_about_its_map(folder: Path) -> None:

@@ -1,8 +1,5 @@
 """How maps lie on masks, and how they rank pixels: by hand, against scikit-learn, and in batches."""
 
-from functools import reduce
-from operator import add
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -127,15 +124,3 @@ def test_streaming_is_the_exact_area_of_rounded_maps_and_close_to_that_of_the_ma
     streamed = pr_counts(maps, evidence).auc
     assert streamed == pytest.approx(exact(rounded, evidence), abs=1e-12)
     assert streamed == pytest.approx(exact(maps, evidence), abs=2e-3)
-
-
-def test_batches_add_up_in_any_order():
-    maps, evidence = batch_of_recall(2, pictures=9)
-    evidence[[1, 6]] = False
-    whole = pr_counts(maps, evidence)
-    parts = [pr_counts(maps[i : i + 2], evidence[i : i + 2]) for i in range(0, 9, 2)]
-    for total in (reduce(add, parts), reduce(add, reversed(parts))):
-        assert torch.equal(total.positives, whole.positives)
-        assert torch.equal(total.negatives, whole.negatives)
-        assert (total.pictures, total.undefined) == (7, 2)
-        assert total.auc == whole.auc

@@ -2,14 +2,12 @@
 
 import math
 
-import numpy as np
 import pytest
 import torch
 
 from saccade import geometry
 from saccade.metrics.maps.points import (
     Clicks,
-    PointScorer,
     at_glimpses,
     at_points,
     at_random,
@@ -94,45 +92,6 @@ def test_at_points_is_the_nearest_cell_through_the_projection():
     assert found[2, 0, -1] == found[2].max()
     batched = at_points(torch.tensor([[4.8, 1.2]]), frame[None], grid, SIZE)
     torch.testing.assert_close(batched, found[:1])
-
-
-def naive(map_: np.ndarray, points: np.ndarray, others: np.ndarray) -> tuple[float, float, float]:
-    """The definitions, pair by pair."""
-    positives = [map_[int(y), int(x)] for x, y in points]
-    spread = map_.std()
-    z = np.mean([(value - map_.mean()) / spread for value in positives])
-
-    def area(negatives: list[float]) -> float:
-        wins = [(p > n) + 0.5 * (p == n) for p in positives for n in negatives]
-        return float(np.mean(wins))
-
-    return float(z), area(list(map_.flatten())), area([map_[int(y), int(x)] for x, y in others])
-
-
-def test_the_scorer_agrees_with_loops_over_all_pairs() -> None:
-    """Whole values, so that there are ties. The pool holds all points; a picture's own are taken out.
-
-    One point is missing and one lies outside; neither counts.
-    """
-    rng = np.random.default_rng(0)
-    maps = rng.integers(0, 6, (5, 7, 9)).astype(np.float32)
-    points = rng.uniform(0, 1, (5, 4, 2)) * (9, 7)
-    points[0, 3], points[1, 2] = (-0.1, 2), NOWHERE
-    there = [own[(own >= 0).all(1)] for own in points]
-    scorer = PointScorer()
-    scorer.add(
-        torch.from_numpy(maps), torch.from_numpy(points), pool=torch.from_numpy(points.reshape(-1, 2)),
-        own=torch.from_numpy(points), groups=torch.arange(5),
-    )  # fmt: skip
-    for picture in range(5):
-        others = np.concatenate([there[other] for other in range(5) if other != picture])
-        expected = naive(maps[picture], there[picture], others)
-        found = [float(scorer.total.values()[name][picture]) for name in ("nss", "auc_judd", "auc_shuffled")]
-        assert found == pytest.approx(expected, abs=1e-5)
-    uniform = scorer.baselines["uniform"].means()
-    assert uniform == pytest.approx({"nss": 0, "auc_judd": 0.5, "auc_shuffled": 0.5})
-    exact = scorer.baselines["points_exact"].means()
-    assert all(exact[name] > scorer.total.means()[name] for name in exact)
 
 
 MAPS = torch.arange(12.0).reshape(1, 2, 2, 3)  # two steps on a grid of 2 × 3

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import ConfigError, MissingExtraError
+from saccade.errors import ConfigError
 from saccade.metrics.text.meteor import (
     EXACT,
     STEM,
@@ -212,16 +212,3 @@ def test_a_program_that_fails_or_hangs_is_quoted_and_leaves_nothing(tmp_path, mo
     with pytest.raises(ConfigError, match=complaint):
         meteor_jar(["a"], [("a",)], timeout_seconds=0.3 if "sleep" in program else 60)
     assert list((tmp_path / "scratch").iterdir()) == []
-
-
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
-    stand_in(tmp_path, monkeypatch)
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with pytest.raises(MissingExtraError, match="no 'java' on the PATH; install a Java runtime"):
-        meteor_jar(["a"], [("a",)])
-    (tmp_path / "site" / "pycocoevalcap" / "meteor" / "meteor-1.5.jar").unlink()
-    why = meteor_missing() or ""
-    assert "'saccade data get meteor' brings it" in why
-    assert "pip install 'saccade-attention[meteor]'" in why
-    with pytest.raises(MissingExtraError, match="it is not here"):
-        meteor_jar([], [])
