@@ -133,20 +133,33 @@ def listing(lines: Mapping[str, str], columns: Sequence[tuple[str, str]]) -> str
 
 
 def parts() -> str:
-    """How often the map of the bird model points at each part, beside pointing where that part usually is."""
+    """At which parts of birds the map points less often than the place where that part usually is."""
     cell, score = "soft-parts-cub-pictures", "pointing_at_by_query"
     names = ("throat", "crown", "bill", "forehead", "nape", "back", "breast", "belly", "wing")
-    found = [[_measured(where, f"{score}/{name}") for where in (cell, f"{cell}|part_prior_exact")] for name in names]
-    shown = [[name, *(_percent(one.mean) for one in both), str(both[0].n)] for name, both in zip(names, found)]
-    return Table(["part", "its map", "where the part usually is", "n"], shown).markdown()
+    found = {
+        name: [_measured(where, f"{score}/{name}") for where in (cell, f"{cell}|part_prior_exact")] for name in names
+    }
+    better = [both for both in found.values() if both[0].mean > both[1].mean]
+    own, usual = ([both[place].mean for both in better] for place in (0, 1))
+    ranges = [f"{_percent(min(values))} to {_percent(max(values))} %" for values in (own, usual)]
+    lost = [
+        f"the {name} ({_percent(both[0].mean)} against {_percent(both[1].mean)} %, n = {both[0].n})"
+        for name, both in found.items()
+        if both not in better
+    ]
+    return (
+        f"At {len(better)} of {len(names)} parts the map points better than the best rule that never looks, the place "
+        f"where the part usually is: {ranges[0]} against {ranges[1]}. It is worse at {' and '.join(lost)}.\n"
+    )
 
 
 def leaderboard() -> str:
-    """The maps of the MREF board that compete and lead in one of the scores about the model, and the models' own."""
+    """On MREF the models' own maps, and for the sparse model the best and the worst of attribution methods."""
     known = [row for row in rows(results_folder() / "causal.csv") if (row["set"], row["what"]) == ("mref", "value")]
     maps = [row for row in known if row["kind"] == "map" and "random" not in row["model"]]
     maps.sort(key=lambda row: -float(row["cause_top"]))
-    shown = [row for row in maps if row["method"] == "own" or row["model"] == "CTX, sparse"]
+    attributed = ("own", "occlusion", "gradxinput", "gradcam")
+    shown = [row for row in maps if row["method"] in (attributed if row["model"] == "CTX, sparse" else ("own",))]
     lines = [[row["model"], row["method"], *(percent(row[score]) for score in LED)] for row in shown]
     tau = next(row for row in known if row["method"] == "split-half tau")
     lines.append(["split-half τ", "", *(f"{float(tau[score]):.2f}" for score in LED)])

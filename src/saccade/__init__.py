@@ -72,9 +72,8 @@ __version__ = "0.2.0"
 def lazy_names(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """``__getattr__`` and ``__dir__`` (PEP 562) of the package called ``package``: its names are imported on first use.
 
-    They are written once, as imports below ``if TYPE_CHECKING:``, which type checkers and editors see. At run time the
-    block is read, not executed: ``saccade.attention.SoftAttention`` imports ``saccade.attention.soft``. A package that
-    gives no ``__all__`` has all of them in it.
+    They are written once, as imports below ``if TYPE_CHECKING:``. At run time the block is read, not executed:
+    ``saccade.attention.SoftAttention`` imports ``saccade.attention.soft``.
     """
 
     @cache

@@ -32,8 +32,7 @@ T = TypeVar("T")
 def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") -> T:
     """Build the (frozen) dataclass ``cls`` from what a YAML or JSON file held, checking names and types on the way.
 
-    Fields may be plain types, optionals, literals, lists, tuples, dicts or dataclasses; ``where`` is a dotted path for
-    messages.
+    ``where`` is a dotted path for messages.
     """
     values = _mapping(values, where or cls.__name__)
     # cls is a dataclass
@@ -57,7 +56,7 @@ def from_dict(cls: type[T], values: Mapping[str, object], *, where: str = "") ->
 class Within:
     """Bounds of a number, or of each number of a tuple: ``hidden: Annotated[int, Within(1, 8192)]``.
 
-    :func:`from_dict` holds what it reads to them. Infinity and NaN are never within bounds.
+    Infinity and NaN are never within bounds.
     """
 
     least: float

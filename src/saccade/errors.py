@@ -38,7 +38,7 @@ class CheckpointError(SaccadeError):
 
 
 class TrainingStopped(SaccadeError):  # noqa: N818 - an outcome more than a mistake
-    """Training cannot go on: a loss or gradient is not finite, or a process is gone. The last good state is on disk."""
+    """Training cannot go on: a loss or gradient is not finite, or a process is gone."""
 
 
 class OutputError(SaccadeError):

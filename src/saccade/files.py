@@ -75,7 +75,7 @@ def make_folder(path: Path) -> Path:
 
 @contextmanager
 def growing(path: Path, *, keep_partial: bool = True) -> Iterator[Path]:
-    """A file that is written bit by bit beside ``path``, and takes its place in the end, unless somebody deletes it.
+    """A file that is written bit by bit beside ``path``, and takes its place in the end.
 
     ``keep_partial``: after an error inside, what was written so far takes its place too.
     """
@@ -116,7 +116,7 @@ def write_json(path: Path, value: object) -> Path:
 
 
 def write_json_by_key(path: Path, values: Mapping[str, object]) -> Path:
-    """Write ``values`` as JSON with one line for each key: a third shorter than indented, and diffs tell keys."""
+    """Write ``values`` as JSON with one line for each key."""
     lines = []
     for key, value in values.items():
         text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -128,7 +128,7 @@ def write_json_by_key(path: Path, values: Mapping[str, object]) -> Path:
 def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
     """Fill a temporary folder beside ``path``; on success it becomes ``path`` (replacing an old one), else it goes.
 
-    ``durable`` waits until every file is on the disk. Use it for few, valuable files; it is slow for thousands.
+    ``durable`` waits until every file is on the disk.
     """
     recover(path)
     make_folder(path.parent)
@@ -156,8 +156,8 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
 def recover(path: Path) -> None:
     """Put a whole folder at ``path`` if its writer was killed between moving the old one away and the new one in.
 
-    The new folder was whole by then, so it is taken; if it is gone, the old one is put back. Call it before ``path`` is
-    read. A writer that is at work in that very moment finds its work done.
+    The new folder is taken; if it is gone, the old one is put back. Call it before ``path`` is read. A writer at work
+    in that very moment finds its work done.
     """
     with suppress(OSError, ValueError):  # a name that no folder can have
         if not os.path.lexists(path):
@@ -170,10 +170,7 @@ def recover(path: Path) -> None:
 
 
 def sweep(folder: Path, *, everything: bool = False, names: Collection[str] = ()) -> None:
-    """Remove drafts from ``folder`` that are a week old; of what a lock guards all: ``everything``, or ``names``.
-
-    A folder that a killed writer left between two renames is put in place.
-    """
+    """Remove drafts from ``folder`` that are a week old; of what a lock guards all: ``everything``, or ``names``."""
     for draft in [*folder.glob(f".*{_OLD}"), *folder.glob(f".*{_PART}")]:
         with suppress(OSError, ValueError):
             if draft.suffix == _OLD:
@@ -197,8 +194,8 @@ def is_draft(name: str) -> bool:
 def locked(path: Path, what: str, *, wait: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold the lock file ``path``, whose folder must exist; the kernel releases it when the process ends.
 
-    ``what`` the holder does is told to others, as in ``trains into runs/a``: by ``wait``, which is called once before
-    waiting, or else by an OutputError at once.
+    ``what`` the holder does, as in ``trains into runs/a``, is passed to ``wait``, which is called once before waiting,
+    or else named by an OutputError at once.
     """
     from filelock import FileLock, Timeout  # not needed by whoever only reads
 
@@ -309,7 +306,7 @@ def check_plain(values: object, levels: int = DEEPEST) -> None:
 def check_text(text: str) -> None:
     r"""Refuse text that no file holds: NUL, and half of a surrogate pair.
 
-    U+DC80 … U+DCFF pass. Python uses these code points for file-name bytes that are not UTF-8.
+    U+DC80 … U+DCFF pass: Python uses them for file-name bytes that are not UTF-8.
 
     >>> check_text("caf\u00e9")
     """

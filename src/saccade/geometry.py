@@ -32,7 +32,7 @@ Pair = int | tuple[int, int]
 
 
 def checked_size(size: Size) -> Size:
-    """``size`` as (height, width) in whole pixels; a DataError where a picture or a map cannot have it."""
+    """``size`` as (height, width) in whole pixels, or a DataError."""
     try:
         height, width = (operator.index(side) for side in size)
     except (TypeError, ValueError):
@@ -48,9 +48,9 @@ def identity(*batch: int) -> Tensor:
 
 
 def scale_shift(scale: tuple[float, float], shift: tuple[float, float]) -> Tensor:
-    """The frame x' = scale_x · x + shift_x, y' = scale_y · y + shift_y; both pairs are (x, y). In main memory.
+    """The frame x' = scale_x · x + shift_x, y' = scale_y · y + shift_y; both pairs are (x, y).
 
-    There it stays on torch's meta device too: a model that is built without numbers still knows where its cells lie.
+    It stays in main memory on torch's meta device too, so a model built without numbers knows where its cells lie.
     """
     rows = [[scale[0], 0.0, shift[0]], [0.0, scale[1], shift[1]]]
     return torch.tensor(rows, dtype=torch.float64, device="cpu")
@@ -109,9 +109,9 @@ def layer_frame(kernel: Pair, stride: Pair = 1, padding: Pair = 0, dilation: Pai
 def frame_through(modules: nn.Module | Iterable[nn.Module], start: Tensor | None = None) -> Tensor:
     """Frame of the grid that comes out of a chain of layers, given the frame ``start`` of the grid that goes in.
 
-    Chains of convolutions, poolings and layers that keep the grid (activations, norms, dropout). A module of another
-    kind names the chain inside it that moves the grid by an attribute ``grid_path``, or says its own frame by an
-    attribute ``frame_step`` (2,3), output cells → input cells.
+    Layers are convolutions, poolings and those that keep the grid. A module of another kind names the chain inside it
+    that moves the grid by an attribute ``grid_path``, or says its own frame by an attribute ``frame_step`` (2,3),
+    output cells → input cells.
     """
     frame = identity() if start is None else start
     for module in [modules] if isinstance(modules, nn.Module) else modules:
@@ -131,10 +131,7 @@ def frame_through(modules: nn.Module | Iterable[nn.Module], start: Tensor | None
 
 
 def grid_through(modules: nn.Module | Iterable[nn.Module], size: Size) -> Size | None:
-    """The cells (h, w) that come out of a chain of layers when ``size`` go in; None where one of them does not tell.
-
-    Below 1 where the grid is too small for a layer.
-    """
+    """The cells (h, w) that come out of a chain of layers when ``size`` go in; None where a layer does not tell."""
     for module in [modules] if isinstance(modules, nn.Module) else modules:
         if (inside := _inside(module)) is not None and not hasattr(module, "frame_step"):
             after = grid_through(inside, size)
@@ -195,7 +192,7 @@ def _pair(value: Pair) -> tuple[int, int]:
 
 
 def crop_frame(box: Tensor, grid: Size) -> Tensor:
-    """Frame of a crop: a grid of (height, width) cells laid over ``box`` (…,4) xyxy of the picture it is cut from."""
+    """Frame of a crop: a grid of (height, width) cells laid over ``box`` (…,4) xyxy of the picture."""
     x0, y0, x1, y1 = box.unbind(-1)
     zero = torch.zeros_like(x0)
     rows = torch.stack([(x1 - x0) / grid[1], zero, x0, zero, (y1 - y0) / grid[0], y0], dim=-1)  # (…,6)
@@ -308,7 +305,7 @@ def _products(rows: Tensor, flat: Tensor, cols: Tensor, dtype: torch.dtype) -> T
 def cell_profiles(frame: Tensor, grid: Size, size: Size) -> tuple[Tensor, Tensor] | None:
     """How much each cell gives to each row (h,H) and to each column (w,W) of a picture, as :func:`project` lays it.
 
-    A cell's map is the product of the two. None for a ``frame`` (2,3) that turns or shears: there is no such product.
+    A cell's map is the product of the two. None for a ``frame`` (2,3) that turns or shears.
     """
     batched = _batched(frame)  # (1,2,3)
     if not _is_axis_aligned(batched):
@@ -387,7 +384,7 @@ def box_shares(boxes: Tensor, grid: Size) -> Tensor:
 def cells_in_boxes(boxes: Tensor, frame: Tensor, grid: Size) -> Tensor:
     """(B,M,h,w) bool: the cells of ``grid`` whose centre lies inside each of ``boxes`` (B,M,4) xyxy; none for NaN.
 
-    ``frame`` (2,3) or (B,2,3) leads from cells to the pixels of the boxes; its type is that of the comparison.
+    ``frame`` (2,3) or (B,2,3) leads from cells to the pixels of the boxes.
     """
     rows, cols = (torch.arange(length, dtype=frame.dtype, device=boxes.device) + 0.5 for length in grid)
     cells = torch.stack(torch.meshgrid(cols, rows, indexing="xy"), dim=-1)  # (h,w,2) as (x, y)

@@ -345,7 +345,7 @@ class LookSpec:
         return dataclasses.replace(self, frame=frame)
 
     def look(self, name: str, act: Act) -> Look:
-        """The look of an act; the frame of a crop is θ in pixels, in double precision, so that it reads the same."""
+        """The look of an act; the frame of a crop is θ in pixels, in double precision."""
         frame, role = self.frame, self.role
         if self.grid is not None and self.picture is not None:
             frame = theta_to_frame(act.theta.double(), self.grid, self.picture)  # (B,2,3)
@@ -441,7 +441,7 @@ AnyOutput = TypeVar("AnyOutput", bound=ModelOutput)
 
 
 def joined(parts: Iterable[AnyOutput]) -> AnyOutput:
-    """Outputs of a few examples each as one, without what was attended: that is large, and scores do not read it."""
+    """Outputs of a few examples each as one, without what was attended, which is large."""
     leaves, specs = [], []
     for part in parts:
         acts = {name: dataclasses.replace(act, values=ABSENT, context=ABSENT) for name, act in part.acts.items()}

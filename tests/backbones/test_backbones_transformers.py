@@ -2,6 +2,7 @@
 
 import importlib.util
 import sys
+from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -14,6 +15,9 @@ from torch import Tensor, nn
 from layer_probe import check_bright_patch
 from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
+from saccade.backbones.stages import Stages
+from saccade.backbones.timm_adapter import Chain
+from saccade.backbones.transformers_adapter import TokenGrid
 from saccade.errors import ConfigError, DataError
 
 
@@ -111,6 +115,30 @@ def test_what_cannot_be_used_is_said(library: list[str], monkeypatch: pytest.Mon
     monkeypatch.setattr(hub, "why_no_hub", lambda: "fetching is off (by `offline` or HF_HUB_OFFLINE)")
     with pytest.raises(DataError, match="the settings of hf:nobody are not on this machine, and fetching is off"):
         build_backbone("hf:nobody")
+
+
+class Fixed(nn.Module):
+    """Patches with positions of their own, for pictures of one size."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = SimpleNamespace(image_size=32)
+        self.patches, self.positions = nn.Conv2d(3, 4, 8, 8), nn.Parameter(torch.zeros(1, 16, 4))
+
+    def forward(self, pixel_values: Tensor) -> Any:
+        cells = self.patches(pixel_values).flatten(2).transpose(1, 2)  # (B,h·w,4)
+        return SimpleNamespace(last_hidden_state=cells + self.positions)
+
+
+def test_a_model_for_one_size_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(nn.Parameter, "__deepcopy__")  # weights may be large: none is copied to find the grid
+    monkeypatch.setattr(torch.Tensor, "__deepcopy__", None)
+    stages = Stages(OrderedDict(features=Chain([TokenGrid(Fixed(), 8, False)], 8)), {"features": 4})
+    assert stages.grid((32, 32)) == {"features": (4, 4)}
+    with pytest.raises(ConfigError, match="32×32; set size"):
+        stages.grid((64, 64))
+    with pytest.raises(DataError, match="too small"):
+        stages.grid((6, 6))
 
 
 TINY = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}

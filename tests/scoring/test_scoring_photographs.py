@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -159,6 +160,18 @@ def test_objects_of_captum_and_grad_cam_are_methods(photographs):
     assert scores[0] == pytest.approx(scores[2], nan_ok=True)
 
 
+def test_the_accuracy_of_the_network_stands_where_labels_are_its_answers(photographs):
+    found = saccade.score(truth=photographs, model=reads_object(), method="gradcam")
+    assert "not known, labels such as 'red' are none of its 2 answers" in found.counted()
+    assert found.to_json()["accuracy"] is None
+    assert found.answers == [("red", 1)] * COUNT
+    for names, share in ((("grey", "red"), 1.0), (("red", "grey"), 0.0)):
+        named = replace(found, classes=names)
+        assert named.to_json()["accuracy"]["mean"] == share
+        assert f"accuracy of the network {share:.3f}" in named.counted()
+    assert "accuracy" not in replace(found, answers=[]).counted()
+
+
 def test_a_changed_file_is_refused_when_it_is_scored(tmp_path):
     folder = write_photographs(tmp_path / "set", 2)
     Image.fromarray(np.zeros((SIDE, SIDE), np.uint8)).save(folder / "masks" / "00000001.png")
@@ -187,6 +200,7 @@ def test_broken_maps_are_left_out_and_zeros_win_nothing(photographs):
 
     found = saccade.score(truth=photographs, model=reads_object(), method=sometimes)
     assert 0 < len(found.broken) < COUNT
+    assert found.broken[0] in found.counted()
     assert len(found.names) == COUNT - len(found.broken)
     assert len(saccade.score(truth=photographs, model=reads_object(), method=sometimes, nan="zero").names) == COUNT
     with pytest.raises(DataError, match="nan=skip"):

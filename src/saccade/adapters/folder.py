@@ -160,7 +160,7 @@ def _note(folder: Path) -> dict[str, Any]:
 
 
 def _stored(folder: Path) -> list[tuple[int, int, int, Path]]:
-    """Part, first row, number of rows and path of each file, in order; one that cannot be read is of part -1."""
+    """Part, first row, number of rows and path of each file, in order; one that cannot be read has part -1."""
     _, parquet = parquet_modules()
     stored = []
     for file in folder.glob("*.parquet"):
@@ -197,10 +197,7 @@ def read_rows(out: str | os.PathLike[str], columns: Sequence[str] | None = None)
 
 
 def row_records(out: str | os.PathLike[str], count: int) -> tuple[list[Record], int, int]:
-    """Records of the first ``count`` rows that have an answer, how many rows there are, and how many have an error.
-
-    Pictures are read again where they are still there.
-    """
+    """Records of the first ``count`` rows that have an answer, how many rows there are, and how many have an error."""
     records = [_record(row) for row in islice((row for row in read_rows(out) if not row["error"]), count)]
     if not records:
         raise DataError(f"{out}: no row has an answer; see the column 'error'")

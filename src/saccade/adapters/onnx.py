@@ -160,7 +160,7 @@ def _facts(predictor: Predictor) -> dict[str, Any]:
 
 
 def _look(look: Look) -> dict[str, Any]:
-    """A look, and under which names the graph gives its tensors; a frame that never changes is told here."""
+    """A look, and under which names the graph gives its tensors; a constant frame is written here."""
     outputs = {name.rpartition(".")[2]: name for name in look_outputs(look)}
     grid = look.grid if look.weights is None else tuple(look.weights.shape[-2 if look.is_spatial else -1 :])
     frame = None if look.frame is None or "frame" in outputs else look.frame.tolist()
@@ -189,10 +189,7 @@ def _opset(data: bytes) -> int:
 
 
 def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
-    """Compare the ONNX file ``data`` with the ``graph`` it was made from: how far each output is off at most.
-
-    More than :data:`TOLERANCE` is a CheckpointError.
-    """
+    """How far each output of the ONNX file ``data`` is off the ``graph``; over :data:`TOLERANCE` a CheckpointError."""
     import onnxruntime
 
     try:
@@ -267,8 +264,7 @@ def look_outputs(look: Look) -> dict[str, Tensor]:
 def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> bytes:
     """The graph, in eval mode and main memory, as the bytes of an ONNX file, for any batch size.
 
-    Sizes of the ``example`` inputs stay fixed, but for the batch and ``free`` axes (input → axis → word). A
-    CheckpointError says that the model does something that ONNX has no word for.
+    Sizes of the ``example`` inputs stay fixed, except the batch and ``free`` axes (input → axis → word).
     """
     with torch.inference_mode():
         names = list(graph(*example.values()))
@@ -299,7 +295,7 @@ def onnx_bytes(graph: Any, example: Mapping[str, Tensor], free: FreeSizes) -> by
 
 
 def _forget(graph: Any) -> None:
-    """Take out of a graph how it came about: torch notes where on this machine each line of code lies."""
+    """Remove the source lines of this machine that torch notes in a graph."""
     del graph.metadata_props[:]
     for part in ("node", "value_info", "input", "output", "initializer"):
         for entry in getattr(graph, part, ()):

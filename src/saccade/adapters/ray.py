@@ -54,7 +54,7 @@ def write_parts(
 ) -> None:
     """Write the rows of parts, source and name of their pictures by number: Parquet files of one part each.
 
-    All machines share ``folder``. ``on_progress`` is called now and then with the number of files that were written.
+    All machines share ``folder``. ``on_progress`` is called with the number of files that were written.
     """
     if not parts:
         return

@@ -99,7 +99,7 @@ def table_of(
 ) -> pyarrow.Table:
     """A row for each picture, in order; one that cannot be read has an error and no answer.
 
-    ``pictures`` are source, name, and the path, the picture or what is wrong with it; ``part`` fills the column.
+    ``pictures`` are source, name, and the path, the picture or what is wrong with it.
     """
     answers: dict[str, dict[str, object]] = {}
 

@@ -69,9 +69,9 @@ def score_rows(
     address: str | None = None,
     on_progress: OnProgress = no_progress,
 ) -> ScoreResult:
-    """How the total maps of the folder of rows ``out`` lie on their truth, which both engines find alike.
+    """How the total maps of the folder of rows ``out`` lie on their truth; both engines give the same.
 
-    Arguments are those of :func:`saccade.score`; with Ray, truth and objects are paths that all machines see.
+    Arguments are those of :func:`saccade.score`; with Ray, all machines see truth and objects under their paths.
     """
     opened = open_truth(truth, objects=objects, key=key)
     maps = RowMaps(os.fspath(out))

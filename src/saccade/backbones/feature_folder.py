@@ -139,7 +139,7 @@ class GivenMaps(nn.Module):
 
 
 def feature_stages(folder: str) -> Stages:
-    """The folder as a backbone with the one stage "features", whose frame and channels are those of the maps."""
+    """The folder as a backbone with the one stage "features"."""
     maps = FeatureFolder(folder)
     return Stages(OrderedDict(features=GivenMaps(maps)), {"features": maps.shape[0]})
 

@@ -88,10 +88,7 @@ def open_library(name: str, feature: str, part: str = "__name__", extra: str = "
 
 @contextmanager
 def from_hub(what: str) -> Iterator[None]:
-    """Run the client of the hub, offline where the hub cannot be reached; what it then lacks is a DataError.
-
-    ``what`` is fetched, for messages: "the weights of timm:resnet18".
-    """
+    """Run the client of the hub to fetch ``what``, offline if the hub cannot be reached; a DataError where it fails."""
     why = why_no_hub()
     if why is None:
         yield

@@ -30,7 +30,7 @@ from saccade.files import WEIGHTS, cache_home, file_digest
 def imagenet_weights(name: str) -> dict[str, Tensor]:
     """The ImageNet weights of the backbone ``name``, with the keys of the state of ``build_backbone(name)``.
 
-    A DataError where they are not here, damaged or another network's says how to get them.
+    A DataError says how to get them.
     """
     if name.startswith(TIMM):
         from saccade.backbones.timm_adapter import timm_weights
@@ -103,8 +103,7 @@ def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: 
     """VGG-19's convolutions from the file of the style-transfer networks (Huang and Belongie, 2017, arXiv:1703.06868).
 
     A 1×1 convolution in front makes BGR bytes, less a mean, of RGB 0..1. It is folded into the first real convolution,
-    together with our own normalisation. At the border, where zeros are padded after it, this is off by the difference
-    of two published means (less than 0.002 of the range).
+    together with our own normalisation; at the border this is off by less than 0.002 of the range.
     """
     expected = expected_state(spec)
     layers = sorted({int(name.partition(".")[0]) for name in raw})
@@ -123,7 +122,7 @@ def from_normalised_vgg19(raw: Mapping[str, Tensor], spec: BackboneSpec, where: 
 
 
 def expected_state(spec: BackboneSpec) -> Tensors:
-    """The state of a fresh backbone, for its names, shapes and types; on shapes alone torch would load its compiler."""
+    """The state of a fresh backbone, for its names, shapes and types."""
     with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay as they were
         return spec.build().state_dict()
 

@@ -28,7 +28,7 @@ from saccade.backbones.stages import Normalise, Stages, add_in_place, started
 
 
 class ResidualBlock(nn.Module):
-    """What both kinds of block share: the shortcut, and that the sum lies where the residual branch puts it."""
+    """What both kinds of block share: the shortcut, and where the sum lies in memory."""
 
     expansion = 1
     """Channels that come out, for each channel inside."""

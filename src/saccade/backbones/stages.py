@@ -122,14 +122,13 @@ def token_row(features: Tensor, token: Tensor) -> Tensor:
 def add_in_place(branch: Tensor, features: Tensor) -> Tensor:
     """``branch`` + ``features``, in the memory of ``branch``: on a CPU a new map costs more than the sum.
 
-    A branch ends in a convolution or a norm, whose gradients do not need its output. Autocast may have made the types
-    differ.
+    A branch ends in a convolution or a norm, whose gradients do not need its output.
     """
     return branch.add_(features) if branch.dtype == features.dtype else branch + features
 
 
 def fuse_norms(network: nn.Module) -> None:
-    """Put each norm that follows a convolution into that convolution: fewer passes over memory, for inference alone.
+    """Put each norm that follows a convolution into that convolution, for inference alone.
 
     Fused are neighbours in a ``Sequential``, and the pairs in a block's ``norm_of``. Answers differ in their last bits.
     A norm of another library may do more, such as rectify, and stays.
@@ -150,18 +149,17 @@ def _by_running(stage: nn.Module, channels: int, size: geometry.Size) -> geometr
     """
     weight = next(stage.parameters(), torch.empty(0))
     features = torch.empty(1, channels, *size, dtype=weight.dtype, device="meta")
+    tensors = (*stage.parameters(), *stage.buffers())
+    shapes = {id(tensor): tensor.detach().to("meta") for tensor in tensors}  # in place of which nothing is copied
     try:
-        shape = copy.deepcopy(stage).to("meta").eval()(features).shape
+        shape = copy.deepcopy(stage, shapes).eval()(features).shape
     except RuntimeError:
         return 0, 0
     return shape[-2], shape[-1]
 
 
 class Normalise(nn.Module):
-    """RGB pictures 0..1 → (x − mean) / std of each channel; the first layer of a backbone, not a setting of the data.
-
-    The statistics are constants of the network, so they are neither trained nor saved.
-    """
+    """RGB pictures 0..1 → (x − mean) / std of each channel; constants of the network, neither trained nor saved."""
 
     grid_path: tuple[nn.Module, ...] = ()  # nothing moves the grid
     mean: Tensor
@@ -196,8 +194,7 @@ def started(parts: Sequence[tuple[str, nn.Module, int]]) -> Stages:
 class HalvingPool(nn.MaxPool2d):
     """2×2 max pooling. For inference on a CPU it is two maxima of neighbours, which take less than half the time.
 
-    torch's pooling also notes where each maximum lies, for a gradient that inference does not have. The values are the
-    same to the last bit.
+    The values are the same to the last bit.
     """
 
     def __init__(self) -> None:

@@ -68,10 +68,13 @@ class TokenGrid(nn.Module):
             options |= {"spatial_shapes": shapes, "pixel_attention_mask": None}  # none is filled up
         try:
             hidden = self.network(pixel_values=images, **options).last_hidden_state
-        except ValueError as error:  # such as: input image size doesn't match model
-            raise ConfigError(
-                f"this model cannot take pictures of {height}×{width} pixels: {error}; set size"
-            ) from error
+        except (ValueError, RuntimeError) as error:  # such as: input image size doesn't match model
+            side = getattr(getattr(self.network, "config", None), "image_size", None)
+            is_size = side is not None and min(grid) >= 1 and (height, width) != (side, side)
+            if isinstance(error, RuntimeError) and (not is_size or isinstance(error, torch.OutOfMemoryError)):
+                raise
+            why = error if isinstance(error, ValueError) else f"its position embeddings are for {side}×{side}"
+            raise ConfigError(f"this model cannot take pictures of {height}×{width} pixels: {why}; set size") from error
         if hidden.dim() == 4:
             return hidden, hidden.new_zeros(hidden.shape[0], 0, hidden.shape[1])
         if hidden.shape[1] != self._before + grid[0] * grid[1]:  # such as: it pads the picture

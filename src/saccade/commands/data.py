@@ -18,6 +18,7 @@ Glyphs = Literal["disjoint", "merged", "pack"]
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
 Fill = Literal["auto", "migan", "smooth"]
 _COUNT = 100  # scenes
+_NAMED = 3  # photographs that are named for each reason to leave them out
 # Options of ``make`` that are for one kind of set.
 _OF_SCENES = ("start", "glyphs", "drawing", "protocol", "empty", "scenes")
 _OF_PHOTOGRAPHS = ("masks", "labels", "backgrounds", "fill", "size", "max_share", "resume")
@@ -107,8 +108,13 @@ def _make_photographs(name: str, out: Path, **arguments: Any) -> dict[str, Any]:
         raise ConfigError(f"{unused[0]}: does not go with {own}; leave it out")
     keys = ("pictures", "cutouts", "count", "seed", *_OF_PHOTOGRAPHS)
     settings = {key: arguments[key] for key in keys if arguments[key] is not None}
-    facts = make_photographs(out, progress=arguments["on_progress"], **settings)
-    return {"folder": out, **asdict(facts)}
+    names: dict[str, list[str]] = {}
+
+    def note(reason: str, name: str) -> None:
+        names.setdefault(reason, []).append(name)
+
+    facts = make_photographs(out, progress=arguments["on_progress"], on_left_out=note, **settings)
+    return {"folder": out, **asdict(facts), "left_out_names": names}
 
 
 @checked
@@ -244,12 +250,15 @@ def _show_made(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: 
     if result.get("kind") != "photographs":
         remark(f"scenes: {result['count']:,}, in {result['folder']}")
         return
+    from saccade.data.tables.doubts import first_few
+
+    names = result["left_out_names"]
     rows = [
-        *(("twins", *item) for item in result["twins"].items()),
-        *(("left out", *item) for item in result["left_out"].items()),
+        *(("twins", *item, "") for item in result["twins"].items()),
+        *(("left out", *item, first_few(names.get(item[0], ()), _NAMED)) for item in result["left_out"].items()),
     ]
     remark(f"photographs: {result['count']:,}, in {result['folder']}; masks {result['masks']}, fill {result['fill']}")
-    print_table("causal set of photographs", ("", "what", "how many"), rows)
+    print_table("causal set of photographs", ("", "what", "how many", "such as"), rows)
 
 
 def _show_got(result: Mapping[str, Any], arguments: Mapping[str, Any], remark: Remark) -> None:

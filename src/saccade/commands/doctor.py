@@ -83,10 +83,7 @@ def _foreign() -> list[str]:
 
 
 def _machine() -> tuple[list[str], dict[str, str], str]:
-    """Devices, what makes generated scenes on each, and whether METEOR itself can score captions.
-
-    On a GPU a scene is made, which shows whether kernels can be built.
-    """
+    """Devices, what makes generated scenes on each, and whether METEOR itself can score captions."""
     try:
         import torch
 

@@ -261,7 +261,7 @@ def typed(
 
 
 class Looks(Stream):
-    """The answers of one model, or of several side by side, as they come; and of them what is printed at the end."""
+    """The answers of one or several models as they come, and what is printed of them at the end."""
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
         self._on_progress, self._bad = arguments["on_progress"], list[tuple[object, DataError]]()
@@ -315,7 +315,7 @@ class Looks(Stream):
 
 
 def _cells(seen: Sighting, model: str | None) -> list[tuple[object, ...]]:
-    """A row for the answer; of captions one for each, as each has words of its own."""
+    """A row for the answer, or one for each caption."""
     if seen.is_caption:
         every = (seen, *seen.others)
         return [(seen.source.name, model, None, one.answer, f"{one.confidence:.1%}", None, None, None) for one in every]

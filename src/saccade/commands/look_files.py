@@ -32,8 +32,8 @@ def kept_looks(
 ) -> Iterator[Sighting]:
     """The sightings, each handed on once it is saved and in the table; a folder made for them goes if it stays empty.
 
-    The table takes its place, and that of an earlier one, when this ends, whether well or not: what was answered before
-    somebody stopped it is in it. With fewer than two rows there is no table. ``drawn``: options of `Sighting.save`.
+    The table takes its place when this ends, whether well or not, so answers before an interruption are in it. With
+    fewer than two rows there is no table. ``drawn``: options of `Sighting.save`.
     """
     is_new, rows = not folder.exists(), 0
     make_folder(folder)
@@ -109,10 +109,7 @@ def _write_parquet(table: Path, target: Path) -> None:
 def side_by_side(
     predictors: Sequence[Predictor], files: Sequence[Any], ask: str | int | None, out: Path | None, **options: Any
 ) -> Iterator[list[Sighting]]:
-    """What several models say of each source.
-
-    With ``out`` they are written: ``STEM-compare.png``, the overlays with names and answers, and a page of every look.
-    """
+    """What several models say of each source; with ``out`` written as overlays and a page of every look."""
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import png_bytes
     from saccade.show.report_sources import report_from_records

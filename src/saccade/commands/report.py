@@ -112,8 +112,7 @@ def _score_sections(path: Path, run: Path, device: str) -> tuple[list[Section], 
 def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
     """Answers to the first ``count`` validation examples of ``run``, look by look.
 
-    A report is worth having without them: where the files are not there any more, the section says so; a run that has
-    not kept a model yet has none.
+    Without its files, the section says so; a run that has not kept a model yet has none.
     """
     if not count or not (run / "model" / CONFIG).is_file():
         return None

@@ -226,7 +226,7 @@ def _length(recipe: Recipe, phases: Sequence[str], changes: Mapping[str, Any]) -
 
 
 def spelt_out(data: str) -> str:
-    """READER:PATH with the whole path, so that the run can be resumed from any folder; a name as it is."""
+    """READER:PATH with the whole path, so that the run can be resumed from any folder."""
     from saccade.data.tables.readers import with_reader
 
     data = with_reader(data, data_entries())

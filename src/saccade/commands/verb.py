@@ -176,7 +176,6 @@ def wake_cuda(name: str = "auto") -> Thread | None:
     """Make the context of the CUDA device ``name`` in the background, while the caller imports torch.
 
     The driver is called directly, which needs neither torch nor Python's lock. Torch then finds the context there.
-    Nothing happens where there is no driver, or another kind of device is named.
     """
     kind, _, index = str(name).partition(":")
     if kind not in ("auto", "cuda") or not (index or "0").isdigit():
@@ -297,10 +296,10 @@ def _widths(columns: Sequence[Sequence[Text]], room: int) -> list[int]:
 
 
 class Progress:
-    """Progress on stderr: a line says what begins; a bar on a terminal, and elsewhere at times a line, how far it is.
+    """Progress on stderr: a line says what begins, then a bar on a terminal, or a line now and then, how far it is.
 
-    Called as ``progress(done, total)``, or ``progress(what, done, total)`` where there are several things to do; a
-    ``total`` of None is not known yet, and with one of 1 ``done`` is a share. Nothing is shown before the first call.
+    Called as ``progress(done, total)``, or ``progress(what, done, total)`` where there are several things to do. A
+    ``total`` of None is not known yet; with one of 1, ``done`` is a share.
     """
 
     def __init__(self, what: str, *, shown: bool) -> None:

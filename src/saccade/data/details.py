@@ -143,7 +143,7 @@ def _placed(picture: State, cells: Tensor, disc: Tensor | int) -> State:
 
 
 def moved(layout: DetailLayout) -> DetailLayout:
-    """The bearer, with its mark, in one of the five cells that hold no disc; all else stays."""
+    """The bearer, with its mark, in one of the five free cells; all else stays."""
     picture = hash_state(layout.seed, layout.index[:, None])  # lanes (B,1)
     taken = layout.y // CELL * CELLS + layout.x // CELL  # (B,N)
     bits = hash_more(picture, _MOVE, torch.arange(CELLS * CELLS, device=layout.index.device))  # (B,9)

@@ -60,7 +60,7 @@ def split_of(name: str) -> Split:
 
 
 def hashed_share(text: str) -> float:
-    """A number in [0, 1) that depends on ``text`` alone: which split it falls into, or its place in a fixed shuffle."""
+    """A number in [0, 1) that depends on ``text`` alone."""
     return int.from_bytes(hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:6], "big") / (1 << 48)
 
 
@@ -82,8 +82,7 @@ def table_folder(name: str) -> Path:
 def sample_rows(images: Sequence[Path], folder: Path, limit: int | None, words: Sequence[str] = ()) -> Tensor:
     """Numbers (N,) of at most ``limit`` rows (None or 0: all), rising: all rows of one picture, then those of the next.
 
-    Of the last picture some may be left out. ``words`` tell the rows of a picture in ``images`` apart, such as the
-    question; empty where a picture has one row.
+    ``words`` tell the rows of a picture in ``images`` apart, such as the question; empty where a picture has one row.
     """
     if not limit or limit >= len(images):
         return torch.arange(len(images))
@@ -107,7 +106,7 @@ def sample_pictures(images: Sequence[Path], folder: Path, words: Sequence[str], 
 
 
 def first_numbers(size: int | None, limit: int | None, split: str) -> Tensor:
-    """Numbers of the first ``limit`` examples of a generated split; None or 0: of all, which must have an end."""
+    """Numbers of the first ``limit`` examples of a generated split (None or 0: all)."""
     if size is None:
         raise DataError(f"split '{split}' has no end; score val or test")
     return torch.arange(min(limit or size, size))

@@ -59,8 +59,7 @@ DOWNLOADS = {name: Download(FILES[name], tuple(entry["sources"])) for name, entr
 def fetch(name: str, *, progress: Progress = lambda what, done, total: None) -> Path:
     """Make sure that ``name``, a key of :data:`DOWNLOADS`, is in the cache, and return its folder.
 
-    Files that are there and right are kept; the sources are tried in order for the rest. ``progress`` is called as
-    bytes arrive.
+    Files that are right are kept; the sources are tried in order for the rest.
     """
     if name not in DOWNLOADS:
         raise DataError(f"no download is known for '{name}': {nearest(name, DOWNLOADS)}")
@@ -194,7 +193,7 @@ def _download(url: str, target: Path, progress: Progress) -> None:
 def _install(content: bytes, file: RemoteFile, folder: Path) -> None:
     """Write a file to its place, once size and digest are checked.
 
-    Of ``content`` one byte more than expected is read, enough to know that it is wrong: a bomb is not unpacked further.
+    One byte more than expected is read, enough to know that it is wrong: a bomb is not unpacked further.
     """
     digest = hashlib.sha256(content).hexdigest()
     if len(content) != file.size or digest != file.sha256:

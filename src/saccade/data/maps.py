@@ -171,7 +171,7 @@ def _plane(values: Array, name: str, what: str) -> Array:
 
 
 def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type that the header tells, once they can be read safely; the file stands behind the header."""
+    """Shape, order and type that the header tells; the file stands behind the header."""
     one = np.lib.format.read_magic(file) == (1, 0)
     read = np.lib.format.read_array_header_1_0 if one else np.lib.format.read_array_header_2_0
     shape, is_fortran, dtype = read(file)
@@ -227,7 +227,7 @@ def _hdf(file: BinaryIO, name: str) -> tuple[list[str], Callable[[str], Array]]:
 
 @contextmanager
 def sound(name: str) -> Iterator[None]:
-    """What the libraries say of a damaged file, as a DataError; a decoder may raise anything on damaged bytes."""
+    """Errors of the libraries about a damaged file as a DataError; a decoder may raise anything."""
     from saccade.data.pictures.files import damaged
 
     try:

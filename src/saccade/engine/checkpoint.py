@@ -70,7 +70,7 @@ class Position:
         return replace(start, step=self.step, batches=self.batches, seconds=self.seconds, validation=self.validation)
 
     def note_beside(self, select: Select, metrics: Mapping[str, float]) -> bool:
-        """Whether the metric beside the one that decides is better than ever in this phase; remembers it if so."""
+        """Whether the second metric is better than ever in this phase; remembers it if so."""
         value = metrics.get(select.beside or "", math.nan)
         if not select.better(value, self.beside):
             return False

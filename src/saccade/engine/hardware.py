@@ -141,7 +141,7 @@ def on_rank_zero(fabric: Fabric, work: Callable[[], T]) -> T:
 
 @contextmanager
 def explain_lost_rank(fabric: Fabric) -> Iterator[None]:
-    """Turn the error of a connection whose other end is gone into a line that says so, and what to do."""
+    """Turn the error of a connection whose other end is gone into a line that says what to do."""
     try:
         yield
     except RuntimeError as error:
@@ -166,7 +166,7 @@ def gather_rng(fabric: Fabric, state: RngState) -> list[RngState]:
 
 
 def agree(fabric: Fabric, reason: Reason | None, step: int, *, is_last: bool) -> Reason | None:
-    """Why all ranks stop after ``step``, if one has a reason; where there are several, they ask every so many steps."""
+    """Why all ranks stop after ``step``, if one has a reason; several ask every so many steps."""
     if fabric.world_size == 1:
         return reason
     if not is_last and step % AGREE_EVERY:
@@ -178,8 +178,7 @@ def agree(fabric: Fabric, reason: Reason | None, step: int, *, is_last: bool) ->
 def shutdown(fabric: Fabric) -> None:
     """End the process group in step; a rank that leaves first can take the others down while they tidy up.
 
-    What wraps the model must be gone before: a wrapper that holds the last reference to a gloo group waits for threads
-    that wait for the interpreter.
+    What wraps the model must be gone before: it can hold the last reference to a gloo group.
     """
     if fabric.world_size > 1:
         gc.collect()

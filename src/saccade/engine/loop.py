@@ -82,7 +82,7 @@ def fit(
     """Train ``task`` by ``recipe`` into the run folder ``out``.
 
     The task's model is trained in place unless processes are spawned. With ``resume``, a run goes on from its newest
-    whole checkpoint, bit for bit on the CPU. The other arguments are those of `saccade.train`.
+    whole checkpoint, bit for bit on the CPU.
     """
     chosen = open_loggers((*loggers, "tensorboard") if recipe.tensorboard else loggers)
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)

@@ -36,10 +36,7 @@ def make_learner(task: Task, recipe: Recipe, device: torch.device) -> Learner:
 
 
 def plan_phases(task: Task, recipe: Recipe, learner: Learner) -> tuple[int | None, list[Phase], list[Any]]:
-    """Steps of one pass over the data (None: it has no end), the phases of ``recipe``, and the loss of each.
-
-    A phase that chooses by ``score`` chooses by the metric that the task puts first.
-    """
+    """Steps of one pass over the data (None: it has no end), the phases of ``recipe``, and the loss of each."""
     epoch = task.steps_per_epoch(recipe.batch_size)
     losses = []
     for phase in recipe.phases:
@@ -51,7 +48,7 @@ def plan_phases(task: Task, recipe: Recipe, learner: Learner) -> tuple[int | Non
 
 
 def with_known_metric(phase: Phase, measured: Sequence[str]) -> Phase:
-    """``phase`` with ``score`` read as the first metric ``measured``; one that chooses by what is not is refused."""
+    """``phase`` with ``score`` read as the first metric ``measured``; a metric that is not measured is refused."""
     if phase.select is None:
         return phase
     is_named = phase.select.metric != SCORE or SCORE in measured

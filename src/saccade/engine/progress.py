@@ -27,8 +27,8 @@ EVERY = 5.0  # Seconds between two lines where there is no bar.
 class Journal:
     """Shows how a run goes and writes it down, in the run folder and by ``loggers``.
 
-    ``mode`` is a bar (rich), a line every few seconds (plain), or nothing; ``auto``: a bar on a terminal, else lines.
-    One process ``writes``; the others are quiet.
+    ``mode`` is a bar (rich), a line every few seconds (plain), nothing, or ``auto``. One process ``writes``; the others
+    are quiet.
     """
 
     def __init__(self, folder: RunFolder, mode: ProgressMode, *, writes: bool, loggers: Sequence[Logger] = ()) -> None:

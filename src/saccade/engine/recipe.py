@@ -64,7 +64,7 @@ class OptimizerSpec:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How the learning rate moves within a phase, as a multiple of the optimiser's ``lr``; the step alone decides.
+    """How the learning rate moves within a phase, as a multiple of the optimiser's ``lr``.
 
     ``start``, ``every``, ``at`` and ``warmup`` count in ``unit``: optimiser steps or whole epochs.
     """
@@ -242,7 +242,7 @@ class Recipe:
 
 
 def recipe_titles() -> dict[str, tuple[str, str]]:
-    """Title and paper of every packaged recipe, by name; its settings are not read, so it may still be invalid."""
+    """Title and paper of every packaged recipe, by name; its settings are not read."""
     heads: dict[str, Mapping[str, Any]] = {}
     for file in sorted(set(recipes().values())):
         values: Any = quick_yaml(file.read_text(encoding="utf-8"))
@@ -288,9 +288,8 @@ def read_recipe(name_or_path: str | Path, _inside: tuple[str, ...] = ()) -> dict
     """The plain values of a recipe and of those that it ``extends``, all protocols still in it.
 
     What is extended comes first and is changed group by group; a list such as ``phases`` is replaced as a whole, or
-    reached into by a key such as ``phases.0.steps``. A protocol's overrides come after those of the same protocol in
-    what is extended. A path is taken from where the file is. A packaged file may hold ``variants`` by name: recipes
-    that extend it by default.
+    reached into by a key such as ``phases.0.steps``. A path is taken from where the file is. A packaged file may hold
+    ``variants`` by name: recipes that extend it by default.
     """
     text, where = _recipe_text(name_or_path)
     if where in _inside:

@@ -69,10 +69,7 @@ class RunFolder:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep every other process from training into the folder, which is made if it is not there.
-
-        What a killed process left half-written is removed.
-        """
+        """Keep every other process from training into the folder, which is made if it is not there."""
         make_folder(self.path)
         try:
             with locked(self.path / LOCK, f"trains into {self.path}"):
@@ -101,7 +98,7 @@ class RunFolder:
 
     @property
     def has_no_state(self) -> bool:
-        """Whether a run began to make the folder and was killed before its first checkpoint: there is nothing to lose.
+        """Whether a run was killed in this folder before its first checkpoint, so that there is nothing to lose.
 
         An empty folder does not count, because it may not belong to a run.
         """
@@ -139,7 +136,7 @@ class RunFolder:
     ) -> tuple[dict[str, Any], Sequence[str], Sequence[str]]:
         """What is to be noted of the data, changes that were accepted before, and those since then, in words.
 
-        Changes that are not accepted are an error, and so is a note that cannot be read.
+        Changes that are not accepted are an error.
         """
         now = {part: dict(entries) if part == IN_WORDS else _digest(entries) for part, entries in parts.items()}
         if not resume:

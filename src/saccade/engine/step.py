@@ -32,8 +32,8 @@ UNTAUGHT = "did not receive grad"  # what DistributedDataParallel says of the st
 class Learner(nn.Module):
     """One model under training; ``compiled`` fuses its passes with ``torch.compile``.
 
-    Fabric autocasts ``forward`` only, so `forward_raw` is called from the ``forward`` of this thin wrapper. Losses and
-    gradient norms have a leading axis of ``replicas``.
+    Fabric autocasts ``forward`` only, so it calls `forward_raw`. Losses and gradient norms have a leading axis of
+    ``replicas``.
     """
 
     def __init__(self, model: nn.Module, *, compiled: bool = False) -> None:
@@ -76,7 +76,7 @@ class Learner(nn.Module):
 class WeightAverage:
     """A moving average of the weights with decay ``min(decay, (1 + n) / (10 + n))``, so that the first steps go fast.
 
-    Running statistics of normalisation layers are averaged too: the current ones do not fit the averaged weights.
+    Running statistics are averaged too: the current ones do not fit the averaged weights.
     """
 
     def __init__(self, state: Mapping[str, Tensor], decay: float) -> None:
@@ -152,8 +152,8 @@ class TrainStep:
     def arrange_buckets(self, batch: Any) -> None:
         """Run a forward and a backward pass that changes nothing, before a run goes on in the middle of a phase.
 
-        After the first backward pass DDP arranges gradients anew in the buckets that it sums over processes. With more
-        than two processes the last bits of a sum depend on that arrangement.
+        After the first backward pass DDP arranges gradients anew in its buckets, and with more than two processes the
+        last bits of a sum depend on that.
         """
         before = [buffer.clone() for buffer in self.learner.buffers()]
         values = self.learner.losses(self.task, self._forward(batch), batch, self.loss)
@@ -298,7 +298,7 @@ def _finite(value: object) -> bool:
 
 
 class GraphedStep(TrainStep):
-    """A step that is replayed; every batch must have the shapes of the first.
+    """A step that is captured once and replayed; every batch must have the shapes of the first.
 
     The first steps run eagerly on a side stream, as capturing asks for; they are ordinary training steps.
     """
@@ -367,7 +367,7 @@ def clone_tensors(batch: Any) -> Any:
 
 
 def copy_tensors(target: Any, source: Any) -> None:
-    """Copy every tensor of ``source`` into its place in ``target``; what a captured step cannot take is a DataError."""
+    """Copy every tensor of ``source`` into its place in ``target``, or raise a DataError."""
     for old, new in itertools.zip_longest(_leaves(target), _leaves(source)):
         both = isinstance(old, Tensor) and isinstance(new, Tensor)
         if both and (old.shape, old.dtype) == (new.shape, new.dtype):

@@ -119,7 +119,7 @@ def sequence_cross_entropy(class_logits: Tensor, labels: Tensor) -> Tensor:
 def multiset_loss(class_logits: Tensor, predicted: Tensor, labels: Tensor) -> Tensor:
     """Cross-entropy to the labels still free after those ``predicted`` (B,T), then to "stop"; a scalar.
 
-    This is the divergence without the entropy of π*, which no parameter changes.
+    This is the divergence without the constant entropy of π*.
     """
     steps, classes = class_logits.shape[1], class_logits.shape[2]
     left = _left(predicted, labels, classes).to(class_logits.dtype)  # (B,T,Y)
@@ -269,7 +269,7 @@ def hsal_loss(
         labels: (B,M), padded with -1.
         rewards: of every class (B,T,Y), by the predicted classes, the labels and Y.
         entropy_weight: of the bonus.
-        to_go: whether an action is judged by all rewards from it on, not by its own alone.
+        to_go: whether an action is judged by all rewards from it on.
         looked: replaces ``rewards``, and scales those of glimpses; None: as published.
     """
     predicted, glimpses = output.said, output.location_reward.shape[-1]
@@ -304,16 +304,10 @@ def hsal_expected_loss(
     In every state of a rollout the reward of every class and cell is known. The gradient of their mean is what
     REINFORCE estimates from one draw, so no baseline is needed.
 
-    Args:
-        output: as there, like the next three.
-        labels: as there.
-        rewards: as there.
-        entropy_weight: as there.
-        looked: a cell's reward depends on the class predicted after the glimpse. Other cells are judged as if the same
-            class had been predicted, so the gradient of glimpses is biased.
-        log_glimpses: a glimpse adds log(Σ_a p(a) R(a) / max_a R(a)) in place of Σ_a p(a) R(a). Its gradient does not
-            vanish if the right cells have become unlikely. R has P_t + 0.05 in place of P_t, so that cells outside the
-            mask can be learned, and no rewards below 0.
+    With ``looked``, a cell's reward depends on the class predicted after the glimpse. Other cells are judged as if the
+    same class had been predicted, so the gradient of glimpses is biased. With ``log_glimpses`` a glimpse adds log(Σ_a
+    p(a) R(a) / max_a R(a)) instead, whose gradient does not vanish if the right cells have become unlikely. R has P_t +
+    0.05 in place of P_t, so that cells outside the mask can be learned, and no rewards below 0.
     """
     predicted, logits, priority = output.said, output.logits, output.acts["priority"].weights.detach()
     steps = label_steps(labels, predicted.shape[1])  # (B,T)

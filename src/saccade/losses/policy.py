@@ -93,7 +93,7 @@ def leave_one_out(reward: Tensor) -> Tensor:
 def self_critical_loss(log_prob: Tensor, reward: Tensor) -> Tensor:
     """A scalar to be minimised, of which only the gradient has a meaning: mean over captions.
 
-    ``log_prob`` (B,K,T) is that of each draw, 0 where nothing was drawn; ``reward`` (B,K) is r(w), without a gradient.
+    ``log_prob`` (B,K,T) is that of each draw, 0 where nothing was drawn; ``reward`` (B,K) is r(w).
     """
     advantage = (reward - leave_one_out(reward)).detach()  # (B,K)
     return -(advantage * log_prob.sum(-1)).mean()

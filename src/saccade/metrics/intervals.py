@@ -121,7 +121,7 @@ def mean_interval(values: Tensor, images: Tensor | None = None, *, ends: Ends = 
 def jackknife_interval(score: Tensor, without: Tensor, *, ends: Ends = SHARE) -> tuple[Tensor, Tensor]:
     """Low and high (…) of a ``score`` (…), from the scores ``without`` (…,G) each of its pictures; see the module.
 
-    NaN with fewer than two pictures. A picture without which the score is not defined (NaN) counts as changing nothing.
+    NaN with fewer than two pictures. A NaN in ``without`` counts as no change.
     """
     pictures = without.shape[-1]
     if pictures < 2:
@@ -313,10 +313,9 @@ class Values(ColumnBuffer):
         return {name: mean_defined(values) for name, values in self.values().items()}
 
     def intervals(self, groups: Tensor) -> dict[str, Interval]:
-        """Each mean with its interval; the unit is the group.
+        """Each mean with its interval; the unit is the group (N,), the id of each example's picture.
 
-        Args:
-            groups: id of each example's picture (N,). Columns with fewer values are about the first examples.
+        Columns with fewer values are about the first examples.
         """
         return {
             name: mean_interval(

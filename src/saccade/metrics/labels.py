@@ -72,7 +72,7 @@ BINS = 15
 def top_k_correct(logits: Tensor, truth: Tensor, count: int) -> Tensor:
     """1.0 where the true id is among the ``count`` likeliest: (B,) from logits (B,K) and truth (B,).
 
-    Among equal logits the true class comes last, so that a constant answer gains nothing. NaN logits give 0.
+    Among equal logits the true class comes last. NaN logits give 0.
     """
     truth = truth.to(logits.device)
     true_logit = logits.gather(1, truth[:, None])  # (B,1)
@@ -110,13 +110,8 @@ def details_of(
 ) -> Part:
     """``confusion``, ``per_class`` and the worst ``mistakes`` as plain values, the surest wrong answer first.
 
-    Args:
-        answers: ids (N,).
-        labels: ids (N,).
-        confidence: probability of the answer (N,).
-        of_true: that of the right answer (N,).
-        classes: names of the K classes.
-        place: number of an answer → what identifies it, such as its picture; None: no mistakes are listed.
+    All but ``classes``, the K names, are about N answers: ids, true ids, and the probabilities of the answer and of the
+    right one. ``place`` identifies an answer by its number, such as its picture; None: no mistakes are listed.
     """
     count = len(classes)
     pairs = labels.to(answers.device) * count + answers  # (N,): a number for each pair of label and answer

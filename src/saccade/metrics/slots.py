@@ -73,8 +73,7 @@ def support_mass(weights: Tensor, supporting: Tensor, present: Tensor) -> Tensor
 def support_found(looks: Sequence[Tensor], supporting: Tensor, present: Tensor) -> Tensor:
     """The share of the supporting facts that are the heaviest sentence of at least one look (B,).
 
-    A look without weight on sentences finds nothing. One with several heaviest sentences finds a random one of them:
-    each counts by its probability.
+    Of several heaviest sentences each counts by its probability.
     """
     missed = torch.ones(supporting.shape, dtype=torch.double, device=supporting.device)  # (B,S): no look finds it
     for look in looks:
@@ -115,9 +114,8 @@ def weights_hold(before: Tensor, after: Tensor, source: Tensor) -> Tensor:
 def moved_to(before: Tensor, after: Tensor, source: Tensor, where: Tensor) -> Tensor:
     """The share of the gained weight that lies on the sentences ``where`` (B,).
 
-    A slot of the second story gains what it has more than its sentence had in the first; a new sentence had none.
-    Without any gain the result is 0. Weights are not turned into shares; ``where`` (B,S) bool are slots of the second
-    story.
+    A slot of the second story gains what it has more than its sentence had in the first. Without any gain the result is
+    0. ``where`` (B,S) bool are slots of the second story.
     """
     had, after, _ = _aligned(before, after, source)
     gained = (after - had).clamp(min=0)  # (B,S)

@@ -72,7 +72,7 @@ class Altered(NamedTuple):
 
 
 def sampled(count: int, most: int = MOST) -> Tensor:
-    """Numbers (n,) of the examples that are changed, in a fixed random order: tables are often sorted by label."""
+    """Numbers (n,) of the examples that are changed, in a fixed random order."""
     return torch.randperm(count, generator=torch.Generator().manual_seed(0))[:most]
 
 
@@ -214,8 +214,8 @@ class Answered(NamedTuple):
 def against_rivals(answered: Answered) -> Part:
     """A model beside its strongest rival, a sentence as ``says`` and its numbers; nothing without any.
 
-    ``by_question`` has the same of each of several questions, and ``same_answer`` how often two questions about a
-    picture get one answer although the right ones differ.
+    ``by_question`` has the same of each question, and ``same_answer`` how often two questions about a picture get one
+    answer although the right ones differ.
     """
     right, rivals, pictures = answered.right, answered.rivals, answered.pictures
     if not rivals or not len(right):
@@ -281,10 +281,7 @@ def _by_question(answered: Answered) -> dict[str, Part]:
 
 
 def against_chance(maps: MapScorer, among: Tensor | None = None) -> Part:
-    """Maps beside the best of the blind ones, a sentence as ``says`` and its numbers; nothing where none was scored.
-
-    ``among`` (N,) bool picks some maps, such as those of one question.
-    """
+    """Maps beside the best of the blind ones, a sentence as ``says`` and its numbers; nothing where none was scored."""
     among = torch.ones(len(maps.groups), dtype=torch.bool) if among is None else among
     for score in POINTING:
         values = {"": maps.total, **{name: maps.baselines[name] for name in BLIND if name in maps.baselines}}

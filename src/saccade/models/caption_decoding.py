@@ -64,8 +64,8 @@ def decode(
         width: K of the beam; 1 is greedy.
         captions: N of each picture; at most ``width``.
         longest: words after which a caption is cut.
-        length_penalty: γ; captions are ranked by log p / (length with the end)^γ. 0 prefers short ones.
-        weights: (B,t,h,w) given for the first t words, in place of the model's own.
+        length_penalty: γ; captions are ranked by log p / (length with the end)^γ.
+        weights: (B,t,h,w) given for the first t words.
     """
     if not math.isfinite(length_penalty):
         raise ConfigError(f"length_penalty: a number, found {length_penalty}")

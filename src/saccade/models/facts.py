@@ -127,10 +127,7 @@ class Score:
     scored_part: str = ""  # what was scored, if not a split of the data set itself: `dev pictures`
 
     def by_query(self) -> dict[str, MapsBeside]:
-        """Maps beside the best blind map, for each query for which that was measured.
-
-        Facts come from strangers' folders too: entries that are no comparison are left out.
-        """
+        """Maps beside the best blind map, for each query for which that was measured; other entries are left out."""
         maps = self.against.get("maps")
         entries = maps.get("by_query") if isinstance(maps, dict) else None
         compared = {}
@@ -210,7 +207,7 @@ def read_facts(folder: Path | str) -> ModelFacts:
 
 
 def refuse_foreign(folder: Path) -> None:
-    """Refuse what is not a folder, and a folder with files that would have to be unpickled; nothing is opened."""
+    """Refuse what is not a folder, and a folder with files that would have to be unpickled."""
     pickled = [folder] if folder.is_file() else folder.iterdir() if folder.is_dir() else ()
     if names := sorted(file.name for file in pickled if file.suffix.lower() in PICKLED):
         raise CheckpointError(

@@ -117,10 +117,7 @@ def store_as(folder: Path | str, dtype: StoredType, *, whole: bool = False) -> M
 def note_inputs(
     folder: Path | str, likeness: Likeness | None, note: InputsNote | None, calibration: Calibration | None
 ) -> ModelFacts:
-    """Write the statistics of the inputs and the calibration into a model folder; None: not known.
-
-    The digest in ``note`` is filled in. The weights stay as they are.
-    """
+    """Write the statistics of the inputs and the calibration into a model folder, and their digest into ``note``."""
     folder = Path(folder)
     rewritten = (CONFIG, CARD, INPUTS, VOCABULARY)
     files = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file() and file.name not in rewritten}
@@ -233,8 +230,8 @@ _NAMES = {
 def to_stored(model: nn.Module, dtype: StoredType, *, whole: bool = False) -> tuple[Tensors, Base | None]:
     """The tensors to write, and the ImageNet weights that hold the others; None where all are written.
 
-    ``whole`` writes those of ImageNet too. Parameters are written as ``dtype``. Buffers, such as the running statistics
-    of norms, keep their type: a variance may be beyond float16.
+    Parameters are written as ``dtype``. Buffers, such as the running statistics of norms, keep their type: a variance
+    may be beyond float16.
     """
     tensors = {name: tensor.detach().cpu() for name, tensor in model.state_dict().items()}
     _check_finite(tensors, "the model to be saved", "the training diverged")
@@ -326,7 +323,7 @@ def _check_finite(tensors: Mapping[str, Tensor], where: str, why: str) -> None:
 
 
 def has_rows(shape: torch.Size) -> bool:
-    """Whether a parameter of this shape is rounded by rows; others, as biases and the weights of norms, are few."""
+    """Whether a parameter of this shape is rounded by rows; biases and norms are not."""
     if len(shape) < 2 or shape[1:].numel() < SHORTEST_ROW:
         return False
     return len(shape) == 2 or shape[1] >= MIN_CHANNELS

@@ -90,10 +90,7 @@ class MultisetModel(LabelReader):
         boxes: Tensor | None = None,
         attention: Given | None = None,
     ) -> ModelOutput:
-        """Pictures (B,3,H,W) → plain tensors; with ``single`` of the classifier of single objects alone.
-
-        ``boxes`` (B,M,4), xyxy in pixels, give its ``object_logits`` (B,M,C).
-        """
+        """Pictures (B,3,H,W) → plain tensors; with ``single`` of the classifier of single objects alone."""
         encoding = self.encode(images)  # (B,C…,h,w)
         if not single:
             return self.answer(encoding, **attention_kwargs(attention))

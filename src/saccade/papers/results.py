@@ -145,8 +145,8 @@ def published() -> tuple[Published, ...]:
 def published_for(facts: ModelFacts) -> dict[str, float]:
     """By metric, what a paper says of the model that ``facts`` describe; empty if it was trained or built differently.
 
-    The recipe decides: ``hsal-mnist-set`` and ``sat-soft`` are systems of the papers, ``hsal-ordered-mnist-set`` and
-    ``sat-soft-tuned`` are not. Nor is a system that a paper trained in several ways, such as MemN2N.
+    The recipe decides: ``hsal-mnist-set`` is a system of a paper, ``hsal-ordered-mnist-set`` is not. Nor is a system
+    that a paper trained in several ways, such as MemN2N.
     """
     system, data = facts.architecture, str(facts.data.get("name"))
     recipe = facts.recipe.get("name", system)

@@ -50,7 +50,7 @@ _AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
 def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
     """Where labels can be seen on the cells (h,w) of the features, for heads that are taught where to look.
 
-    ``frame`` (2,3) leads from cells to pixels of the network input. With a ``weight`` of 0 nothing is taught.
+    ``frame`` (2,3) leads from cells to pixels of the network input.
     """
     if not weight:
         return None

@@ -133,7 +133,7 @@ def splits_of(fold_of: Sequence[int], folds: int) -> list[Split]:
 def some_of(split: Split, part: float, labels: Tensor, questions: Questions) -> Tensor:
     """The first training pictures of each class, at least one: (n,) examples. ``part`` is a share, or an int: how many.
 
-    With questions a picture has several answers, so classes are not looked at: a picture comes with all its questions.
+    With questions, classes are not looked at: a picture comes with all its questions.
     """
 
     def ranked(numbers: Tensor) -> Tensor:

@@ -35,13 +35,10 @@ Input = Callable[[Tensor], Tensor | list[Tensor]]
 
 
 class View:
-    """What one kind of rival reads of the pictures, by number.
+    """What one kind of rival reads of the pictures, by number: ``read`` makes features (B,C,H,W) of numbers (B,).
 
-    Args:
-        read: numbers (B,) → features (B,C,H,W).
-        count: how many pictures there are.
-        cells: numbers (B,) → the features that statistics are from; None: the same.
-        levels: the maps of a pyramid that are folded into one.
+    ``cells`` makes those that statistics are from (None: the same). ``levels`` are the maps of a pyramid that are
+    folded into one.
     """
 
     def __init__(self, read: Batch, count: int, *, cells: Batch | None = None, levels: Sequence[Level] = ()) -> None:
@@ -102,15 +99,11 @@ class View:
 
 
 class Features:
-    """What a frozen backbone makes of the pictures, by number.
+    """What a frozen backbone makes of the ``count`` pictures, by number: ``read`` makes (B,C,H,W) of numbers (B,).
 
-    Args:
-        read: numbers (B,) → features (B,C,H,W); with ``token`` (B,C,H+1,W), a class token in the first cell of the
-            last row.
-        count: how many pictures there are.
-        token: whether there is a class token.
-        folded: numbers (B,) → finer maps of other stages, folded onto the same cells (B,C',H,W); None: there are none.
-        levels: the maps of a pyramid, the finest first and that of ``read`` last.
+    With ``token`` these are (B,C,H+1,W), a class token in the first cell of the last row. ``folded`` makes the finer
+    maps of other stages, folded onto the same cells (B,C',H,W), if there are any. ``levels`` are the maps of a pyramid,
+    the finest first and that of ``read`` last.
     """
 
     def __init__(
@@ -151,10 +144,7 @@ class Features:
 def features_of(
     pictures: ProbedPictures, model: ImageModel, finer: Sequence[str], limit_mb: int, on_progress: OnProgress
 ) -> Features:
-    """What the backbone of ``model`` makes of ``pictures``, kept in the cache folder, or the maps of their folder.
-
-    ``finer`` are stages of the pyramid beside the last; without any there is no pyramid.
-    """
+    """What the backbone of ``model`` makes of ``pictures``, kept in the cache folder, or the maps of their folder."""
     paths, folder, device = pictures.paths, pictures.folder, cast(Tensor, model.centre).device
     if folder is not None:
 

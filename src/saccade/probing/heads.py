@@ -80,7 +80,7 @@ def rate_factor(step: int, steps: int) -> float:
 
 
 def batches_of(pictures: Tensor, batch_size: int, steps: int, seed: int) -> list[Tensor]:
-    """The numbers of the pictures of every step: epoch after epoch in a new order, each in batches of equal size."""
+    """The numbers of the pictures of every step: epoch after epoch in a new order, in batches of equal size."""
     generator = torch.Generator().manual_seed(seed)
     parts = max(1, math.ceil(len(pictures) / batch_size))
     batches: list[Tensor] = []
@@ -202,7 +202,7 @@ class Material(NamedTuple):
 class Training:
     """Heads of one kind, side by side, on one set of features, standardised by the examples ``train`` (n,).
 
-    ``seed`` is that of the order of the pictures, the same for all heads.
+    ``seed`` decides the order of the pictures.
     """
 
     def __init__(self, name: str, material: Material, train: Tensor, seed: int) -> None:

@@ -52,8 +52,7 @@ _UNSEEN = ("label never seen in train", "query never seen in train")
 def prober(reference: str, *, asks: bool) -> tuple[Family, Probing]:
     """The family that probes such data; with ``asks``, one that knows its questions.
 
-    A table tells by its columns. Of other data that has both labels and questions, labels are probed unless questions
-    are named.
+    Of data with both labels and questions, labels are probed unless questions are named.
     """
     name = reference.partition(":")[0]
     readers = [family for family, entry in data_entries().get(name, ()) if entry.kind == "reader"]
@@ -168,8 +167,7 @@ def usable_pictures(
 ) -> ProbedPictures:
     """The pictures and questions of ``table`` that a probe can use; its own splits are put together.
 
-    With a ``folder`` of maps, only pictures that have one can be used. A DataError where fewer than two classes can be
-    compared, or too many.
+    With a ``folder`` of maps, only pictures that have one can be used.
     """
     rows, lost = table.as_found or table.rows, ""
     if folder is not None:

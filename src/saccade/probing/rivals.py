@@ -38,10 +38,7 @@ NEIGHBOURS = (1, 5, 20)  # How many neighbours vote; validation chooses
 
 
 def habit_trial(name: str, examples: Examples, splits: Sequence[Split], kinds: Tensor) -> Trial:
-    """Always the commonest class of the training examples of the same kind (N,), such as the same question.
-
-    Of a kind that no training example has, the commonest of all.
-    """
+    """Always the commonest class of the training examples of the same kind (N,), such as the same question."""
     labels, classes = examples.labels, len(examples.classes)
     trial = Trial(name, probabilities=torch.zeros(len(labels), classes))
     for split in splits:
@@ -55,10 +52,7 @@ def habit_trial(name: str, examples: Examples, splits: Sequence[Split], kinds: T
 
 
 def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
-    """The nearest training pictures vote, by the cosine of standardised pooled features.
-
-    With questions, the pictures vote that are asked the same; where none is, all do.
-    """
+    """The nearest training pictures, of the same question, vote, by the cosine of standardised pooled features."""
     features, examples, trial = material.features, material.examples, Trial("knn")
     labels, picture, query = examples.labels, examples.questions.picture, examples.questions.query
     for split in splits:
@@ -183,7 +177,7 @@ def compare_rivals(
     """Train, test and compare ``heads``, the linear one among them, and rivals that are not trained.
 
     ``places`` is where labels can be seen, for heads that are taught where to look. ``on_split`` is called with a head
-    and the number of splits that it has done, before the first and after each.
+    and how many splits it has done.
     """
     labels, questions = examples.labels, examples.questions
     if (groups := len({*examples.groups})) < plan.splits:

@@ -20,7 +20,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import ModuleType
@@ -54,6 +54,7 @@ class Network:
     device: torch.device
     fill: float = 0.5
     fitted: Callable[[Size, Size], Fit] = fit_inside
+    classes: tuple[str, ...] = ()  # what its answers are called, by number; of a stranger's network the numbers
 
     def logits(self, images: Tensor) -> Tensor:
         """Inputs (B,3,H,W) → (B,K) in float32."""
@@ -105,6 +106,7 @@ def open_network(model: Any, options: NetworkOptions) -> Network:
     """The classifier ``model``, see the module."""
     place, size, name, fill = pick_device(options.device), options.size, str(model), 0.5
     stated: Size | None
+    classes: tuple[str, ...] = ()
     if is_published(model):
         source, _, rest = str(model).partition(":")
         published = SOURCES[source](rest)
@@ -126,7 +128,7 @@ def open_network(model: Any, options: NetworkOptions) -> Network:
             lacks = "reads no picture" if preprocessing is None else "needs a question"
             raise ConfigError(f"'{predictor.name}' is no classifier of pictures: it {lacks}; choose another model")
         module, name, scaling = predictor.model, predictor.name, _PLAIN
-        stated, fill = preprocessing.size, preprocessing.fill
+        stated, fill, classes = preprocessing.size, preprocessing.fill, predictor.facts.answers
     sides = stated or (SIZE, SIZE) if size is None else (size, size)
     by = "--size" if size is not None else "as the model says" if stated else "it says no size"
     scaled = "colours from 0 to 1" if scaling == _PLAIN else "colours scaled by its own mean and deviation"
@@ -137,13 +139,13 @@ def open_network(model: Any, options: NetworkOptions) -> Network:
     network = Network(module.to(place), name, sides, *scaling, facts=facts, device=place, fill=fill, fitted=fitted)
     with network.evaluating(), torch.no_grad():
         try:
-            network.logits(network.black.expand(2, 3, *sides))
+            outputs = network.logits(network.black.expand(2, 3, *sides)).shape[1]
         except (RuntimeError, ValueError, TypeError, AssertionError, NotImplementedError) as error:
             raise ConfigError(
                 f"'{name}' cannot take pictures (2,3,{sides[0]},{sides[1]}): {' '.join(str(error).split())[:200]}; set "
                 "`size`, or wrap it in a module that takes them"
             ) from error
-    return network
+    return replace(network, classes=classes or tuple(map(str, range(outputs))))
 
 
 def is_file(name: object) -> bool:

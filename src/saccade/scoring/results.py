@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 
 from saccade.data.maps import SEPARATOR
+from saccade.data.tables.doubts import first_few
 from saccade.errors import ConfigError
 from saccade.metrics.intervals import Interval
 from saccade.metrics.result import without_nan
@@ -28,6 +29,7 @@ TITLES: dict[str, str] = WORDS["titles"]
 CHOICES: dict[str, dict[str, str]] = WORDS["choices"]
 """How to treat maps and masks that cannot be scored as they are; the first of each is the default."""
 _LISTED = 10
+_NAMED = 3  # maps that are named in a line
 
 Means = Mapping[str, Mapping[str, float]]  # Name of a baseline or bound → its scores
 Rows = tuple[list[str], list[list[str]]]  # The columns and the rows of a table
@@ -128,9 +130,10 @@ class ScoreResult:
         """What was scored and what was not, in one line."""
         counts = self.counts
         parts = [f"{counts['scored']:,} of {counts['truths']:,} scored, {counts['pictures']:,} pictures"]
-        return "; ".join(
-            parts + [f"{counts[name]:,} {words}" for name, words in WORDS["counted"].items() if counts.get(name)]
-        )
+        for name, words in WORDS["counted"].items():
+            few = first_few(self.left_out.get(name, ()), _NAMED)
+            parts += [f"{counts[name]:,} {words}" + (f" ({few})" if few else "")] if counts.get(name) else []
+        return "; ".join(parts)
 
     def to_json(self) -> dict[str, object]:
         """Plain values; NaN is None."""
@@ -157,10 +160,7 @@ class ScoreResult:
         }
 
     def save(self, folder: str | Path, *, pictures: str | Path | None = None) -> list[Path]:
-        """Write scores.json, maps.csv and report.html to ``folder``, of a causal set also scenes.csv.
-
-        ``pictures``: the pictures, to draw maps on; those of a causal set are known.
-        """
+        """Write scores.json, maps.csv and report.html to ``folder``, of a causal set also scenes.csv."""
         from saccade.files import write_json, write_text
         from saccade.scoring.page import score_page
 

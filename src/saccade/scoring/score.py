@@ -126,8 +126,7 @@ def score_maps(maps: Maps, truths: Truths, policies: Policies, *, on_progress: O
 class Scoring:
     """Scores maps of one kind against their truth: :meth:`gather` them, then :meth:`finish`.
 
-    Parts of the maps may be gathered apart, with ``short`` as for all of them; their :attr:`shard` is then joined to
-    that of the others in the order of the maps. Truths are then masks or boxes.
+    Parts of the maps may be gathered apart; their :attr:`shard` is then joined to that of the others.
     """
 
     def __init__(

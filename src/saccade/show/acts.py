@@ -66,7 +66,7 @@ class Act:
 class Drawing:
     """One example on its picture as it is shown: maps, outlines and paintings of that size.
 
-    ``fit`` enlarges or reduces the picture to what is shown; ``outline`` is evidence, in pixels of ``picture``.
+    ``fit`` enlarges or reduces the picture; ``outline`` is evidence, in pixels of ``picture``.
     """
 
     def __init__(
@@ -164,14 +164,9 @@ def nested_crops(
     opacity: float = 0.55,
     outline: Mark | Sequence[Mark] = (),
 ) -> Image.Image:
-    """``picture`` with a frame round each crop of ``trace``; what lies in fewer crops is darker.
+    """``picture``, upright, with a frame round each crop of ``trace``; what lies in fewer crops is darker.
 
-    Args:
-        picture: the original picture, upright.
-        trace: of one example (``trace[i]``), see :attr:`saccade.trace.AttentionTrace.is_nested`.
-        captions: what stands at a frame, by the name of its look.
-        opacity: how much is hidden of what no crop shows, 0 to 1.
-        outline: evidence, in pixels of ``picture``.
+    ``captions`` stand at the frames, by the name of the look; ``opacity`` is how much is hidden of what no crop shows.
     """
     drawing = Drawing(picture, trace, enlarge, outline)
     inside = np.stack([drawing.map(act) for act in drawing.acts]).mean(0).astype(np.float32)  # (H,W)

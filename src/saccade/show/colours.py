@@ -116,7 +116,7 @@ _REACH = 3.0  # standard deviations that the kernel goes to each side
 
 
 def smooth(values: Values, cell: tuple[float, float], width: float = WIDTH) -> Values:
-    """A map (H,W) under a Gaussian filter; the border goes on as it ends, so a uniform map stays uniform.
+    """A map (H,W) under a Gaussian filter whose border keeps its value, so a uniform map stays uniform.
 
     ``cell`` is the size (width, height) of a cell in pixels; ``width`` is the standard deviation in cells.
     """
@@ -177,8 +177,7 @@ def named(colormap: str) -> Callable[[npt.NDArray[np.float32]], npt.NDArray[np.f
 def cover(values: npt.NDArray[np.float32], opacity: float) -> npt.NDArray[np.float32]:
     """How much of the picture the colour hides, per pixel: a little everywhere, ``opacity`` at the peak.
 
-    Cells without weight keep a share of the dark end, so that "not looked at" is seen as such and not as a bare
-    picture; the rest of the cover grows with the weight.
+    Cells without weight keep a share of the dark end, so that "not looked at" is not a bare picture.
     """
     floor = 0.45
     return (opacity * (floor + (1.0 - floor) * values)).astype(np.float32)
@@ -191,7 +190,7 @@ def legend_bar(width: int, height: int) -> Image.Image:
 
 
 def ink_on(background: Rgb) -> Rgb:
-    """Black or white, whichever reads better on ``background``: a contrast (WCAG 2) of at least 4.5 on any colour."""
+    """Black or white, whichever reads better on ``background`` (WCAG 2)."""
     part = np.asarray(background, dtype=np.float64) / 255
     linear = np.where(part <= 0.04045, part / 12.92, ((part + 0.055) / 1.055) ** 2.4)
     luminance = float(linear @ (0.2126, 0.7152, 0.0722))

@@ -186,8 +186,8 @@ def word_strip(
 ) -> Image.Image:
     """The words of one caption, side by side; other arguments as in :func:`filmstrip`.
 
-    ``trace`` has a look called "word" with a step for every word. ``words`` are what was said and how sure that was, in
-    order; steps beyond them, such as the end, are not drawn. Rows of at most ``columns`` panels are made equally long.
+    ``trace`` has a look called "word" with a step for every word. ``words`` are the words with their confidences, in
+    order; steps beyond them, such as the end, are not drawn.
     """
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel))
     original, shown = drawing.original, drawing.shown
@@ -242,8 +242,8 @@ def glimpse_strip(
 ) -> Image.Image:
     """The steps of one example, one below the other; other arguments as in :func:`filmstrip`.
 
-    ``trace`` has the looks that :func:`has_glimpses` looks for. ``labels`` are what was said at each step and how sure
-    that was; a step beyond them said that nothing more is there. Evidence is drawn with the glimpses.
+    ``labels`` are the labels of the steps with their confidences; a step beyond them found nothing more. Evidence is
+    drawn with the glimpses.
     """
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel), outline)
     trace, shown = drawing.trace, drawing.shown

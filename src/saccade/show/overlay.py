@@ -233,7 +233,7 @@ def paint(
     """Colours of ``values`` (H,W) in 0..1 over an RGB ``picture`` of the same size.
 
     The picture loses half its own colour as the opacity grows, so that its blues and greens are not read as weights.
-    With ``clear`` or a ``colormap``, a pixel without weight stays as it is, and the peak hides ``opacity`` of it.
+    With ``clear`` or a ``colormap``, a pixel without weight stays as it is.
     """
     if not 0 <= opacity <= 1:
         raise DataError(f"opacity: found {opacity}; it must lie between 0 and 1")

@@ -97,7 +97,7 @@ class Section:
 
 @dataclass(frozen=True)
 class Live:
-    """What runs in a page; all of it comes from the package, none of it from a user."""
+    """What runs in a page; all of it comes from the package."""
 
     markup: str
     style: str
@@ -192,10 +192,10 @@ _WEBP_SIDE = 16_383  # its pixels at most, each way
 
 
 def data_uri(image: Source) -> str:
-    """``image`` as a data: address; nothing is fetched when the page is opened.
+    """``image`` as a data: address.
 
-    Pictures of many colours, such as photographs under maps, are stored as WebP, a quarter of a PNG and no different to
-    the eye; drawings of few colours stay exact.
+    Pictures of many colours are stored as WebP, a quarter of a PNG and no different to the eye; drawings of few colours
+    stay exact.
     """
     if isinstance(image, str):
         return data_url(image.encode("utf-8", "replace"), "svg+xml")

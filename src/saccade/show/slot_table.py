@@ -142,15 +142,10 @@ def slot_table(
     supporting: Collection[int] = (),
     text_width: int = 420,
 ) -> Image.Image:
-    """Sentences × hops, coloured by weight.
+    """Sentences × hops, coloured by weight, with the question and the answer above.
 
-    Args:
-        looks: over slots, of one example, as in :func:`saccade.show.slot_table.slot_grid`.
-        sentences: the memory in words. Weight on the slots after the last sentence is a row of its own.
-        question: shown above the table.
-        answer: shown beside the question.
-        supporting: numbers of the sentences that the answer needs; marked with a bar.
-        text_width: room for the sentences in pixels.
+    ``supporting`` are numbers of the sentences that the answer needs; they are marked with a bar. ``text_width`` is the
+    room for sentences in pixels. The other arguments are those of :func:`slot_grid`.
     """
     grid = slot_grid(looks, sentences, supporting)
     face, bold, small = font(_TEXT), font(_TEXT, bold=True), font(_SMALL)

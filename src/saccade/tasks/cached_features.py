@@ -25,15 +25,10 @@ FOLDER = "features"  # Folder inside the cache folder
 
 
 class CachedFeatures:
-    """``model.encode`` of the pictures of a split, by picture number.
+    """``model.encode`` of the pictures of a split, by picture number; ``images`` maps numbers (B,) to network inputs.
 
-    Args:
-        files: the pictures, by number.
-        images: numbers (B,) → network inputs (B,3,H,W).
-        model: has ``config``, ``encoder`` and ``encode``, as an ``ImageModel``.
-        limit_mb: disk space for all cached features, those of other trainings included.
-        what: name of the features, if they are not just the encoder's last map.
-        on_progress: called with "features", pictures done and pictures in all.
+    ``limit_mb`` bounds the disk space of all cached features, those of other trainings included. ``what`` names the
+    features, if they are not just the encoder's last map.
     """
 
     def __init__(

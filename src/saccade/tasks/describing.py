@@ -148,10 +148,7 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
 
 
 def describe_trained(task: object, folder: Path) -> str:
-    """:func:`describe_inputs` with the validation split of ``task``, which trained the model in ``folder``.
-
-    Nothing is fitted if the model learned from that split: its confidence there says nothing.
-    """
+    """:func:`describe_inputs` with the validation split of ``task``, unless the model was trained on that split."""
     if not isinstance(task, PictureTask):
         return "what inputs it knows: not known, it reads no pictures"
     if task.learns_val:

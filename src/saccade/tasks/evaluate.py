@@ -59,7 +59,7 @@ def answers_of(trace: AttentionTrace) -> Tensor:
 def in_parts(model: QueryModel | ImageOnlyModel, images: Tensor, *more: Tensor, threads: int = 1) -> ModelOutput:
     """``forward_raw`` of pictures (B,3,H,W) and ``more`` (B,…), a few at a time, in eval mode.
 
-    Scalars and features are left out. Several ``threads`` compute for inference alone.
+    Scalars and features are left out.
     """
     together = at_once(images, model.network_size)
     inputs = zip(*(torch.split(tensor, together) for tensor in (images, *more)))
@@ -136,10 +136,7 @@ def thread_count(device: torch.device) -> int:
 
 
 def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: int) -> Iterator[Result]:
-    """``work(item)`` of each item, in order, a few at a time; one thread is this one, with all of torch's cores.
-
-    Other threads have autograd's defaults.
-    """
+    """``work(item)`` of each item, in order, a few at a time; one thread is this one, with all of torch's cores."""
     if threads <= 1:
         yield from map(work, items)
         return

@@ -135,10 +135,7 @@ def commonest(labels: Tensor) -> int:
 
 
 def rival_maps(model: ImageOnlyModel, images: Tensor, answer: Tensor) -> dict[str, Baseline]:
-    """HiResCAM and gradient × input of the answers (B,) to pictures (B,3,H,W); none for a model without a map.
-
-    An all-zero map is undefined.
-    """
+    """HiResCAM and gradient × input of the answers (B,) to pictures (B,3,H,W); none for a model without a map."""
     if model.last_frame is None:
         return {}
     frame = model.last_frame

@@ -77,10 +77,7 @@ def linear_rivals(
     asked: Mapping[str, Asked],
     on_progress: OnProgress,
 ) -> Rivals:
-    """The rivals of ``model`` on the ``rows`` (N,) of the split ``scored``, taught by the split ``learned``.
-
-    ``asked`` has the questions and labels of each split, by its name.
-    """
+    """The rivals of ``model`` on the ``rows`` (N,) of the split ``scored``, trained on the split ``learned``."""
     try:
         source, channels = _source(model, scored.device)
     except SaccadeError as error:

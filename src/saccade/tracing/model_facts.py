@@ -59,7 +59,7 @@ def picture_part(model: nn.Module, has_other_inputs: bool) -> nn.Module:
 
 
 def tokens_of(model: nn.Module, prefix: int | None = None) -> Tokens:
-    """The tokens before the patches; ``prefix`` says how many where the model does not, the first being the class."""
+    """The tokens before the patches; ``prefix`` says how many where the model does not."""
     if prefix is not None:
         return Tokens(prefix, prefix > 0)
     tower = getattr(model, "vision_model", None)
@@ -75,17 +75,14 @@ def tokens_of(model: nn.Module, prefix: int | None = None) -> Tokens:
 
 
 def pools_patches(model: nn.Module) -> bool:
-    """Whether its answer is made of the mean of all patches, whatever tokens stand before them.
-
-    A model without a head has no answer: what its class token looked at is told as that, and no more.
-    """
+    """Whether its answer is made of the mean of all patches, whatever tokens stand before them."""
     if of_transformers(model):
         return bool(getattr(model.config, "use_mean_pooling", False)) and hasattr(model, "classifier")
     return str(getattr(model, "global_pool", "")) in _MEANS and bool(getattr(model, "num_classes", 0))
 
 
 def layers_of_vision(model: nn.Module) -> int | None:
-    """How many layers look at the picture alone, of a model that has layers for text too; None of any other."""
+    """How many layers look at the picture alone, of a model that has layers for text too; otherwise None."""
     config = getattr(model, "config", None)
     return getattr(getattr(config, "vision_config", None), "num_hidden_layers", None)
 

@@ -79,7 +79,7 @@ Layers = Literal["all", "last"] | Sequence[int]
 
 @dataclass(frozen=True, eq=False)
 class CallRows:
-    """What is kept of one call: its number among those of its kind, rows (B,h,T,K), and keys before the patches."""
+    """What is kept of one call: its number, rows (B,h,T,K), and keys before the patches."""
 
     number: int
     weights: Tensor

@@ -34,7 +34,7 @@ def memory_for(pixels: int) -> int:
     """Bytes that a process may map to decode a picture of ``pixels``.
 
     The largest need is that of an animated WebP: 4 bytes a pixel for each of two canvases, the frame, the picture and
-    its conversion. 256 MiB hold Python, Pillow, numpy and the file.
+    its conversion; 256 MiB hold the rest.
     """
     return (256 << 20) + 20 * pixels
 

@@ -90,12 +90,8 @@ PICTURE_PATHS = frozenset({"/api/encode"})  # Where a body may be as large as a 
 class Guard:
     """Lets good requests through to ``app`` with their body whole, and refuses the others.
 
-    Args:
-        app: what is guarded.
-        limits: of bytes.
-        names: hosts that the server goes by besides the loopback. An empty name accepts any numeric IP address; DNS
-            rebinding cannot fake one.
-        token: required of every request; None: everybody who reaches the server may come in.
+    ``names`` are hosts that the server goes by besides the loopback; an empty name accepts any numeric IP address,
+    which DNS rebinding cannot fake. With a ``token``, every request needs it.
     """
 
     def __init__(self, app: ASGIApp, limits: Limits, names: Iterable[str] = (), token: str | None = None) -> None:

@@ -29,7 +29,7 @@ Result = TypeVar("Result")
 
 
 class LruStore(Generic[Thing]):
-    """Things by name, least recently used first to go; the latest stays even if it exceeds the ``budget`` of bytes."""
+    """Things by name, least recently used first to go, within a ``budget`` of bytes; the latest stays."""
 
     def __init__(self, kind: str, budget: int, places: int = 4096) -> None:
         self._kind, self._budget, self._places = kind, budget, places
@@ -64,7 +64,7 @@ class LruStore(Generic[Thing]):
 
 
 class Worker:
-    """A queue of work for one thread: ``waiting`` pieces in hand at most, each for ``seconds``, its wait included."""
+    """A queue of work for one thread: at most ``waiting`` pieces, each for ``seconds``, its wait included."""
 
     def __init__(self, name: str, waiting: int, seconds: float) -> None:
         self._name, self._waiting, self._seconds = name, waiting, seconds

@@ -189,8 +189,8 @@ def bundle(entry: Path, carried: Mapping[str, Path] | None = None) -> str:
     """The module ``entry`` and all that it imports, as the text of one script without comments and indentation.
 
     Modules import by name at the start of a line, write ``export`` before a function, class or const, and import in no
-    circle; others are a ConfigError. ``carried`` are modules by the address from which ``entry`` would load them on a
-    server: what they export lies in ``globalThis.saccadeModules``.
+    circle; others are a ConfigError. ``carried`` are modules by their address on a server: their exports lie in
+    ``globalThis.saccadeModules``.
     """
     names: dict[Path, str] = {}
     written: list[str] = []

@@ -49,10 +49,7 @@ class Composed:
     masks: Tensor  # (N,H,W) bool: the visible pixels of each digit.
 
     def evidence(self, question: str | None) -> Tensor | None:
-        """(H,W) bool: the pixels that hold the answer, which without a question are those of every digit.
-
-        None where the scene cannot say: a question about something else, or about a digit that is not there.
-        """
+        """(H,W) bool: the pixels that hold the answer, without a question those of every digit; None where unknown."""
         rows = [row for row, digit in enumerate(self.digits) if question in (None, str(digit.digit))]
         return self.masks[rows].any(0) if rows else None
 

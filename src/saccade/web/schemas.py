@@ -29,7 +29,7 @@ class ApiError(SaccadeError):
 
 
 class PlainJson(JSONResponse):
-    """JSON in ASCII: half a character (a lone surrogate), which UTF-8 cannot hold, passes as the escape it came as."""
+    """JSON in ASCII, in which a lone surrogate, which UTF-8 cannot hold, passes as its escape."""
 
     def render(self, content: object) -> bytes:
         """The bytes of ``content``."""
@@ -113,7 +113,7 @@ class Question(SingleQuestion):
 
 
 class EditedQuestion(SingleQuestion):
-    """A question that is answered with edited attention: the looks that are named get these weights, as they are."""
+    """A question that is answered with edited attention: the named looks get these weights."""
 
     attention: dict[LookName, Annotated[list[Weight], Field(min_length=1, max_length=CELLS)]] = Field(
         description="weights of each edited look, row by row; the model computes the later looks that are not named",

@@ -53,7 +53,7 @@ def editable_looks(trace: AttentionTrace, names: Collection[str]) -> dict[str, t
 def given_weights(
     editable: Mapping[str, tuple[int, int]], attention: Mapping[str, Sequence[float]]
 ) -> dict[str, Tensor]:
-    """Weights (1,h,w) of each look in ``attention``, which has them row by row; an ApiError where they do not fit."""
+    """Weights (1,h,w) of each look in ``attention``, which has them row by row, or an ApiError."""
     if not editable:
         raise ApiError(422, "not_editable", "this model has no look whose weights can be edited here")
     given = {}
@@ -84,10 +84,7 @@ def describe_edit(plain: Sighting, edited: Mapping[str, Tensor]) -> Json:
 
 
 def scores_of(trace: AttentionTrace, evidence: Tensor, objects: Tensor) -> Json:
-    """Scores of the total map of one example, and of baselines on the same picture; None where one is not defined.
-
-    ``evidence`` and ``objects`` are masks (H,W) of what holds the answer, and of all objects.
-    """
+    """Scores of the total map of one example, and of baselines on the same picture; None where one is not defined."""
     size, pixels = (evidence.shape[0], evidence.shape[1]), geometry.identity()
     blind = {
         "uniform": uniform(pixels, size, size),
@@ -206,7 +203,7 @@ class Service:
         return await served.run(lambda predictor: self._of_picture(request, served, predictor, request.attention))
 
     async def ask_all(self, request: schemas.Questions) -> Json:
-        """An answer to every question that the model knows, as views of answer and looks alone; none is kept."""
+        """An answer to every question that the model knows, as views of answer and looks alone."""
         served = self.models[request.model].reading_pictures()
 
         def answer(predictor: Predictor) -> list[Json]:

@@ -26,7 +26,7 @@ def files_of(facts: ModelFacts) -> list[str]:
 def hub_folder(address: str) -> Path:
     """The folder of the model at ``address``, fetched if it is not on this machine, and checked.
 
-    Only the files of a model folder are fetched: no pickle and no code.
+    Only the files of a model folder are fetched.
     """
     repository, _, revision = address.removeprefix(HUB).partition("@")
     is_revision = _REVISION.fullmatch(revision) if "@" in address else True
@@ -46,10 +46,7 @@ def hub_folder(address: str) -> Path:
 
 
 def push_folder(folder: Path, repository: str, *, private: bool = False, message: str = "") -> str:
-    """Put the model in ``folder`` on the hub as ``USER/NAME``, in one commit; returns its address.
-
-    The repository is made if there is none. Its front page is the card of the model.
-    """
+    """Put the model in ``folder`` on the hub as ``USER/NAME``, in one commit, with its card; returns its address."""
     name = repository.removeprefix(HUB)
     if not _NAME.fullmatch(name):
         raise OutputError(f"'{repository}': not a name on the hub; write USER/NAME")

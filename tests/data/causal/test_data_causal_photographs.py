@@ -379,6 +379,16 @@ def test_how_masks_are_meant_is_read_off_their_values(tmp_path, kind):
     assert marker(f"labels:{tmp_path}", ["a.jpg"])[0] == "labels"
 
 
+def test_a_binary_mask_among_masks_of_labels_is_said(tmp_path):
+    save(tmp_path / "a.png", label_map(square(), square(left=40)))
+    save(tmp_path / "b.png", square().astype(np.uint8) * 255)
+    reading, mark = marker(str(tmp_path), ["a.jpg", "b.jpg"])
+    assert reading == "labels"
+    assert mark("a.jpg", read_picture(ground(0))).map.any()
+    with pytest.raises(UnusablePictureError, match="0 and 255 alone among masks of labels"):
+        mark("b.jpg", read_picture(ground(0)))
+
+
 def test_a_bare_name_is_enough_unless_several_share_it(tmp_path):
     for name in ("one", "two", "b/two"):
         save(tmp_path / "masks" / f"{name}.png", square().astype(np.uint8))
@@ -489,6 +499,9 @@ def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):
     assert "which is read" in run("make", "causal", "--pictures", images, "--out", images / "set", "--masks", masks)[1]
     code, output = run(*begin, "--masks", masks, "--fill", "smooth", "--count", "2")
     assert (code, "photographs: 2" in output) == (0, True), output
+    (images / "pet0.png").write_bytes(b"")
+    code, output = run(*begin[:-1], tmp_path / "fewer", "--masks", masks, "--fill", "smooth")
+    assert (code, "cannot be read 1 pet0.png" in output) == (0, True), output
     sheet = tmp_path / "sheet.png"
     code, output = run("show", f"causal:{out}", "--out", sheet)
     assert (code, "2 photographs with twins, fill smooth" in output) == (0, True), output

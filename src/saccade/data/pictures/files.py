@@ -42,8 +42,7 @@ from saccade.files import open_regular, write_bytes
 def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str], thing: str) -> list[Path]:
     """The files meant by ``paths``: files as they are, folders through and through, globs spelt out.
 
-    In folders, files with one of the ``suffixes`` count and hidden ones do not; each file comes once, in order.
-    ``thing`` is what messages call one of them.
+    In folders, files with one of the ``suffixes`` count and hidden ones do not. ``thing`` is what messages call one.
     """
     files: dict[Path, None] = {}
     texts = [os.fspath(path) for path in paths]
@@ -78,7 +77,7 @@ def skipped_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[
 
 
 def local_path(text: str, thing: str) -> Path:
-    """``text`` as a path on this machine; an empty one would mean the folder one happens to be in."""
+    """``text`` as a path on this machine; an empty one is an error."""
     if not text:
         raise DataError(f"an empty path came where a {thing} was expected; name a file, a folder or a glob")
     if text.startswith(("http://", "https://")):
@@ -245,8 +244,7 @@ def content_digests(
 ) -> list[str]:
     """A digest of the bytes of each file, 32 hexadecimal digits, in the order of ``paths``.
 
-    ``unreadable`` stands in for a file that cannot be read; None: that is an error. ``progress`` is called with files
-    done and in all.
+    ``unreadable`` stands in for a file that cannot be read; None: that is an error.
     """
     digests: list[str] = []
 
@@ -267,7 +265,7 @@ def content_digests(
 
 
 def files_digest(paths: Iterable[Path]) -> str:
-    """One digest of the contents of files, in their order: it changes when a picture does, whatever they are called."""
+    """One digest of the contents of files, in their order, whatever they are called."""
     return hashlib.sha256(json.dumps(content_digests(list(paths))).encode()).hexdigest()[:32]
 
 
@@ -280,8 +278,7 @@ def copy_groups(paths: Sequence[Path]) -> list[int]:
 def torn_copies(kind_of: Mapping[Path, str]) -> list[list[Path]]:
     """Groups of files with the same bytes that are not of one kind, such as one split or class.
 
-    Only files of equal length are read, and only where these are of several kinds. Files that cannot be read are in no
-    group.
+    Only files of equal length are read. Files that cannot be read are in no group.
     """
     by_length: dict[int, list[Path]] = {}
     for path in kind_of:

@@ -52,10 +52,7 @@ class Marks:
         return self._or_mask(torch.where(at_x.isfinite(), near, touched(self.box, self.size)))
 
     def region(self) -> Tensor:
-        """(B,H,W) bool: the object, where its outline is known: the mask, else the pixels of the box, else nothing.
-
-        A point marks a part, and says nothing of how far the object goes.
-        """
+        """(B,H,W) bool: the object, where its outline is known: the mask, else the pixels of the box, else nothing."""
         return self._or_mask(touched(self.box, self.size))
 
     def _or_mask(self, marked: Tensor) -> Tensor:
@@ -67,7 +64,7 @@ class Marks:
 class Evidence:
     """The evidence of ``rows`` about ``pictures``, by the number of the row.
 
-    ``picture_of`` is the number of each row's picture; ``limit`` is the bytes of decoded masks kept at most.
+    ``picture_of`` is the number of each row's picture; ``limit`` bounds the bytes of decoded masks.
     """
 
     def __init__(
@@ -138,7 +135,7 @@ class Evidence:
 
 
 def carried(marked: Tensor, frames: Tensor) -> Tensor:
-    """Marked pixels (B,H,W) as they lie in varied pictures, of which ``frames`` (B,2,3) lead back to where they lay."""
+    """Marked pixels (B,H,W) as they lie in varied pictures; ``frames`` (B,2,3) lead back from these."""
     size = (marked.shape[-2], marked.shape[-1])
     return sample(marked.float().unsqueeze(1), frames, size, padding_mode="zeros")[:, 0] > 0.5
 
@@ -157,17 +154,10 @@ def _outside(row: Row, size: Size) -> str:
 class ImageSplit:
     """The rows of one split by number.
 
-    Args:
-        table: all rows.
-        split: train, val or test.
-        size: (height, width) of the network input.
-        device: where pictures are kept and batches made.
-        queries: those of a trained model, in its order; None: those of the table.
-        answers: likewise; rows with other words are left out.
-        most: labels of a row at most; None: as many as any training row has. Training rows with more are left out;
-            others stay, as leaving out what must fail would flatter the score.
-        cache_mb: decoded pictures kept at most.
-        progress: called with (pictures decoded, pictures in all).
+    ``queries`` and ``answers`` are those of a trained model, in its order (None: those of the table); rows with other
+    words are left out. Rows have ``most`` labels at most (None: as many as any training row). Training rows with more
+    are left out; others stay, as leaving out what must fail would flatter the score. ``cache_mb`` bounds the decoded
+    pictures that are kept.
     """
 
     def __init__(

@@ -24,15 +24,10 @@ from saccade.geometry import Size, crop_frame
 
 
 class PreparedPictures:
-    """The pictures ``paths`` by number, decoded once when this is made, as network inputs of ``size``.
+    """The pictures ``paths`` by number, decoded once when this is made, as network inputs of ``size`` (height, width).
 
-    Args:
-        paths: the files.
-        size: (height, width).
-        device: where they are kept.
-        limit: bytes kept at most; see :class:`ByteStore`.
-        crops: the part xyxy of each picture to cut out, or None for all of it.
-        progress: called with (decoded, in all).
+    ``limit`` bytes are kept at most (:class:`ByteStore`). ``crops`` are the parts xyxy to cut out, None for all of a
+    picture.
     """
 
     def __init__(
@@ -107,15 +102,10 @@ _AT_ONCE = 256  # decoded before they go to the device together
 
 
 class ByteStore:
-    """Numbers 0 … count − 1 to byte tensors.
+    """Numbers 0 … count − 1 to byte tensors of ``shape``.
 
-    Args:
-        count: how many there are.
-        decode: number → uint8 tensor of ``shape``, in several threads; a DataError makes that number unreadable.
-        shape: of each tensor.
-        device: where they are kept.
-        limit: bytes kept at most; the others are decoded whenever they are taken.
-        progress: called with (decoded, count).
+    ``decode`` makes one, in several threads; a DataError makes that number unreadable. ``limit`` bytes are kept at
+    most; the others are decoded whenever they are taken.
     """
 
     def __init__(

@@ -136,7 +136,7 @@ def _as_floats(image: Image.Image) -> Tensor:
 
 
 def as_float(images: Tensor) -> Tensor:
-    """uint8 to 0..1; on a CPU channels last in memory, in which its convolutions run two to four times as fast."""
+    """uint8 to 0..1; on a CPU channels last in memory, which convolutions run two to four times as fast."""
     layout = torch.channels_last if images.device.type == "cpu" else torch.preserve_format
     return images.to(torch.float32, memory_format=layout).div_(255.0)
 
@@ -151,9 +151,8 @@ def stream_pictures(
 ) -> Iterator[list[Picture]]:
     """Read ``sources``, in order, into lists of at most ``batch`` pictures (fewer when they are very large).
 
-    Of a list, a few threads decode later batches while the caller computes; of any other iterable no more is taken than
-    the next batch needs. ``on_bad`` is called with a source that cannot be read and its error; without it the error is
-    raised.
+    Of a list, a few threads decode later batches while the caller computes. ``on_bad`` is called with a source that
+    cannot be read and its error; without it the error is raised.
     """
     if batch < 1:
         raise DataError(f"a batch holds 1 picture or more, found {batch}")
@@ -236,7 +235,7 @@ def _from_bytes(data: bytes, name: str) -> Picture:
 def is_laborious(data: bytes) -> bool:
     """Whether a file asks for far more work than its pixels do.
 
-    The bytes that begin a scan, or a comment, are counted wherever they occur. Overcounting is safe.
+    The bytes that begin a scan, or a comment, are counted wherever they occur.
     """
     if data.startswith(b"\xff\xd8"):
         return data.count(b"\xff\xda") > _MOST_SCANS

@@ -49,10 +49,7 @@ class Background(Protocol):
         ...
 
     def __call__(self, glyphs: GlyphSet, seed: int, indices: Tensor, size: int) -> Tensor:
-        """Pictures (B, 3, size, size) uint8 for the scenes ``indices`` (B,); the caller may write into them.
-
-        A background made of glyphs takes those of the digits, so that it keeps to the split.
-        """
+        """Pictures (B, 3, size, size) uint8 for the scenes ``indices`` (B,); the caller may write into them."""
         ...
 
 

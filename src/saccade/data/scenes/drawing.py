@@ -71,7 +71,7 @@ EVERY = {"both": 2, "mostly-authors": 4}
 
 
 def drawn_as_authors(drawing: Drawing, index: Tensor) -> Tensor | None:
-    """(B,) bool: which of the scenes ``index`` (B,) are drawn as the authors draw; None: none of them."""
+    """(B,) bool: which of the scenes ``index`` (B,) are drawn as the authors draw; None: none."""
     if drawing == "blend":
         return None
     return index % EVERY[drawing] != 0 if drawing in EVERY else (index >= 0)
@@ -106,7 +106,7 @@ def resized(glyphs: Tensor, sizes: Tensor, pad: int) -> Tensor:
 def coefficients(source: int, largest: int, device: torch.device, dtype: torch.dtype = torch.float32) -> Tensor:
     """(largest + 1, largest, source): row i of entry s says how pixel i at size s is mixed from ``source`` pixels.
 
-    Whole numbers of 256ths, so that sums need no division; float16 holds them exactly too.
+    Whole numbers of 256ths, so that sums need no division.
     """
     table = torch.zeros(largest + 1, largest, source)
     for size in range(1, largest + 1):
@@ -158,7 +158,7 @@ def runs(sizes: Array) -> Iterator[tuple[int, int, int]]:
 
 
 class InkedPixels(NamedTuple):
-    """M pixels with ink on them, in no particular order; sampled scenes list each pixel at most once."""
+    """M pixels with ink on them; sampled scenes list each pixel at most once."""
 
     obj: Tensor  # (M,) scene · N + slot
     position: Tensor  # (M,) scene · H · W + row · W + column

@@ -41,12 +41,9 @@ _MAX_IDX = 1 << 30
 
 @dataclass(frozen=True, eq=False)
 class GlyphSet:
-    """Grey pictures of digits, sorted access by class.
+    """Grey pictures of digits (n,28,28) uint8, ink bright on black, and labels (n,), with sorted access by class.
 
-    Args:
-        images: (n, 28, 28) uint8, ink bright on black.
-        labels: (n,) int64, 0..9.
-        name: says the source, the share and the number; it goes into reports.
+    ``name`` says the source, the share and the number; it goes into reports.
     """
 
     images: Tensor
@@ -74,10 +71,9 @@ class GlyphSet:
 
 
 def glyphs_for(split: Split, policy: GlyphPolicy, *, allow_pack: bool = False) -> GlyphSet:
-    """The glyphs that ``split`` may use under ``policy``, see the module.
+    """The glyphs that ``split`` may use under ``policy``, see the module; a DataError where files are missing.
 
-    Where MNIST is missing, ``allow_pack`` takes the shipped pack for the test split, and the name says so; else that is
-    a DataError, as are damaged files.
+    Where MNIST is missing, ``allow_pack`` takes the shipped pack for the test split, and the name says so.
     """
     if policy == "pack":
         pack, (first, last) = load_pack(), _PACK_SHARE[split]  # the same share of every class
@@ -100,17 +96,14 @@ def glyphs_for(split: Split, policy: GlyphPolicy, *, allow_pack: bool = False) -
 
 
 def meets_training_glyphs(trained: str, scored: str, split: str) -> bool:
-    """Whether glyphs that a model was ``trained`` with are among those it is ``scored`` with, although splits differ.
-
-    The shipped glyphs are of MNIST's test part, so its scenes hold what a model of shipped glyphs has learned.
-    """
+    """Whether glyphs that a model was ``trained`` with are among those it is ``scored`` with, in spite of splits."""
     if trained == scored or scored not in get_args(GlyphPolicy):
         return False
     return trained == "merged" or (trained == "pack" and (scored == "merged" or split == "test"))
 
 
 def pack_if_missing(settings: Mapping[str, object], split: str) -> tuple[dict[str, object], str]:
-    """Settings of generated data, with shipped glyphs where ``split`` needs MNIST and it is missing; and a remark."""
+    """Settings of generated data, with shipped glyphs where ``split`` needs the missing MNIST; and a remark."""
     if split == "test" or settings.get("glyphs", "disjoint") == "pack" or has_mnist():
         return dict(settings), ""
     return {**settings, "glyphs": "pack"}, "made of shipped digits, as MNIST is not here"

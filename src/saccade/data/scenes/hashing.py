@@ -33,10 +33,7 @@ Lane = TypeVar("Lane", int, Tensor)
 
 
 def hash_state(seed: int, *counters: int | Tensor) -> State:
-    """The state after ``seed`` and ``counters``, which broadcast; to be continued by :func:`hash_more`.
-
-    The seed, and numbers that come before any tensor, cost a device nothing: they are taken in before it is asked.
-    """
+    """The state after ``seed`` and ``counters``, which broadcast; to be continued by :func:`hash_more`."""
     a, b = hash_words(_START, seed, *counters)
     return torch.as_tensor(a), torch.as_tensor(b)
 
@@ -69,7 +66,7 @@ def uniform_below(bits: Tensor, bound: int | Tensor) -> Tensor:
 def uniform_pair_below(bits: Tensor, bound: int | Tensor) -> State:
     """Two independent integers in [0, bound) from the same 32 bits: the second from what the first left over.
 
-    For bounds of a hundred or so the bias of the pair is below bound²/2³², a few in a million.
+    The bias of the pair is below bound²/2³².
     """
     product = bits * bound
     return product >> 32, ((product & _MASK) * bound) >> 32

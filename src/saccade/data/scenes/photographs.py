@@ -62,8 +62,7 @@ _NAMED = 5  # unreadable pictures that a warning lists by name
 class Photographs:
     """A stack of photographs to cut backgrounds from; a :class:`~saccade.data.scenes.backgrounds.Background`.
 
-    Its name is the ``label`` FOLDER-SPLIT, their number and a digest of their pixels; the name of a known set takes the
-    place of the folder.
+    Its name is ``label``, or that of a known set, with the number and a digest of the pixels.
     """
 
     def __init__(self, pictures: Iterable[Image.Image], label: str) -> None:
@@ -114,7 +113,7 @@ def _cuts(pixels: Tensor, corner: Tensor, width: Tensor, area: Tensor, mirrored:
 def photographs_for(split: Split, folder: str | Path | None = None) -> Photographs:
     """The photographs that ``split`` may use; see the module for which folder and which split.
 
-    Pictures that cannot be read are left out, with one warning. A folder without any for the split is a DataError.
+    Unreadable pictures are left out, with one warning.
     """
     base, label = _folder(folder)
     files = _share(base, split)

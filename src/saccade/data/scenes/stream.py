@@ -137,14 +137,8 @@ class GlyphStream(ABC, Generic[Layout]):
 class SplitStream(GlyphStream[Layout]):
     """One split of a set of scenes with a name, settings and glyphs; a subclass says what is true of a scene.
 
-    Args:
-        config: settings of the set: its ``name``, ``seed`` and ``glyphs``.
-        split: train, val or test.
-        spec: how scenes are drawn.
-        stream: a number of the set, so that no other one draws the same scenes from a seed.
-        size: number of scenes, None for no end.
-        device: where scenes are made and kept.
-        allow_pack: see :func:`glyphs_for`.
+    ``stream`` is a number of the set, so that no other one draws the same scenes from a seed; a ``size`` of None has no
+    end.
     """
 
     def __init__(

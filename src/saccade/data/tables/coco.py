@@ -74,7 +74,7 @@ def annotated_pictures(path: Path) -> tuple[dict[int, Any], dict[int, list[tuple
 
 
 def coco_parts(path: Path, content: Any) -> tuple[dict[int, Any], list[tuple[int, str | None, Any]]]:
-    """Pictures by id, and annotations with the id of the picture and the name of the category, None if not known."""
+    """Pictures by id, and annotations with the ids of the picture and the name of the category."""
     try:
         images = {int(image["id"]): image for image in content["images"]}
         names = {category["id"]: str(category["name"]).strip() for category in content.get("categories", [])}

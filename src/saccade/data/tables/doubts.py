@@ -97,7 +97,7 @@ def summarised(left_out: Sequence[str]) -> str:
 
 
 def check_usable(name: str, usable: Sized, left_out: Sequence[str], *, strict: bool, thing: str = "row") -> None:
-    """Refuse the table ``name`` without a usable row, and in strict mode one with any row that cannot be used."""
+    """Refuse the table ``name`` without a usable row, and in strict mode one with any unusable row."""
     if not usable:
         why = f"left out {summarised(left_out)}" if left_out else "it is empty"
         raise DataError(f"{name}: no {thing} can be used; {why}")

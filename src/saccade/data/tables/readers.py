@@ -144,8 +144,8 @@ _DATA_IS = (
 def with_reader(reference: str, names: Collection[str]) -> str:
     """``reference`` as READER:PATH where it is a path alone; anything else as it is.
 
-    A word with a slash or a suffix is a path. A bare word is one too, if it is none of the ``names`` of data and a
-    folder of that name exists.
+    A word with a slash or a suffix is a path; so is a bare word that is none of the ``names`` of data, if such a folder
+    exists.
     """
     word, colon, _ = reference.partition(":")
     has_reader = bool(colon) and len(word) > 1 and "/" not in word  # C: is a drive
@@ -289,7 +289,7 @@ def parquet_rows(path: Path) -> CellRows:
 
 
 def parquet_cells(path: Path) -> Iterator[tuple[Path, dict[str, Any]]]:
-    """The rows of a file, or of all in a folder, by column: labels of named classes in words, pictures still inside."""
+    """The rows of a file, or of all in a folder, by column; pictures still inside."""
     files = sorted(path.glob("**/*.parquet")) if path.is_dir() else [path]
     if not files:
         raise DataError(f"parquet:{path}: no .parquet file in it")

@@ -44,8 +44,7 @@ class UnusableRowError(Exception):
 def csv_rows(path: Path, needed: Sequence[str]) -> Rows:
     """The rows of a CSV file with a header, in UTF-8; commas, semicolons or tabs between the cells, as the header has.
 
-    ``needed`` columns must be there; ``label|labels`` asks for either. ``file_name``, the word of the datasets library,
-    is ``image``.
+    ``needed`` columns must be there; ``label|labels`` asks for either. ``file_name`` is ``image``.
     """
     with _opened(path) as file:
         header = file.readline()
@@ -156,7 +155,7 @@ def _writable(text: str, column: str) -> str:
 
 
 def group_and_split(cells: Cells, image: str, has_split: bool) -> tuple[str, str]:
-    """The group of a row, by default its picture, and its split: as the table says, else by a hash of the group."""
+    """The group of a row, by default its picture, and its split: from the table, else by a hash of the group."""
     named = cells.get("group")  # 0 is a name too
     group = posixpath.normpath(image) if is_blank(named) else _writable(str(named).strip(), "group")
     split = text_in(cells, "split") if has_split else split_of(group)
@@ -181,7 +180,7 @@ def parts_of(value: object, what: str) -> list[Any]:
 
 
 def words_of(value: object, what: str) -> list[str]:
-    """The words of a cell that holds several; empty ones are left out, and what is no word makes the row unusable."""
+    """The words of a cell that holds several, without empty ones; what is no word makes the row unusable."""
     parts = [value] if isinstance(value, dict) else parts_of(value, what)
     if any(part is None or isinstance(part, (bool, list, dict)) for part in parts):
         raise UnusableRowError(f"unreadable {what}", str(value)[:_SHOWN])

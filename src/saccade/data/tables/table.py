@@ -280,7 +280,7 @@ class CellRows:
 
 
 def read_rows(name: str, cell_rows: CellRows, columns: Columns) -> tuple[list[Found], list[str]]:
-    """The rows that can be used, each once, and what is doubtful of them; the others go to ``cell_rows.skipped``."""
+    """The usable rows, each once, and what is doubtful of them; the others go to ``cell_rows.skipped``."""
     has_split = any("split" in cells for _, cells in cell_rows.rows)
     no_query = columns.asks and not any("query" in cells for _, cells in cell_rows.rows)
     rows: list[Found] = []

@@ -143,7 +143,7 @@ _TIES, _SHORT, _BATCHES = range(3)  # streams of draws within an epoch
 def bucketed_order(lengths: Tensor, batch_size: int, seed: int, epoch: int) -> Tensor:
     """(N,) the numbers 0 … N − 1, to be cut into batches of neighbours in length; a function of its arguments.
 
-    The short rest comes last and is cut from a random place, so that leaving it out is fair to long captions.
+    The short rest comes last and is cut from a random place, so that long captions are not left out more often.
     """
     count = len(lengths)
     full, rest = divmod(count, batch_size)

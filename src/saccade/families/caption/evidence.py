@@ -62,9 +62,8 @@ def add_words(
 ) -> None:
     """Score the captions ``rows`` (A,) among those (B,T) of ``model`` for the pictures (B,3,H,W).
 
-    ``measured`` gets every score word by word as ``acts`` (NaN for words of the other kind), noise maps as a rival, and
-    each picture once in the column ``altered``. Any picture may lend a patch to another. ``first`` is how many pictures
-    were scored before.
+    ``measured`` gets every score word by word as ``acts`` (NaN for words of the other kind), noise maps as a baseline,
+    and each picture once in the column ``altered``. ``first`` is how many pictures were scored before.
     """
     lender = donors(torch.arange(len(words)), _content_words(words, vocabulary))  # (B,): -1 where all share a word
     size = (images.shape[-2], images.shape[-1])

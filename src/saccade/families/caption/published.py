@@ -80,10 +80,7 @@ class RawCaption(NamedTuple):
 def captions_table(
     name: str, captions: Iterable[RawCaption], options: CaptionOptions, skipped: list[str], doubts: Sequence[str] = ()
 ) -> Table:
-    """A table of all captions, pictures in order of first appearance.
-
-    Captions beyond ``options.captions`` are dropped; what cannot be used is added to ``skipped``.
-    """
+    """A table of all captions, at most ``options.captions`` of a picture; unusable ones are added to ``skipped``."""
     rows: dict[Path, Row] = {}
     keys: set[tuple[object, ...]] = set()
     for where, image, caption, split, key in captions:

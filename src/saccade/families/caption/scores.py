@@ -80,8 +80,7 @@ class CaptionMeasurements(Measurements):
 class CaptionScoring(Scoring):
     """Measures a captioner on at most ``limit`` pictures: of generated scenes the first, of files a sample.
 
-    ``beam`` captions are followed side by side. ``sweeps``: photographs of a sample whose words are asked for again
-    while parts of them are altered.
+    ``sweeps``: photographs whose words are asked for again while parts of them are altered.
     """
 
     together = 100  # a batch of maps is eleven words of each

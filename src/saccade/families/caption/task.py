@@ -79,7 +79,7 @@ class Hard:
 
 @dataclass(frozen=True)
 class HardToGo(Hard):
-    """As `Hard`, a draw judged by the words from it on: the same gradient on average, with less noise."""
+    """As `Hard`, a draw judged by the words from it on: the same mean gradient, with less noise."""
 
     judged: ClassVar[dict[str, Any]] = {"to_go": True}
 
@@ -95,8 +95,7 @@ class HardCode(Hard):
 class SelfCritical:
     """Five drawn captions of each picture are judged against each other; for ``data: own_words``.
 
-    The reward is a tenth of CIDEr-D + ``bleu`` × BLEU-4 + ``meteor`` × METEOR
-    (:mod:`saccade.metrics.text.meteor`).
+    The reward is a tenth of CIDEr-D + ``bleu`` × BLEU-4 + ``meteor`` × METEOR.
     """
 
     bleu: Weight = 0.0  # Weight of BLEU-4.
@@ -314,10 +313,7 @@ class CaptionTask(PictureTask):
 
     @torch.no_grad()
     def validate(self, model: nn.Module) -> dict[str, float]:
-        """BLEU-1, BLEU-4 and length ratio of greedy captions, and the log-likelihood of a word; for scenes exact match.
-
-        Of the first validation pictures; the likelihood is that of their first captions.
-        """
+        """BLEU-1, BLEU-4, length ratio of greedy captions, and the log-likelihood of a word; for scenes exact match."""
         captioner, data = cast(SatModel, model), self.split("val")
         captions, references, exact = list[str](), list[tuple[str, ...]](), list[Tensor]()
         likelihood, steps = 0.0, 0

@@ -39,7 +39,7 @@ COLUMNS = Columns()  # One label a picture; boxes and masks are evidence
 def read_cub_species(path: Path, options: TableOptions) -> Table:
     """The birds in ``path``, the folder CUB_200_2011 or its parent: which of 200 species is it?
 
-    A tenth of the official training pictures are val. Boxes are evidence and never learned from.
+    A tenth of the official training pictures are val.
     """
     files = CubFiles(path)
     rows: list[Found] = []

@@ -87,10 +87,7 @@ def read_own(reader: str, path: Path, options: MultisetTableOptions) -> Table:
 
 
 def commonest_multiset(table: Table, answers: Sequence[str]) -> tuple[int, ...] | None:
-    """The most frequent training multiset, as numbers of ``answers``: the baseline that never looks.
-
-    It may be empty. Ties go to the first in the table. None if no training picture has only labels of ``answers``.
-    """
+    """The most frequent training multiset, as numbers of ``answers``; ties go to the first, None if there is none."""
     number_of = {label: number for number, label in enumerate(answers)}
     counts: Counter[tuple[int, ...]] = Counter()
     for row in table.rows:

@@ -56,7 +56,7 @@ class SingleObject:
 
 @dataclass(frozen=True)
 class EachObject:
-    """As `SingleObject`, and cross-entropy of each label from the cells under its box alone (not in the paper)."""
+    """As `SingleObject`, and cross-entropy of each label from the cells under its box (not in the paper)."""
 
 
 @dataclass(frozen=True)
@@ -119,11 +119,7 @@ OF_OBJECTS = ("single_object", "each_object")  # losses that single objects teac
 
 
 class MultisetTask(PictureTask):
-    """Trains one model that reads multisets.
-
-    The data sets ``classes`` and ``most`` of the model, and ``input_size`` unless it is given: pictures are then
-    resized.
-    """
+    """Trains one model that reads multisets; the data set its ``classes`` and ``most``."""
 
     name = "multiset"
     data_settings = MultisetDataConfig

@@ -70,7 +70,7 @@ class QuestionScoring(Scoring):
 
     @abstractmethod
     def add(self, measured: Any, batch: Any, encoded: EncodedPictures, output: Output, swapped: Tensor) -> None:
-        """Measure the maps of a batch, and what this kind of data adds.
+        """Measure the maps of a batch.
 
         ``encoded`` are its distinct pictures, ``swapped`` (B,K) the logits of other questions about the same pictures.
         """
@@ -143,8 +143,7 @@ class SceneMeasurements(Measurements):
 class SceneScoring(QuestionScoring):
     """Measures a model on the first ``limit`` triples of a finite split of scenes.
 
-    ``sweeps`` of them are for deletion and insertion, ``twins`` are rendered again for scores of maps under
-    intervention. A model that can reject absent digits is also asked for them.
+    ``sweeps`` of them are for deletion and insertion, ``twins`` are rendered again for scores of maps.
     """
 
     data: SceneData

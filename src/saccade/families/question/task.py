@@ -77,7 +77,7 @@ class QuestionTask(PictureTask):
     """Trains one query model on scenes (:class:`SceneDataConfig`) or a table (:class:`TableDataConfig`).
 
     The protocol of a recipe overrides that of its scenes. A table decides ``queries``, ``answers`` and ``multi_label``
-    of the model. The seed also decides how training pictures are varied.
+    of the model.
     """
 
     name = "question"
@@ -146,10 +146,7 @@ class QuestionTask(PictureTask):
         return filled_in(model_config, decided, table.name)
 
     def summary(self) -> str:
-        """What the table holds; of scenes the photographs, the drawing if not saccade's own, what makes them on a GPU.
-
-        A first scene shows whether the kernels build.
-        """
+        """What the table holds; of scenes the photographs, the drawing, and what makes them on a GPU."""
         if self.table is not None:
             return self.table.summary()
         lines = [f"{name}: {value}" for name, value in self.training_notes().items()]
@@ -250,7 +247,7 @@ class QuestionTask(PictureTask):
         """Cross-entropy of the answer plus the model's penalty, and the share of right answers.
 
         What a part of a model answers by itself (``helper_logits``) is taught the same answer. Where several answers
-        may hold, the likeliest is right if it holds. A model that draws locations is by default taught by REINFORCE.
+        may hold, the likeliest is right if it holds.
         """
         draws = raw.sampled_logits is not None
         if isinstance(loss, Reinforce) and not draws:

@@ -164,10 +164,9 @@ def babi_questions(root: Path, config: StoryDataConfig, part: str) -> list[Story
 
 
 def babi_files(root: Path, size: Size) -> dict[str, dict[str, Path]]:
-    """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by task number.
+    """The files of each task: ``{"qa1": {"train": PATH, "test": PATH}, …}``, by task number, those that there are.
 
-    Missing files have no entry. ``root`` is the unpacked folder, its parent, or a folder with the files themselves
-    (such as ``en`` or ``hn-10k``).
+    ``root`` is the unpacked folder, its parent, or a folder with the files themselves.
     """
     files: dict[int, dict[str, Path]] = {}
     for rank, folder in enumerate(_folders(root, size)):

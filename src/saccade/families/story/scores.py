@@ -63,8 +63,7 @@ def story_numbers(examples: Sequence[StoryExample]) -> Tensor:
 def sample_questions(examples: Sequence[StoryExample], limit: int) -> list[StoryExample]:
     """At most ``limit`` questions, in order; every task keeps its share.
 
-    Within a task, stories are ordered by a hash of task and number. If the last story fits only in part, a hash selects
-    its questions.
+    Within a task, stories are ordered by a hash of task and number.
     """
     if limit >= len(examples):
         return list(examples)

@@ -57,10 +57,7 @@ AHEAD = {"cuda": 64, "cpu": 16}
 
 
 class StoryTask(Task):
-    """Trains one model that answers questions about stories; ``seed`` also decides the random noise.
-
-    Settings of the model that depend on the data (words, memory, …) come from there.
-    """
+    """Trains one model that answers questions about stories; the data decide words, memory and the like."""
 
     name = "story"
     data_settings = StoryDataConfig
@@ -124,8 +121,8 @@ class StoryTask(Task):
     def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
         """The batches ``numbers``, made as one and split.
 
-        On a CPU slots that are empty in all their stories are left out, for a model that does not see them. On a GPU
-        every batch has the same shapes, for a CUDA graph.
+        On a CPU, slots that are empty in all their stories are left out, for a model that does not see them. On a GPU
+        every batch has the same shapes.
         """
         size = len(members[0])
         rows = (torch.tensor(numbers).unsqueeze(1) * size + torch.arange(size)).flatten()  # (N·size,)

@@ -49,8 +49,8 @@ def sizes_of(examples: Sequence[StoryExample], memory: int) -> Sizes:
 class StoryTensors:
     """One split on a device.
 
-    Unknown words are left out, and sentences of only these take no slot. Longer sentences are cut. An answer is
-    ``by_word``, then 0, or one entry of the vocabulary ``words``, whose word 0 is the empty one.
+    Unknown words are left out, and sentences of only these take no slot. An answer is ``by_word``, then 0, or one entry
+    of the vocabulary ``words``, whose word 0 is the empty one.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ def noisy_times(count: Tensor, slots: int, share: float, *, seed: int, rows: Ten
     """Times (B,S) with blanks between sentences: random noise (Sukhbaatar et al. 2015, Section 4.2).
 
     Among n + b times, b drawn from 0 … ⌈share · n⌉, the n sentences of a story (``count``, (B,)) take n at random, in
-    their order. Times are a function of the ``seed``, the number of the example in the run (``rows``, (B,)) and n.
+    their order. Times depend on ``seed``, the number of the example in the run (``rows``, (B,)) and n.
     """
     device = count.device
     n = count.unsqueeze(1)  # (B,1)

@@ -73,8 +73,7 @@ def can_exchange(groups: Tensor) -> bool:
 def derangement(images: Tensor, *, seed: int = 0) -> Tensor:
     """A permutation (N,) that maps every example to one of another of the ``images`` (N,), by ``seed``.
 
-    Examples are laid out image by image, in random order, and shifted by the size of the largest group. No group is
-    longer than that step, so no example gets a map of its own image.
+    Examples are laid out image by image, in random order, and shifted by the size of the largest group.
     """
     count = len(images)
     if count == 0:
@@ -101,9 +100,7 @@ def all_objects(objects: Tensor, frame: Tensor, grid: Size) -> Tensor:
 def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
     """The map (B,H,W) of the single cell with the highest true-positive strength for each picture.
 
-    True-positive strength is a ratio of two linear functions of the weights, Σ wᵢ·nᵢ / Σ wᵢ·dᵢ, so no mixture of cells
-    beats the best single one: this is the exact bound of one grid for that score only. If evidence is empty, the cell
-    is arbitrary.
+    This is the exact bound of one grid for that score, see the module. If evidence is empty, the cell is arbitrary.
     """
     size = (evidence.shape[1], evidence.shape[2])
     everywhere = evidence.new_ones(1 if frame.dim() == 2 else len(frame), *size)
@@ -116,11 +113,7 @@ def grid_oracle(evidence: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 
 def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
-    """The pixels of ``mask`` (B,H,W) that each cell sees: (B,h,w).
-
-    This is the transpose of :func:`geometry.project`: two small products for upright grids, autograd for frames that
-    turn.
-    """
+    """The pixels of ``mask`` (B,H,W) that each cell sees, (B,h,w): the transpose of :func:`geometry.project`."""
     size = (mask.shape[1], mask.shape[2])
     if frame.dim() == 2 and (along := geometry.cell_profiles(frame.to(mask.device), grid, size)) is not None:
         rows, columns = along  # (h,H), (w,W)
@@ -149,8 +142,8 @@ _CELLS_AT_ONCE = 16_000_000  # strengths held in memory together
 def best_cells(evidence: Tensor, frames: Sequence[Tensor], cells: Sequence[Size]) -> Tensor | None:
     """The map (B,H,W) of the cells, one on each grid, whose product has the highest true-positive strength.
 
-    None if a frame turns or shears, so that cells are no products of rows and columns, or with more than
-    :data:`MAX_PROFILES` profiles on an axis. If evidence is empty, the cells are arbitrary.
+    None if a frame turns or shears, or with more than :data:`MAX_PROFILES` profiles on an axis. If evidence is empty,
+    the cells are arbitrary.
     """
     if all(frame.dim() == 2 for frame in frames):
         return _on_shared_frames(evidence, frames, cells)

@@ -122,10 +122,7 @@ def edited_weights(look: Look, cells: Cells) -> dict[str, Tensor]:
 
 
 def one_by_one(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, str, dict[str, Tensor]]]:
-    """Edits of one look alone, of several with these ``weights``: a title, the look's name, and the weights kept fixed.
-
-    Looks before it keep their weights; those after it are computed again, or keep them too.
-    """
+    """Edits of one look alone, of several with these ``weights``: a title, its name, and the weights kept fixed."""
     names = list(weights)
     for number, name in enumerate(names if len(names) > 1 else ()):
         earlier = {other: weights[other] for other in names[:number]}
@@ -139,9 +136,9 @@ def one_by_one(weights: Mapping[str, Tensor]) -> Iterator[tuple[str, str, dict[s
 def ratio_of_means(top: Tensor, bottom: Tensor, groups: Tensor) -> Interval:
     """mean(top) / mean(bottom) of values (N,) in 0 … 1, with its interval by leaving out one picture at a time.
 
-    If both agree in all pictures, or ``top`` is 0 everywhere, leaving one out changes nothing. So one further picture
-    that is wholly wrong is counted, as in every interval; it moves the ratio by 1 / (G · mean(bottom)). Pairs with a
-    NaN do not count; the result is NaN if the mean of ``bottom`` is 0. ``groups`` (N,) are ids of pictures.
+    So that the interval has a width, one further picture that is wholly wrong is counted, as in every interval; it
+    moves the ratio by 1 / (G · mean(bottom)). Pairs with a NaN do not count; the result is NaN if the mean of
+    ``bottom`` is 0. ``groups`` (N,) are ids of pictures.
     """
     defined = ~(top.isnan() | bottom.isnan())
     one, two, ids = top[defined].double(), bottom[defined].double(), groups[defined]
@@ -178,14 +175,10 @@ class EditScores(Grouped):
         *,
         truths: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Add the answers of a batch.
+        """Add a batch: ids (B,) of unedited and true answers, ids (B,) of each question's picture, and edited answers.
 
-        Args:
-            before: ids (B,) of the unedited answers.
-            truth: ids (B,) of the true answers.
-            groups: (B,) id of each question's picture.
-            answers: by edited looks ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
-            truths: ids (B,) of what is right after an edit, by its name, if that is another answer.
+        ``answers`` are by edited looks ("all", or a name), then by edit: ids (B,), −1 where it is not possible.
+        ``truths`` (B,) are what is right after an edit, by its name, if that is another answer.
         """
         self._columns.append(group=groups)
         for looks, edits in answers.items():

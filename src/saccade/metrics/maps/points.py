@@ -51,10 +51,7 @@ NEAR = 0.1
 
 
 def disc(points: Tensor, radius: Tensor, size: Size) -> Tensor:
-    """The pixels (B,H,W) bool whose centres lie within ``radius`` (B,) of ``points`` (B,2); none for NaN.
-
-    The pixel that holds the point always belongs to it.
-    """
+    """The pixels (B,H,W) bool that hold ``points`` (B,2), or whose centres lie within ``radius`` (B,); none for NaN."""
     offset = _from_points(points, size)  # (B,H,W,2)
     within: Tensor = torch.linalg.vector_norm(offset, dim=-1) <= radius[:, None, None]  # (B,H,W)
     return within | (offset.abs() <= 0.5).all(-1)

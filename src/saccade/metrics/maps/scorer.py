@@ -110,10 +110,7 @@ class Baseline(NamedTuple):
 def at_places(
     places: Mapping[str, Tensor], grids: Grids | None, size: Size, *, exact: bool = False
 ) -> dict[str, Baseline]:
-    """Maps that look at ``places`` (B,2; NaN: not known) alone, by name, on ``grids``; with ``exact`` to the pixel too.
-
-    None without grids, or if no place is known.
-    """
+    """Maps that look at ``places`` (B,2; NaN: not known) alone, by name, on ``grids``; ``exact``: to the pixel too."""
     maps: dict[str, Baseline] = {}
     for name, points in places.items():
         is_known = ~points.isnan().any(1)  # (B,)

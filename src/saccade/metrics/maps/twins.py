@@ -157,16 +157,11 @@ class TwinScores(Grouped):
         bright: TwinMaps | None = None,
         grids: Grids | None = None,
     ) -> None:
-        """Score a batch.
+        """Score the maps of a batch of questions, with the ``truth`` of the scenes and their twins.
 
-        Args:
-            maps: of the questions about scenes and their twins.
-            truth: where things are in them.
-            objects: (B,N,H,W) bool: all objects of the unchanged scenes.
-            effects: (B,N) of each on the answer, see :func:`interventions.object_effects`.
-            groups: (B,) id of each question's picture.
-            bright: :func:`foreground` of the pictures of all ``maps``.
-            grids: those of the maps; None: pixels, and there is no oracle.
+        ``objects`` (B,N,H,W) bool are those of the unchanged scenes, ``effects`` (B,N) theirs on the answer
+        (:func:`interventions.object_effects`), ``groups`` (B,) ids of pictures, ``bright`` is :func:`foreground` of the
+        pictures of all maps. ``grids`` None: maps on pixels, without an oracle.
         """
         self._columns.append(group=groups)
         self.scores["scene"].add_values(about_scene(maps, truth))

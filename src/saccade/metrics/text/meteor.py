@@ -164,12 +164,8 @@ FUNCTION_WORDS = _OFTEN_LEADING.union(
 class MeteorWords:
     """The stem and weight of each word of a vocabulary, and whether it leads up to another one.
 
-    Args:
-        entries: all words by number.
-        end: the number that ends a caption.
-        unknown: the number of all other words.
-        device: where captions will be judged.
-        delta: δ, 0..1; with 0.5 all words weigh the same.
+    ``end`` is the number that ends a caption, ``unknown`` that of all other words; with a ``delta`` (δ) of 0.5 all
+    words weigh the same.
     """
 
     def __init__(
@@ -214,7 +210,7 @@ class MeteorWords:
 def meteor_of_words(captions: Tensor, references: Tensor, words: MeteorWords) -> Tensor:
     """METEOR, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
-    References without a word do not count; without any other, or for a caption without a word, it is 0.
+    Without a reference that has a word, or for a caption without one, it is 0.
     """
     captions = words.without_loose_end(captions)  # (B,K,T)
     mine, theirs = words.keys(captions), words.keys(references)  # (B,K,3,T), (B,R,3,T')

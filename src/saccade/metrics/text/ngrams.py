@@ -131,10 +131,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> dict
 def bleu_intervals(
     hypotheses: Sequence[str], references: Sequence[Sequence[str]], cut: Callable[[str], Words] = ptb_tokens
 ) -> dict[str, Interval]:
-    """The scores of :func:`bleu` with intervals, from leaving out one picture at a time; ``length_ratio`` has no ends.
-
-    See :mod:`saccade.metrics.intervals`.
-    """
+    """The scores of :func:`bleu` with intervals, from leaving out one picture at a time; none for ``length_ratio``."""
     tallies = _tallies(hypotheses, references, cut)  # (B,2+2K)
     pooled, pictures = tallies.sum(0, keepdim=True), len(tallies)
     scores = _scores(pooled)[0]  # (9,)
@@ -286,10 +283,8 @@ MAX_WORDS = math.isqrt(math.isqrt(2**63 - 1)) - 1
 class NGramRarity:
     """log(pictures / pictures with the n-gram in a reference), of n-grams as :func:`ngram_keys` numbers them.
 
-    Args:
-        words: the references (N,T) of all pictures, on the device where captions will be judged.
-        picture: (N,) which picture each is about; a picture may have several.
-        vocabulary: how many numbers words have.
+    ``words`` are the references (N,T) of all pictures, ``picture`` (N,) is which one each is about, ``vocabulary`` how
+    many numbers words have.
     """
 
     def __init__(self, words: Tensor, picture: Tensor, vocabulary: int) -> None:
@@ -318,7 +313,7 @@ class NGramRarity:
 def ngram_keys(words: Tensor, vocabulary: int) -> Tensor:
     """A number for each run of one to four words that begins at a place: (…,T) → (…,G,T), 0 for none.
 
-    Equal numbers mean equal words; the words of a caption stand before its −1.
+    Equal numbers mean equal words.
     """
     digits = words + 1  # (…,T), 0 where there is no word
     keys = [digits]
@@ -331,7 +326,7 @@ def ngram_keys(words: Tensor, vocabulary: int) -> Tensor:
 def cider_of_words(captions: Tensor, references: Tensor, rarity: NGramRarity) -> Tensor:
     """A tenth of CIDEr-D, in 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
-    References without a word do not count; without any other, or for a caption without a word, it is 0.
+    Without a reference that has a word, or for a caption without one, it is 0.
     """
     mine, theirs = (ngram_keys(words, rarity.vocabulary) for words in (captions, references))  # (B,K,G,T), (B,R,G,T')
     entries, other = (ngram_counts(keys) * rarity(keys) for keys in (mine, theirs))  # g: (B,K,G,T), (B,R,G,T')
@@ -363,7 +358,7 @@ def clipped_counts(mine: Tensor, theirs: Tensor) -> Tensor:
 def bleu_of_words(captions: Tensor, references: Tensor, vocabulary: int) -> Tensor:
     """Smoothed BLEU-4, 0..1, of captions (B,K,T) by the references (B,R,T') of their pictures: (B,K).
 
-    References without a word do not count; without any other, or for a caption without a word, it is 0.
+    Without a reference that has a word, or for a caption without one, it is 0.
     """
     mine, theirs = (ngram_keys(words, vocabulary) for words in (captions, references))  # (B,K,G,T), (B,R,G,T')
     clipped = clipped_counts(mine, theirs).amax(2)  # (B,K,G,T): by the reference that has it most often

@@ -22,7 +22,8 @@ import torch
 from torch import Tensor
 
 from saccade.data.causal.photographs.format import Photograph, PhotographFacts
-from saccade.metrics.intervals import ByName, Interval, mean_defined, paired_difference
+from saccade.data.tables.doubts import first_few
+from saccade.metrics.intervals import ByName, Interval, mean_defined, mean_interval, paired_difference
 from saccade.metrics.result import without_nan
 from saccade.papers.results import results_folder
 from saccade.scoring.attribution import CellMaps
@@ -42,6 +43,7 @@ from saccade.scoring.results import (
 OWN = "maps"
 BASELINES = ("even", "centre", "noise", "edges", "other picture")
 TENTH = 0.1  # A patch where nothing lies may move the answer by this share of what removing an object does
+_NAMED = 3  # photographs left out that are named
 _DRAWN = 3  # photographs of a kind that are drawn
 _SAID = {
     "even": "an even map",
@@ -79,6 +81,8 @@ class PhotographScores:
     effects: ByName = field(default_factory=ByName, repr=False)
     """Change → ``effect`` |Δp|, ``changes``, and ``scale`` of patches."""
     broken: list[str] = field(default_factory=list)  # photographs whose maps hold NaN or infinity
+    answers: list[tuple[str, int]] = field(default_factory=list)  # label and answer of each photograph with a label
+    classes: tuple[str, ...] = ()  # what the answers are called, by number
     pictures: int = 0  # photographs and twins that were scored
     zeros: int = 0  # of their maps those of zeros
     signed: int = 0  # of their maps those with negative values, which a policy took away
@@ -213,6 +217,7 @@ class PhotographScores:
             "set": {name: value for name, value in asdict(self.facts).items() if name != "labels"},
             "n": len(self.names),
             "left_out": {"nan": list(self.broken)},
+            "accuracy": None if isinstance(self.accuracy, str) else self.accuracy._asdict(),
             "maps_of_zeros": self.zeros,
             "maps_with_negative_values": self.signed,
             "effects": effects,
@@ -240,10 +245,23 @@ class PhotographScores:
         written = [write_json(place / SCORES, self.to_json()), write_text(place / SCENES, self.csv_text())]
         return [*written, photographs_page(self).save(place / PAGE)]
 
+    @property
+    def accuracy(self) -> Interval | str:
+        """How often the network gives the label of a photograph; else why that is not known, "" if none has a label."""
+        number_of = {name: number for number, name in enumerate(self.classes)}
+        if unknown := [label for label, _ in self.answers if label not in number_of]:
+            known = f"its {len(self.classes):,} answers, '{self.classes[0]}' to '{self.classes[-1]}'"
+            return f"accuracy of the network: not known, labels such as '{unknown[0]}' are none of {known}"
+        right = [number_of[label] == answer for label, answer in self.answers]
+        return mean_interval(torch.tensor(right).double()) if right else ""
+
     def counted(self) -> str:
         """What was scored and what was not, in one line."""
         parts = [f"{len(self.names):,} photographs of {self.truth}, filled in by {self.facts.fill}"]
-        parts += [f"{len(self.broken):,} left out as their maps hold NaN"] if self.broken else []
+        nan = f"{len(self.broken):,} left out as their maps hold NaN ({first_few(self.broken, _NAMED)})"
+        parts += [nan] if self.broken else []
+        accuracy = self.accuracy
+        parts += filter(None, [accuracy if isinstance(accuracy, str) else f"accuracy of the network {accuracy}"])
         of_all = f"of {self.pictures:,} maps"
         parts += [f"{self.signed:,} {of_all} had negative values, see --signed"] if self.signed else []
         parts += [f"{self.zeros:,} {of_all} are zeros"] if self.zeros else []

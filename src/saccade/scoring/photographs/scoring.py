@@ -72,6 +72,7 @@ def score_photographs(
     network = open_network(model, options)
     called, attribute = attribution(method, network, layer=options.layer)
     scores = PhotographScores(called, network.name, str(causal_set.folder), causal_set.facts, network.facts)
+    scores.classes = network.classes
     total = min(len(causal_set), limit or len(causal_set))
     before: NamedMaps | None = None
 
@@ -94,8 +95,10 @@ def score_photographs(
             negative = (maps < 0).flatten(1).any(1) & (policies.signed != "keep")  # (n,)
             maps = policies.with_sign(maps.nan_to_num(0.0, 0.0, 0.0) if policies.nan == "zero" else maps)
             frame = cells.frame.detach().cpu()
-            parts = (torch.split(values, counts) for values in (maps, share, stays, negative))
-            for prepared, own, p, same, signed in zip(photographs, *parts):
+            parts = (torch.split(values, counts) for values in (maps, share, stays, negative, classes.cpu()))
+            for prepared, own, p, same, signed, (answer, *_) in zip(photographs, *parts):
+                if prepared.photograph.label is not None:
+                    scores.answers.append((prepared.photograph.label, int(answer)))
                 if bool(own.isfinite().all()):
                     _add(scores, prepared, CellMaps(own, frame), before, p, same)
                     scores.signed += int(signed.sum())

@@ -50,6 +50,7 @@ def write_photographs(
     *,
     resume: bool = False,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    on_left_out: Callable[[str, str], None] = lambda reason, name: None,
 ) -> PhotographFacts:
     """Write photographs with their twins; returns the facts of the whole set.
 
@@ -60,6 +61,7 @@ def write_photographs(
         count: photographs at most; None: all that can be used.
         resume: go on with what is there.
         progress: called with (photographs written, photographs in all, if every one can be used).
+        on_left_out: called with the reason and the name of each photograph that is left out.
     """
     names = hashlib.sha256("\n".join(sorted(source.names)).encode(errors="surrogateescape")).hexdigest()[:16]
     settings = {key: value for key, value in asdict(facts).items() if key not in _RESULTS} | {"names": names}
@@ -87,7 +89,8 @@ def write_photographs(
             try:
                 photograph, twins = source.make(name)
             except UnusablePictureError as error:
-                left_out[f"picture: {error}"] += 1
+                left_out[reason := f"picture: {error}"] += 1
+                on_left_out(reason, name)
                 continue
             row = _written(out, f"{len(done):08d}", photograph, twins)
             with (out / ROWS).open("a", encoding="utf-8") as lines:

@@ -201,7 +201,7 @@ def size_table(largest: int, device: torch.device) -> Tensor:
 def glyph_at_size(image, table, side, row, column, width: tl.constexpr, pad: tl.constexpr):
     """The rows and columns asked for of a cut of ``width``, at the size ``side``, before the last rounding.
 
-    The cut begins at ``image``; ``table`` has the coefficients of that size; ``pad`` is the width as a power of two.
+    The cut begins at ``image``; ``table`` has the coefficients; ``pad`` is the width as a power of two.
     """
     source = tl.arange(0, pad)
     there = source < width

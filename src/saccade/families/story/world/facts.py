@@ -202,8 +202,7 @@ def generate_fears(draws: Draws) -> list[StoryExample]:
 def generate_colours(draws: Draws) -> list[StoryExample]:
     """Task 16: five names with kinds, the colours of four, and a question about the fifth.
 
-    As in the official files, nine of ten stories have one other animal of its kind; in the tenth the last of several
-    counts.
+    As in the official files, one story in ten has several of its kind; the last counts.
     """
     names = draws.some(_COLOURED, 5)
     kind = draws.pick(_KINDS)
@@ -239,8 +238,7 @@ def _sizes(sentences: Sequence[str]) -> list[Link]:
 def is_smaller(sentences: Sequence[str], small: str, big: str) -> Derived | None:
     """Whether SMALL is smaller than BIG.
 
-    ``yes`` is supported from the big end to the small one, ``no`` the other way. As in the official files, two
-    sentences with a third thing come before one direct sentence.
+    ``yes`` is supported from the big end to the small one, ``no`` the other way, as in the official files.
     """
     links = _sizes(sentences)
     if chain := _chain(links, small, big):
