@@ -16,7 +16,6 @@ import yaml
 from PIL import Image
 
 import saccade
-from labelled_files import class_folders
 from saccade.commands import train as verb
 from saccade.engine.checkpoint import CheckpointStore
 from saccade.engine.recipe import load_recipe
@@ -26,7 +25,7 @@ from saccade.models.facts import read_facts
 from saccade.models.folder import load_model
 from small_tables import write_table
 from tiny_runs import FRESH, STEPS, TINY, train_tiny
-from typed import error_line, typed
+from typed import typed
 
 
 def stop_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
@@ -230,17 +229,6 @@ def test_wrong_options_are_one_line(tmp_path: Path, words: list[str], named: str
     assert (result.exit_code, len(result.stderr.splitlines())) == (2, 1)
     assert named in result.stderr
     assert run("soft-mref").exit_code == 2  # no --out
-
-
-def test_one_class_is_refused_by_its_name(tmp_path: Path) -> None:
-    class_folders(tmp_path / "photos")
-    for other in ("green", "blue"):
-        shutil.rmtree(tmp_path / "photos" / other)
-    for recipe in ("attributes-head", "ran-56-photos"):
-        line = error_line(run(recipe, "--data", tmp_path / "photos", "--out", tmp_path / "run"))
-        assert "'red'" in line
-        assert "two" in line
-    assert not (tmp_path / "run").exists()
 
 
 WORDS = [word for override in (*TINY, *FRESH) for word in ("--set", override)]

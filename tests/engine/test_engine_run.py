@@ -17,21 +17,6 @@ from saccade.errors import ConfigError, DataError
 QUIET = {"device": "cpu", "progress": "quiet"}
 
 
-def test_metrics_schema(tmp_path):
-    result = fit(TinyTask(), tiny_recipe(), tmp_path / "run", **QUIET)
-    entries = read_metrics(result.out)
-    assert {entry["kind"] for entry in entries} == {"train", "validation"}
-    for entry in entries:
-        wanted = {"step", "phase", "kind", "values", "seconds"}
-        wanted |= {"images_per_second"} if entry["kind"] == "train" else set()
-        assert entry.keys() == wanted
-        assert isinstance(entry["step"], int)
-        assert all(isinstance(value, float) for value in entry["values"].values())
-    train = [entry for entry in entries if entry["kind"] == "train"]
-    assert [entry["step"] for entry in train] == [4, 8, 12]
-    assert train[0]["values"].keys() == {"loss", "margin", "gradient_norm", "lr"}
-
-
 def test_logged_loss_is_the_mean_of_the_interval(tmp_path):
     one = fit(TinyTask(), tiny_recipe(log_every=1), tmp_path / "one", **QUIET)
     four = fit(TinyTask(), tiny_recipe(log_every=4), tmp_path / "four", **QUIET)

@@ -107,20 +107,6 @@ def accepted(out: Path) -> list[str]:
     return json.loads((out / "data.json").read_text(encoding="utf-8"))["accepted"]
 
 
-@pytest.mark.parametrize("new", [ROWS[1:], [*ROWS, ("x.png", "#7")], [("0.png", "#9"), *ROWS[1:]], ROWS[::-1], []])
-def test_changed_data_is_refused_and_nothing_of_the_run_is_touched(tmp_path: Path, new: list) -> None:
-    """Removed, added, changed, in another order, gone."""
-    out = begun(tmp_path / "r")
-    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
-    with pytest.raises(DataError, match=r"rows.*accept_changed_data"):
-        go_on(out, task(rows=new))
-    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
-    noted = (out / "data.json").read_bytes()
-    go_on(out, task())  # put back, it goes on
-    assert (out / "data.json").read_bytes() == noted
-    assert "data_changes" not in json.loads((out / "model" / "facts.json").read_text())
-
-
 def test_an_accepted_change_is_said_noted_and_kept_with_the_model(tmp_path: Path) -> None:
     out = begun(tmp_path / "r")
     go_on(out, task(rows=ROWS[2:]), accept_changed_data=True)

@@ -12,7 +12,6 @@ from saccade.families.question.scores import sweep_areas
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
 from saccade.tasks import evaluate as forward_passes
 from saccade.tasks.evaluate import (
-    EncodedPictures,
     Job,
     Measurements,
     Scoring,
@@ -104,20 +103,6 @@ def test_in_parts_is_the_whole_without_its_features(name):
     for key, tensor in named(parts).items():
         torch.testing.assert_close(tensor, expected[key], rtol=1e-5, atol=1e-6)
     assert [look.name for look in model.wrap(parts, images.shape[-2:]).trace.looks]
-
-
-@pytest.mark.usefixtures("two_at_once")
-@torch.no_grad()
-@pytest.mark.parametrize("name", QUERY_MODELS)
-def test_a_picture_encoded_once_answers_every_question_about_it(name):
-    model = tiny(name)
-    images, _ = batch(model)
-    picture, query = torch.tensor([2, 0, 2, 2, 1]), torch.tensor([0, 1, 2, 3, 0])
-    shared, apart = EncodedPictures(model, images[:3]).ask(query, picture), in_parts(model, images[picture], query)
-    for found, expected in zip(named(shared).values(), named(apart).values(), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-    in_turn = EncodedPictures(model, images[:3]).ask(query[:3])
-    torch.testing.assert_close(in_turn.logits, in_parts(model, images[:3], query[:3]).logits)
 
 
 @pytest.mark.usefixtures("two_at_once")

@@ -8,7 +8,7 @@ from saccade.data.scenes.backgrounds import strewn
 from saccade.data.scenes.drawing import resized
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import GlyphLayout
-from saccade.families.multiset.data import MultisetBatch, MultisetDataConfig, MultisetScenes
+from saccade.families.multiset.data import MultisetDataConfig, MultisetScenes
 from saccade.families.multiset.scenes import MultisetSpec, paint, sample_multisets
 
 SPEC = MultisetSpec()
@@ -139,14 +139,3 @@ def test_training_pictures_are_varied_by_a_seed_and_their_boxes_follow():
     torch.testing.assert_close(varied.boxes[mirrored], flipped, equal_nan=True)
     ink = varied.images[:, 0] > 0
     assert (varied.masks().any(1) & ink).sum() > 0.9 * ink.sum()  # boxes hold the digits, and clutter is little
-
-
-def test_a_turned_and_a_slanted_picture_have_upright_boxes_round_theirs(assert_near):
-    """By hand: x = 20 − y', y = x' on one; x = x' + y'/2, y = y' on the other; the corners are those of the old box."""
-    frames = torch.tensor([[[0.0, -1.0, 20.0], [1.0, 0.0, 0.0]], [[1.0, 0.5, 0.0], [0.0, 1.0, 0.0]]]).double()
-    boxes = torch.tensor([[[2.0, 4.0, 6.0, 12.0], [float("nan")] * 4]]).repeat(2, 1, 1)
-    images, labels = torch.zeros(2, 3, 20, 20), torch.tensor([[3, -1], [3, -1]])
-    framed = MultisetBatch(images, labels, torch.arange(2), boxes).framed(images, frames)
-    assert_near(framed.boxes[:, 0], [[4.0, 14.0, 12.0, 18.0], [-4.0, 4.0, 4.0, 12.0]])
-    assert bool(framed.boxes[:, 1].isnan().all())
-    assert framed.boxes.dtype == torch.float32

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from saccade.commands.door import app
 from saccade.data import read_causal_set
 from saccade.data.causal import scenes as causal_facts
-from saccade.data.causal.scenes import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
+from saccade.data.causal.scenes import TWINS, V1_DIGESTS, map_name
 from saccade.data.tables.readers import with_reader
 from saccade.errors import DataError, SaccadeError
 from saccade.families.question.readers import CausalConfig, CausalOptions, read_causal, write_causal
@@ -39,14 +39,6 @@ def small(tmp_path, pinned):
     """Three scenes that a test may break."""
     write_causal(CausalConfig(seed=1), "test", 3, tmp_path / "set")
     return tmp_path / "set"
-
-
-def test_the_first_scenes_of_the_frozen_set_are_pinned(pinned):
-    facts = read_causal_set(pinned).facts
-    assert facts.digest == V1_DIGESTS[FIRST]
-    assert facts.version is None  # a part is not the set
-    assert f"The first {FIRST} scenes of {V1}" in (pinned / "README.md").read_text()
-    assert set(V1_DIGESTS) == {FIRST, V1_COUNT}
 
 
 def test_what_was_written_is_read_back_and_verified(pinned):
