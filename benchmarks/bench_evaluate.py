@@ -17,7 +17,7 @@ import sys
 import time
 from typing import Any
 
-from saccade.zoo import shipped
+from saccade.zoo.folders import shipped
 
 ELSEWHERE = ("crown-cub", "hsal-svhn-multiset", "memn2n-babi", "sat-soft-photos")
 """Shipped models that are not scored on generated scenes."""

@@ -31,7 +31,7 @@ from saccade.errors import MissingExtraError
 from saccade.families import ModelSpec, model_spec
 from saccade.families.classify.data import LABEL_READERS
 from saccade.families.question import MODELS, scenes
-from saccade.zoo import resolve, shipped
+from saccade.zoo.folders import resolve, shipped
 from tiny_models import tiny_model
 
 ROOT = Path(__file__).parent.parent

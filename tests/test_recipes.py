@@ -16,7 +16,7 @@ from saccade.engine.recipe import Recipe, load_recipe, read_recipe
 from saccade.families import data_entries, family, models, recipes
 from saccade.families.question.scenes import SCENES, SceneDataConfig
 from saccade.models.facts import read_facts
-from saccade.zoo import shipped
+from saccade.zoo.folders import shipped
 
 # The protocols that there are, by what a recipe is trained on; one on a table of the user's has none.
 PROTOCOLS = {

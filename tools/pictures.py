@@ -13,7 +13,7 @@ from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import load
 from saccade.show.filmstrip import contact_sheet
 from saccade.show.overlay import Mask
-from saccade.zoo import example
+from saccade.zoo.folders import example
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"
 

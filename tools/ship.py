@@ -23,7 +23,7 @@ from saccade.families import model_spec
 from saccade.models.facts import WEIGHTS, Score
 from saccade.models.folder import load_model, save_model
 from saccade.papers.results import published_for, recorded_runs
-from saccade.zoo import ZOO
+from saccade.zoo.folders import ZOO
 
 
 def deviations(architecture: str) -> tuple[str, ...]:

@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from saccade.trace import Look as Look
     from saccade.trace import Output as Output
     from saccade.tracing.trace_of import trace_of as trace_of
-    from saccade.zoo import example as example
+    from saccade.zoo.folders import example as example
 
 __version__ = "0.2.0"
 

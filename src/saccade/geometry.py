@@ -1,6 +1,6 @@
 """The only place with coordinates: frames, crops, canvases and the projection of maps onto pictures.
 
-Conventions, said once:
+Conventions:
 
 * A grid of W cells spans [0, W]; cell k covers [k, k+1] and has its **centre at k + 0.5**. Pixels are cells.
 * A **frame** is an affine map (…,2,3) from the coordinates of one grid to another: ``[x', y'] = A [x, y] + t``.

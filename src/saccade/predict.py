@@ -22,8 +22,8 @@ from torch.utils._pytree import tree_map
 from saccade.backbones.stages import fuse_norms
 from saccade.data.pictures.files import plural
 from saccade.errors import CheckpointError, ConfigError, DataError
-from saccade.families import Family, families, family
 from saccade.families.answering import InputReader, Prepared, Question, ReadItem, Responder, Response
+from saccade.families.registry import Family, families, family
 from saccade.looks import ShortRepr
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
@@ -31,8 +31,7 @@ from saccade.models.folder import load_likeness, load_model
 from saccade.models.likeness import Fit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
-from saccade.zoo import resolve, shipped
-from saccade.zoo.hub import push_folder
+from saccade.zoo.folders import push_folder, resolve, shipped
 
 # How much more the peak of all masks may let through than their least, for a look to say that this is little.
 NEARLY_EVEN = 0.05
@@ -311,7 +310,7 @@ class Predictor:
     ) -> Generator[Prepared, None, None]:
         """The same, where another thread reads and prepares the next batch while this one is answered.
 
-        What is bad is told, and an error raised, when its turn comes: after the batch before it.
+        Bad items are reported, and errors raised, when their turn comes: after the batch before it.
         """
         bad: deque[tuple[object, DataError]] = deque()
         batches = self._prepared(sources, batch_size, None if on_bad is None else lambda *refusal: bad.append(refusal))
@@ -354,7 +353,6 @@ class Predictor:
         return [_with_others(best, others) for best, *others in zip(*ranked)]
 
     def _sightings(self, encoded: Encoded, queries: Sequence[object], response: Response) -> list[Sighting]:
-        """One sighting for each encoded input, from one answer to each."""
         traces = response.trace.detach().cpu()
         canvas = [source.canvas for source in encoded.items if source.canvas is not None]
         if canvas:
@@ -377,7 +375,7 @@ class Predictor:
         return sightings
 
     def _with_slots(self, trace: AttentionTrace, read: ReadItem) -> AttentionTrace:
-        """The trace of one input, told the texts of its slots and which of them the answer needs."""
+        """The trace of one input, with the texts of its slots and which of them the answer needs."""
         if read.item.image is not None:
             return trace
         extra = self.model.extra_slots
@@ -400,7 +398,6 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
 
 
 def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:
-    """The best answer with the others that a search found."""
     if not others:
         return best
     possible = tuple(other for other in others if other.said.log_probability != -float("inf"))

@@ -9,4 +9,4 @@ OnProgress = Callable[[str, float, float | None], None]
 
 
 def no_progress(what: str, done: float, total: float | None) -> None:
-    """Tells nobody."""
+    """Shows nothing."""

@@ -86,7 +86,7 @@ class Sighting:
 
     @property
     def labels(self) -> tuple[tuple[str, float], ...] | None:
-        """What was said one after the other, each with its probability; None for one label."""
+        """The labels one after the other, each with its probability; None for one label."""
         return self.said.parts
 
     @property
@@ -251,7 +251,7 @@ class Sighting:
         )
 
     def glimpses(self) -> list[list[tuple[int, int]]]:
-        """For each label that was read: the pixels (x, y) that the model glimpsed before it said the label.
+        """For each label that was read: the pixels (x, y) that the model glimpsed before it named the label.
 
         Of a glimpse beside the picture, on the border that made it fit the network, the nearest pixel.
         """
@@ -267,7 +267,7 @@ class Sighting:
 
     @property
     def is_caption(self) -> bool:
-        """Whether the answer is a sentence, said word by word."""
+        """Whether the answer is a sentence."""
         return self.said.kind == "sentence"
 
     def words(self) -> list[dict[str, object]]:

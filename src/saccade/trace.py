@@ -1,4 +1,4 @@
-"""The result types: what a model looked at, exactly as it was computed, with the coordinates to draw it; what it said.
+"""The result types: what a model looked at, exactly as it was computed, with the coordinates to draw it; its answer.
 
 A :class:`Look` is one kind of attention act for a batch; an :class:`AttentionTrace` is the ordered looks plus the
 answer as tensors; an :class:`Answer` is that of one example in words. Weights are the α of the paper, never rescaled:

@@ -61,7 +61,7 @@ def in_the_middle(act: Callable[[], None]) -> Callable[[int, int], None]:
     """A progress that does something once, when the first part is done."""
     left = [act]
 
-    def progress(done: int, total: int) -> None:
+    def progress(what: str, done: float, total: float | None) -> None:
         if done and left:
             left.pop()()
 

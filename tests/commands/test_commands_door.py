@@ -17,6 +17,7 @@ from saccade.commands import door, verb
 from saccade.commands.verb import Command, check_call
 from saccade.config import Within
 from saccade.errors import ConfigError, DataError
+from saccade.progress import OnProgress, no_progress
 from tiny_runs import FRESH, TINY
 from typed import typed
 
@@ -32,7 +33,7 @@ def stretch(
     kind: Literal["soft", "hard"] = "soft",
     thin: bool | None = None,
     resume: bool = False,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     anything: Any = None,
 ) -> dict[str, object]:
     """Stretch ``model`` into ``out``.
@@ -54,7 +55,7 @@ def stretch(
     """
     given = dict(locals())
     check_call(stretch, given)
-    on_progress(1, 2)
+    on_progress("stretch", 1, 2)
     return {name: value for name, value in given.items() if name not in ("on_progress", "anything")}
 
 
@@ -139,7 +140,7 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, error: Exception, 
     def failing(*_, **__):
         raise error
 
-    monkeypatch.setattr("saccade.zoo.example", failing)
+    monkeypatch.setattr("saccade.zoo.folders.example", failing)
     result = typed("look", "--example", "digits")
     assert (result.exit_code, result.stderr.strip()) == (2, line)
     assert "Traceback" in typed("look", "--example", "digits", "--debug").stderr
@@ -162,7 +163,7 @@ def test_other_errors_are_tracebacks_and_ctrl_c_is_130(monkeypatch: pytest.Monke
         def failing(*_, error=error, **__):
             raise error
 
-        monkeypatch.setattr("saccade.zoo.example", failing)
+        monkeypatch.setattr("saccade.zoo.folders.example", failing)
         assert typed("look", "--example", "digits").exit_code == code
 
 

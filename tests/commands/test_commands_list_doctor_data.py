@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from labelled_files import class_folders
-from saccade import zoo
+from saccade.zoo import folders as zoo
 from tiny_models import save_tiny
 from typed import typed
 
@@ -110,9 +110,9 @@ def test_wrong_names_of_data(args: list[str], word: str) -> None:
 def test_data_get_reports_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[str] = []
 
-    def fetch(name: str, progress) -> Path:
+    def fetch(name: str, on_progress) -> Path:
         asked.append(name)
-        progress("part", 1, None)
+        on_progress("part", 1, None)
         return tmp_path
 
     monkeypatch.setattr("saccade.data.fetch.fetch", fetch)

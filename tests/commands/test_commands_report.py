@@ -16,7 +16,7 @@ from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.models.facts import Score, model_card, read_facts
 from saccade.papers.results import recorded_runs
 from saccade.show.score_tables import TITLE as SCORES
-from saccade.zoo import shipped
+from saccade.zoo.folders import shipped
 from typed import typed
 
 

@@ -23,7 +23,7 @@ from saccade.data.fetch import Download, fetch
 from saccade.data.scenes.photographs import SHIPPED
 from saccade.errors import DataError, OutputError
 from saccade.files import RemoteFile
-from saccade.zoo import EXAMPLES, example
+from saccade.zoo.folders import EXAMPLES, example
 
 CONTENT = np.random.default_rng(0).bytes(300_000)
 PACKED = gzip.compress(CONTENT, mtime=0)
@@ -91,7 +91,7 @@ def leftovers(home: Path) -> set[str]:
 
 def test_a_download_is_verified_and_fetched_again_when_damaged(server, tmp_path):
     seen = []
-    folder = get(tmp_path, server.mirror, progress=lambda *report: seen.append(report))
+    folder = get(tmp_path, server.mirror, on_progress=lambda *report: seen.append(report))
     assert (folder / "digits").read_bytes() == CONTENT
     assert leftovers(tmp_path) == {"digits"}
     assert seen[-1] == ("digits.gz", len(PACKED), len(PACKED))
@@ -209,7 +209,7 @@ def test_two_at_once_both_end_whole(server, tmp_path, monkeypatch):
             second.start()
             assert waits.wait(60)
 
-    get(tmp_path, server.mirror, progress=meanwhile)
+    get(tmp_path, server.mirror, on_progress=meanwhile)
     second.join(60)
     assert ended == [tmp_path / "digits-set"]
     assert said[0].endswith(f"fetches into {tmp_path / 'digits-set'}")

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
-from saccade import families
 from saccade.errors import ConfigError, DataError
 from saccade.families import DataEntry, Family, ModelSpec
+from saccade.families import registry as families
 from saccade.record import read_record
 
 OTHER = Family(

@@ -14,7 +14,7 @@ from saccade import geometry
 from saccade.models.facts import read_facts
 from saccade.papers.results import Run, Score, measure, published_for, recorded_runs
 from saccade.papers.tables import TABLES, cells_of, zero_border
-from saccade.zoo import shipped
+from saccade.zoo.folders import shipped
 from typed import typed
 
 FIELDS = tuple(field.name for field in dataclasses.fields(Run) if field.name != "scores")

@@ -59,7 +59,7 @@ class Counting(Scoring):
 @pytest.mark.parametrize(("together", "threads"), [(5, 1), (5, 2), (100, 1)])
 def test_batches_are_joined_in_their_order_however_many_are_under_way(together: int, threads: int) -> None:
     scoring, seen = Counting(together, threads), []
-    found = evaluate(scoring, lambda done, total: seen.append((done, total)))
+    found = evaluate(scoring, lambda what, done, total: seen.append((done, total)))
     assert (found["n"], found["metrics"]) == (N, {"accuracy": pytest.approx(1 / 3)})
     assert found["said"] == N * (N - 1) // 2  # type: ignore[typeddict-item]
     assert found["counts"]["accuracy"] == N

@@ -20,7 +20,7 @@ from saccade.families import model_spec
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
-from saccade.web.page import live_part
+from saccade.web.page import live_part, page_model
 from saccade.web.views import view_of
 from tiny_models import tiny_config, tiny_facts
 
@@ -50,7 +50,7 @@ def looked(run: Run, predictor: Predictor, images: torch.Tensor, asked: list[int
     """What the engine says about each image (B,3,H,W) and question."""
     pixels = images.permute(0, 2, 3, 1).flatten(1).tolist()  # (B, H·W·3)
     questions = [predictor.facts.queries[question] for question in asked]
-    given = {"weights": predictor.family.page_model(predictor), "asked": list(zip(pixels, questions))}
+    given = {"weights": page_model(predictor), "asked": list(zip(pixels, questions))}
     return run("engine/worker", LOOK, given)
 
 
@@ -113,7 +113,7 @@ def test_the_view_is_that_of_the_server(run: Run) -> None:
 
 def test_cut_off_weights_are_refused(run: Run) -> None:
     predictor = trained("soft")
-    given = predictor.family.page_model(predictor)
+    given = page_model(predictor)
     matrix = given["stages"][0]["convolution"]["weight"]  # type: ignore[index]
     matrix["values"] = matrix["values"][:-8]
     body = "try { m.load(given); } catch (error) { return error.message; }"
@@ -136,7 +136,7 @@ def told(run: Run, folder: Path, asked: list[tuple[list[str], str]]) -> list[Any
     for (const [input, question] of given.asked) say("look", input, question, replies[0].model);
     return replies.slice(1);
     """
-    weights = predictor.family.page_model(predictor)
+    weights = page_model(predictor)
     given = {"worker": json.loads(live_part([predictor]).data)["worker"], "weights": weights, "asked": asked}
     replies: list[Any] = run("views", body, given)
     return replies

@@ -34,7 +34,7 @@ def peak(view: dict[str, Any]) -> tuple[int, int]:
 def test_digits_are_asked_dragged_recoloured_and_brushed(browser: Any, tmp_path: Path) -> None:
     from live_server import serving
 
-    folders = [saccade.zoo.resolve(name) for name in ("hattnet-ctx-mref", "soft-mref")]
+    folders = [saccade.zoo.folders.resolve(name) for name in ("hattnet-ctx-mref", "soft-mref")]
     with serving(*folders) as server, opened(browser, f"http://127.0.0.1:{server.port}/") as page:
         page.wait_for("red", 0)
         page.wait_for("red", 1)

@@ -21,7 +21,7 @@ from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError
-from saccade.web.page import CANVAS
+from saccade.families.page import CANVAS
 from saccade.web.pictures import compose
 from saccade.web.schemas import Digit, Scene
 

@@ -23,12 +23,13 @@ from saccade.config import to_dict
 from saccade.data.pictures.reading import Picture
 from saccade.errors import ConfigError
 from saccade.families import models
+from saccade.families.page import matrix
 from saccade.models.facts import Preprocessing
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
 from saccade.trace import Answer, AttentionTrace, Look
-from saccade.web.page import STATIC, bundle, offline_page
-from saccade.web.views import TOTAL_SIDE, matrix, view_of
+from saccade.web.page import STATIC, bundle, offline_page, page_model
+from saccade.web.views import TOTAL_SIDE, view_of
 from tiny_models import tiny_config, tiny_facts
 
 EVEN = torch.full((1, 2, 6), 1 / 12)
@@ -138,7 +139,7 @@ def test_no_number_is_off_by_more_than_half_a_step_of_its_row(rows: list[list[fl
 )
 def test_what_the_page_cannot_compute_is_refused(name: str, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        (asked := predictor(name, **changes)).family.page_model(asked)
+        page_model(predictor(name, **changes))
 
 
 def data_of(page: str) -> Any:

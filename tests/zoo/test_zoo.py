@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import saccade
-from saccade import zoo
 from saccade.backbones.pretrained import imagenet_weights
 from saccade.errors import CheckpointError, DataError
 from saccade.models.facts import read_facts
 from saccade.papers.results import Run
+from saccade.zoo import folders as zoo
 from tiny_models import save_tiny
 
 
@@ -77,7 +77,7 @@ def needs_weights(backbone: str) -> None:
 
 def test_listing_the_zoo_needs_no_torch() -> None:
     code = (
-        "import sys; from saccade.models.facts import read_facts; from saccade.zoo import shipped\n"
+        "import sys; from saccade.models.facts import read_facts; from saccade.zoo.folders import shipped\n"
         "facts = [read_facts(folder) for folder in shipped().values()]\n"
         "sys.exit('torch' in sys.modules)"
     )

@@ -13,7 +13,7 @@ import saccade
 from saccade.backbones import hub
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError
 from saccade.models.facts import CARD, CONFIG, INPUTS, VOCABULARY, WEIGHTS
-from saccade.zoo import shipped
+from saccade.zoo.folders import shipped
 from tiny_models import save_tiny
 
 

@@ -13,7 +13,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -30,6 +30,7 @@ from saccade.families.answering import Question
 from saccade.files import make_folder, parse_json, read_regular, write_bytes, write_json
 from saccade.models.likeness import Fit
 from saccade.predict import load
+from saccade.progress import OnProgress, no_progress
 from saccade.record import Record
 from saccade.trace import AttentionTrace, Look
 
@@ -68,7 +69,7 @@ def look_folder(
     side: int = 64,
     resume: bool = False,
     device: str = "auto",
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     **options: object,
 ) -> FolderLooks:
     """Ask a model about every picture of folders; a row for each goes to Parquet files in ``out``.
@@ -99,17 +100,17 @@ def look_folder(
         with actor_pool(address, device, actors) as pool:
             todo = _begin(folder, note, parts, resume=resume)
             resumed = len(parts) - len(todo)
-            write_parts(pool, job, todo, folder, lambda done: on_progress(resumed + done, len(parts)))
+            write_parts(pool, job, todo, folder, on_progress)
     else:
         todo = _begin(folder, note, parts, resume=resume)
         resumed = len(parts) - len(todo)
         for done, (number, members) in enumerate(todo.items()):
-            on_progress(resumed + done, len(parts))
+            on_progress("parts", resumed + done, len(parts))
             table = table_of(predictor, job, [(source, name, source) for source, name in members], number)
             buffer = io.BytesIO()
             parquet_modules()[1].write_table(table, buffer, compression="zstd")
             write_bytes(folder / f"part-{number:06d}.parquet", buffer.getvalue())
-    on_progress(len(parts), len(parts))
+    on_progress("parts", len(parts), len(parts))
     rows = list(read_rows(folder, ["error", "fit"]))
     errors = [str(row["error"]) for row in rows if row["error"]]
     unlike = sum(bool(Fit(row["fit"]).unlike) for row in rows)

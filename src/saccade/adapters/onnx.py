@@ -30,7 +30,7 @@ from saccade.models.caption_decoder import EncodedImage, LstmState
 from saccade.models.caption_decoding import END, UNKNOWN
 from saccade.predict import Predictor, load
 from saccade.trace import Look
-from saccade.zoo import resolve
+from saccade.zoo.folders import resolve
 
 SCHEMA = "saccade.onnx/1"
 GRAPH, SIDECAR = "model.onnx", "model.json"

@@ -23,6 +23,7 @@ from saccade.data.pictures.reading import Picture, read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, SaccadeError
 from saccade.families.answering import Question
 from saccade.predict import Predictor, load
+from saccade.progress import OnProgress, no_progress
 
 # Columns of a Dataset that hold encoded pictures, and that say where a picture is from; the first that is there counts.
 BYTES = ("bytes", "image", "picture", "jpg", "jpeg", "png", "webp")
@@ -50,11 +51,11 @@ def write_parts(
     job: Job,
     parts: Mapping[int, Sequence[tuple[str, str]]],
     folder: Path,
-    on_progress: Callable[[int], None] = lambda done: None,
+    on_progress: OnProgress = no_progress,
 ) -> None:
     """Write the rows of parts, source and name of their pictures by number: Parquet files of one part each.
 
-    All machines share ``folder``. ``on_progress`` is called with the number of files that were written.
+    All machines share ``folder``. ``on_progress`` is called now and then with files that are there and in all.
     """
     if not parts:
         return
@@ -66,7 +67,7 @@ def write_parts(
 
     def watch() -> None:
         while not is_done.wait(0.5):
-            on_progress(len(list(folder.glob("*.parquet"))) - before)
+            on_progress("parts", len(list(folder.glob("*.parquet"))), before + len(parts))
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
@@ -12,6 +12,7 @@ from saccade.commands.list import data
 from saccade.commands.verb import Command, Remark, checked, print_table
 from saccade.config import Within
 from saccade.errors import ConfigError
+from saccade.progress import OnProgress, no_progress
 
 Split = Literal["train", "val", "test"]
 Glyphs = Literal["disjoint", "merged", "pack"]
@@ -47,14 +48,13 @@ def make(
     size: Annotated[int | None, Within(32, 4096)] = None,
     max_share: Annotated[float | None, Within(0.01, 0.9)] = None,
     resume: bool = False,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:
     """Write scenes as PNGs, with one JSON line of truth for each.
 
-    causal: scenes with seven twins each, in which one thing is changed; masks, questions, answers and a data card. With
-    --count 10000 and nothing else this is the frozen test set causal-v1. With --pictures and --masks the twins are of
-    your photographs: objects are removed or moved, the ground is changed. With --cutouts and --backgrounds scenes are
-    composed of real objects.
+    causal: scenes, each with seven twins in which one thing is changed, masks, questions and answers. With --count
+    10000 and nothing else this is the frozen test set causal-v1. With --pictures and --masks the twins are of your
+    photographs. With --cutouts and --backgrounds scenes are composed of real objects.
 
     Args:
         name: a name of 'saccade data list'.
@@ -63,36 +63,36 @@ def make(
         count: how many scenes. None: 100, or all photographs.
         start: number of the first scene.
         glyphs: digits of the scenes; pack is shipped and needs no download. None: by the data.
-        drawing: of mref, mdist and mbg. None: by the data.
+        drawing: how mref, mdist and mbg are drawn. None: by the data.
         protocol: unlimited or authors. None: by the data.
-        seed: of the scenes.
+        seed: seed of the scenes.
         empty: share of empty scenes. None: by the data.
-        scenes: of causal: mref, mdist or mbg. None: mref.
-        pictures: of causal: a folder of photographs.
+        scenes: with causal, mref, mdist or mbg. None: mref.
+        pictures: with causal, a folder of photographs.
         masks: where their objects are: a folder of masks, coco:FILE, or auto (U²-Net-p).
         labels: a CSV with the columns image and label. None: the names of the folders that pictures lie in.
-        cutouts: of causal: a folder of objects with a transparent ground, or of pictures with --masks.
+        cutouts: with causal, a folder of objects on a transparent ground, or of pictures with --masks.
         backgrounds: a folder of photographs to lay cut-outs on.
-        fill: how removed objects are filled in. None: migan where 'saccade data get migan' was
-            done and the extra photo is there, else smooth.
-        size: longest side of a photograph at most, in pixels. None: 512.
-        max_share: share of the picture of an object at most; larger ones are left out. None: 0.25.
+        fill: how removed objects are filled in. None: migan if 'saccade data get migan' was done and the extra photo is
+            there, else smooth.
+        size: longest side of a photograph, in pixels. None: 512.
+        max_share: largest share of the picture that an object may take; larger ones are left out. None: 0.25.
         resume: continue a set of photographs that was stopped.
-        on_progress: called with how many are written, and how many there will be.
+        on_progress: called with the number written and the number in all.
     """
     arguments = dict(locals())
     if pictures or cutouts:
         return _make_photographs(**arguments)
     if unused := [key for key in _OF_PHOTOGRAPHS if arguments[key]]:
         raise ConfigError(f"{unused[0]}: goes with pictures or cutouts, and neither is given")
-    from saccade.families import family_of_data
+    from saccade.families.registry import family_of_data
 
     count = count or _COUNT
     family = family_of_data(name)
     own = ("name", "glyphs", "drawing", "protocol", "seed", "empty", "scenes")
     settings = {key: arguments[key] for key in own if arguments[key] is not None}
     return {
-        "folder": family.task().write_split(settings, split, count, out, start=start, progress=on_progress),
+        "folder": family.task().write_split(settings, split, count, out, start=start, on_progress=on_progress),
         "count": count,
     }
 
@@ -113,7 +113,7 @@ def _make_photographs(name: str, out: Path, **arguments: Any) -> dict[str, Any]:
     def note(reason: str, name: str) -> None:
         names.setdefault(reason, []).append(name)
 
-    facts = make_photographs(out, progress=arguments["on_progress"], on_left_out=note, **settings)
+    facts = make_photographs(out, on_progress=arguments["on_progress"], on_left_out=note, **settings)
     return {"folder": out, **asdict(facts), "left_out_names": names}
 
 
@@ -130,7 +130,7 @@ def sheet(
     seed: Annotated[int, Within(0)] = 0,
     empty: Annotated[float | None, Within(0, 1)] = None,
     option: Sequence[str] = (),
-    on_progress: Callable[[int, int | None], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> dict[str, Any]:
     """A contact sheet: pictures, questions, answers, and the evidence outlined; other inputs are listed.
 
@@ -140,16 +140,16 @@ def sheet(
         split: train, val or test.
         count: how many pictures.
         glyphs: digits of the scenes; pack is shipped and needs no download. None: by the data.
-        drawing: of mref, mdist and mbg. None: by the data.
+        drawing: how mref, mdist and mbg are drawn. None: by the data.
         protocol: unlimited or authors. None: by the data.
-        seed: of the scenes.
+        seed: seed of the scenes.
         empty: share of empty scenes. None: by the data.
-        option: of a reader, key=value, as in splits=species or kind=set.
-        on_progress: called with how many pictures are decoded, and how many there are.
+        option: setting of a reader, key=value, as in splits=species or kind=set.
+        on_progress: called with the number of pictures decoded and in all.
     """
     arguments = dict(locals())
     from saccade.data.tables.readers import with_reader
-    from saccade.families import data_entries, family_of_data
+    from saccade.families.registry import data_entries, family_of_data
     from saccade.files import write_bytes
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import Mask, png_bytes
@@ -162,8 +162,8 @@ def sheet(
     settings = {key: arguments[key] for key in own if arguments[key] is not None}
     family = family_of_data(arguments["name"])
     reader = family.reads()
-    progress = on_progress if is_read else None
-    examples, summary = family.task().show_split(settings, split, count, progress=progress, check=True)
+    on_progress = on_progress if is_read else no_progress
+    examples, summary = family.task().show_split(settings, split, count, on_progress=on_progress, check=True)
     result = {"data": arguments["name"], "summary": summary, "thing": reader.thing}
     if any(reader.read(example.source).image is None for example in examples[:1]):
         rows = []
@@ -180,7 +180,7 @@ def sheet(
 def _twins_shown(name: str, out: Path, count: int) -> dict[str, Any] | None:
     """The sheet of a causal set of photographs with their twins; None for any other data."""
     from saccade.data.causal.photographs.format import PhotographSet
-    from saccade.data.causal.reading import read_causal_set
+    from saccade.data.causal.scenes import read_causal_set
     from saccade.files import write_bytes
     from saccade.show.filmstrip import twin_sheet
     from saccade.show.overlay import png_bytes
@@ -196,9 +196,7 @@ def _twins_shown(name: str, out: Path, count: int) -> dict[str, Any] | None:
     return {"data": name, "summary": summary, "thing": "photograph", "out": out}
 
 
-def get(
-    name: str, *, on_progress: Callable[[str, int, int | None], None] = lambda name, done, total: None
-) -> dict[str, Any]:
+def get(name: str, *, on_progress: OnProgress = no_progress) -> dict[str, Any]:
     """Download what cannot be shipped, checked by its digest; what is there already is kept.
 
     Args:
@@ -206,12 +204,12 @@ def get(
         on_progress: called with the file, bytes done and bytes in all.
     """
     from saccade.data.fetch import fetch
-    from saccade.families import data_entries
+    from saccade.families.registry import data_entries
     from saccade.files import FILES, REGISTERED
 
     known = data_entries().get(name)
     wanted = known[0][1].download if known and known[0][1].download else name
-    folder = fetch(wanted, progress=on_progress)
+    folder = fetch(wanted, on_progress=on_progress)
     size = sum(file.size for file in FILES[wanted])
     return {"name": wanted, "folder": folder, "bytes": size, "licence": REGISTERED[wanted].get("licence")}
 

@@ -22,7 +22,7 @@ def doctor() -> dict[str, Any]:
     ``problems`` lists what keeps saccade from working.
     """
     from saccade import __version__
-    from saccade.families import broken_families, families
+    from saccade.families.registry import broken_families, families
 
     core, extras = _packages()
     missing = [name for name, version in core.items() if version is None]
@@ -123,7 +123,7 @@ def _zoo() -> dict[str, str]:
     from saccade.errors import CheckpointError
     from saccade.files import verify_digest
     from saccade.models.facts import WEIGHTS, read_facts
-    from saccade.zoo import shipped
+    from saccade.zoo.folders import shipped
 
     states = {}
     for name, folder in shipped().items():

@@ -168,10 +168,8 @@ def as_command(name: str, command: Command) -> Any:
             elif key in command.commas:
                 value = [part.strip() for part in value.split(",")]
             filled[key] = value
-        progress, called = (
-            Progress(name, shown=not quiet and (not json or sys.stderr.isatty())),
-            command.run or command.function,
-        )
+        progress = Progress(shown=not quiet and (not json or sys.stderr.isatty()))
+        called = command.run or command.function
         calls = {"on_progress": progress} if "on_progress" in arguments_of(called) else {}
         try:
             result = called(**filled, **calls)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from saccade.commands.verb import Command, Remark, checked, print_table, say, wake_cuda, warn
 from saccade.config import Within
 from saccade.errors import ConfigError
+from saccade.progress import OnProgress, no_progress
 
 if TYPE_CHECKING:
     from saccade.metrics.result import Evaluation
@@ -34,7 +35,7 @@ def evaluate(
     device: str = "auto",
     seed: Annotated[int, Within(0)] = 0,
     allow_pack: bool = True,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> Evaluation:
     """Score the answers of a model, and its attention beside baselines.
 
@@ -50,16 +51,16 @@ def evaluate(
         glyphs: digits of generated scenes. Those that hold what the model was trained with are refused. None: the
             model's own.
         drawing: how generated scenes are drawn. None: the model's own.
-        limit: at most this many examples. Of a table, those about a sample of its pictures. None: all.
-        sweeps: examples for what costs many passes. Such are deletion and insertion, and causal tests of stories. None:
-            as the task says.
-        twins: scenes to render again, to score maps. One thing is changed in each; 0 is none. None: 100.
+        limit: at most this many examples. From a table, those about a sample of its pictures. None: all.
+        sweeps: examples for scores that take many passes. These are deletion and insertion, and causal tests of
+            stories. None: as the task says.
+        twins: scenes to render again with one thing changed, to score maps. 0 is none. None: 100.
         beam: captions followed side by side. 1 is greedy. None: 5.
         length_penalty: captions are ranked by log p / length^this. None: 0.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
         seed: seed of the scenes it is scored on. It is not the seed of the training.
         allow_pack: let test scenes use the shipped glyphs when MNIST is not there. ``glyphs`` of the result says so.
-        on_progress: called with examples done and examples in all; what is measured again counts again.
+        on_progress: called with examples done and examples in all.
 
     Returns:
         ``model, data, split, protocol, n, seed, metrics, attention, baselines, intervals, counts, seconds`` and facts
@@ -75,9 +76,9 @@ def evaluate(
     wake_cuda(device)  # before torch is imported, which takes a second
     from saccade.data.scenes.glyphs import meets_training_glyphs
     from saccade.data.tables.readers import with_reader
-    from saccade.families import data_entries, family
+    from saccade.families.registry import data_entries, family
     from saccade.models.folder import load_model
-    from saccade.zoo import resolve
+    from saccade.zoo.folders import resolve
 
     data = None if data is None else with_reader(data, data_entries())
     folder = resolve(model)
@@ -98,7 +99,7 @@ def evaluate(
     if unknown := [name for name in chosen if name not in own.options]:
         raise ConfigError(f"{', '.join(unknown)}: the family '{own.name}' has no such option; leave it out")
     scored: Evaluation = task.evaluate(
-        network, settings, split, facts=facts, limit=limit, allow_pack=allow_pack, progress=on_progress, **chosen
+        network, settings, split, facts=facts, limit=limit, allow_pack=allow_pack, on_progress=on_progress, **chosen
     )
     result: Evaluation = {"model": facts.name or str(model), "protocol": facts.protocol, "seed": seed, **scored}
     if how := facts.training.get("maps_supervised"):

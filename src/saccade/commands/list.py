@@ -71,8 +71,8 @@ def show(result: Mapping[str, Entries], arguments: Mapping[str, Any], remark: Re
 
 def _show_shipped(result: Mapping[str, Entries]) -> None:
     """The shipped models by what goes in and what comes out; those that a family features come first."""
-    from saccade.families import families
-    from saccade.zoo import left_out
+    from saccade.families.registry import families
+    from saccade.zoo.folders import left_out
 
     facts_of = _shipped_facts()
     featured = [name for family in families().values() for name in family.featured if name in facts_of]
@@ -112,7 +112,7 @@ def _say_lines(lines: Sequence[Line]) -> None:
 
 def _lines(kind: str, entries: Entries) -> list[Line]:
     """A line for each entry; recipes whose names begin with the same word share one."""
-    from saccade.families import families
+    from saccade.families.registry import families
 
     titles = {family.name: family.title for family in families().values()}
     stems = Counter(name.partition("-")[0] for name in entries)
@@ -140,7 +140,7 @@ def _say_in_full(entries: Entries) -> None:
 
 def models() -> Entries:
     """The models that can be built and trained."""
-    from saccade.families import families
+    from saccade.families.registry import families
 
     return {
         name: {"family": family.name, "summary": spec.summary, "paper": spec.paper}
@@ -170,7 +170,7 @@ def backbones() -> Entries:
 def recipes() -> Entries:
     """The packaged recipes."""
     from saccade.engine.recipe import recipe_titles
-    from saccade.families import families
+    from saccade.families.registry import families
 
     family_of = {name: family.name for family in families().values() for name in family.recipes()}
     return {
@@ -181,7 +181,7 @@ def recipes() -> Entries:
 
 def data() -> Entries:
     """The data sets and generators."""
-    from saccade.families import data_entries
+    from saccade.families.registry import data_entries
 
     entries: Entries = {}
     for name, of_families in data_entries().items():
@@ -199,7 +199,7 @@ def data() -> Entries:
 
 def examples() -> Entries:
     """The pictures that ship with saccade, to try things with."""
-    from saccade.zoo import EXAMPLES
+    from saccade.zoo.folders import EXAMPLES
 
     return {name: {**asdict(picture), "path": str(picture.path)} for name, picture in EXAMPLES.items()}
 
@@ -207,7 +207,7 @@ def examples() -> Entries:
 def _shipped_facts() -> dict[str, ModelFacts | CheckpointError]:
     """The facts of every shipped model; the error of a damaged one, as one bad folder does not hide the others."""
     from saccade.models.facts import read_facts
-    from saccade.zoo import shipped
+    from saccade.zoo.folders import shipped
 
     facts_of: dict[str, ModelFacts | CheckpointError] = {}
     for name, folder in shipped().items():
@@ -220,7 +220,7 @@ def _shipped_facts() -> dict[str, ModelFacts | CheckpointError]:
 
 def zoo() -> Entries:
     """The shipped models, with their first score."""
-    from saccade.families import headline
+    from saccade.families.registry import headline
 
     entries: Entries = {}
     for name, facts in _shipped_facts().items():
@@ -249,7 +249,7 @@ def list_models(pattern: str = "*") -> list[str]:
         >>> saccade.list_models("hattnet-ctx-m*")
         ['hattnet-ctx-mbg', 'hattnet-ctx-mdist', 'hattnet-ctx-mref']
     """
-    from saccade.zoo import shipped
+    from saccade.zoo.folders import shipped
 
     return [name for name in sorted(shipped()) if fnmatchcase(name, pattern)]
 

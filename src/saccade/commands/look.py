@@ -24,6 +24,7 @@ from saccade.commands.verb import (
 from saccade.config import Within
 from saccade.data.pictures.files import plural, skipped_files
 from saccade.errors import ConfigError, DataError
+from saccade.progress import OnProgress, no_progress
 
 if TYPE_CHECKING:
     from saccade.adapters.folder import FolderLooks
@@ -82,7 +83,7 @@ def look(
     offline: bool = False,
     device: str = "auto",
     on_bad: Callable[[Any, DataError], None] | None = None,
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> Any:
     """Ask a model about pictures or stories, and see where it looked.
 
@@ -94,35 +95,35 @@ def look(
     Args:
         sources: pictures or stories (.txt), folders of them, or globs. In Python one picture or a list: paths, bytes,
             PIL images, arrays, tensors. Folders and globs stand in a list.
-        ask: the question. One that the model knows; of a story, any. None: none.
-        model: zoo name, folder, hf://…, timm:NAME or hf:NAME; of several, side by side. hf://USER/NAME is a model
-            folder that somebody shares on the hub.
-        out: folder to write to. Each picture gets its looks (PNG) and a record (JSON + safetensors), and several get a
-            table, looks.csv. Of several models, one picture of all and a page. None: nothing is written.
+        ask: the question. One that the model knows; about a story, any. None: none.
+        model: zoo name, folder, hf://…, timm:NAME or hf:NAME; several are put side by side. hf://USER/NAME is a model
+            folder on the hub.
+        out: folder to write to. Each picture gets its looks (PNG) and a record (JSON + safetensors); several pictures
+            get a table, looks.csv; several models get one picture and a page of all. None: nothing is written.
         filmstrip: save every look side by side, or one overlay. None: by the kind of answer. Captions, multisets, masks
             that add and nested crops are saved as filmstrips.
         cells: in a filmstrip, the model's cells as they are.
         parquet: with ``out``, the table as looks.parquet too.
         beam: captions followed side by side. 1 is greedy. None: 5.
-        captions: captions of each picture. None: 1.
+        captions: captions for each picture. None: 1.
         length_penalty: captions are ranked by log p / length^this. None: 0.
-        layers: of timm:NAME and hf:NAME: last, all, or numbers such as 1,6,12. None: last.
-        rollout: of these, attention rollout too. It is derived from the attention; the model does not use it.
-        batch_size: how many go through the model together.
+        layers: for timm:NAME and hf:NAME, last, all, or numbers such as 1,6,12. None: last.
+        rollout: for timm:NAME and hf:NAME, add attention rollout. It is derived; the model does not use it.
+        batch_size: pictures in a batch.
         engine: write rows to Parquet, on this machine or on a Ray cluster. None: pictures and records.
-        address: of the Ray cluster: HOST:PORT or auto. None: the connected one, else this machine.
-        actors: processes of Ray. None: one a GPU, or else a CPU.
+        address: address of the Ray cluster, HOST:PORT or auto. None: the connected one, else this machine.
+        actors: processes of Ray. None: one for each GPU, or else for each CPU.
         part: with ``engine``, picture files in an output file. A part is what is done again when a machine is lost.
-        maps: with ``engine``, keep the total map, all maps or none. All are those of every look and step too.
+        maps: with ``engine``, keep the total map, all maps or none. All includes those of every look and step.
         side: with ``engine``, longer side of a kept map, in cells.
         resume: with ``engine``, go on with what is in ``out``.
         offline: fetch no weights from the hubs of timm and transformers.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
         on_bad: called with a source that cannot be read and its error, and the rest goes on. None: the error is raised.
-        on_progress: called with how many are done, and how many there are.
+        on_progress: called with the number done and the number in all.
 
     Returns:
-        Of one picture a sighting, of a list a list; of several models a list of theirs for each picture. With
+        A sighting of one picture, a list for a list; with several models a list of theirs for each picture. With
         ``engine``, counts of rows, errors and parts.
 
     Example:
@@ -141,7 +142,7 @@ def look(
     answers = []
     for sightings in groups:
         answers.append(sightings[0] if is_one_model else sightings)
-        on_progress(len(answers), len(files))
+        on_progress("look", len(answers), len(files))
     return answers if is_list else answers[0]
 
 
@@ -223,7 +224,7 @@ def typed(
     example: str | None = None,
     engine: Literal["local", "ray"] | None = None,
     model: Sequence[str] = ("soft-mref",),
-    on_progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     **options: Any,
 ) -> Looks | FolderLooks:
     """:func:`look` of the command line: answers as they come, so that a folder of any size goes through.
@@ -233,11 +234,11 @@ def typed(
         example: a shipped picture; 'saccade list examples' names them. None: none.
         engine: write rows to Parquet, on this machine or on a Ray cluster. None: pictures and records.
         model: zoo name, folder, hf://…, timm:NAME or hf:NAME; several are put side by side.
-        on_progress: called with how many are done, and how many there are.
+        on_progress: called with the number done and the number in all.
         options: the others of :func:`look`.
     """
-    from saccade.zoo import EXAMPLES
-    from saccade.zoo import example as shipped
+    from saccade.zoo.folders import EXAMPLES
+    from saccade.zoo.folders import example as shipped
 
     paths = [*sources, *([] if example is None else [str(shipped(example))])]
     if not paths:
@@ -288,7 +289,7 @@ class Looks(Stream):
                 yield sighting
             self.answered += bool(sightings)
             if len(self.files) > 1:
-                self._on_progress(self.answered + self.skipped, len(self.files))
+                self._on_progress("look", self.answered + self.skipped, len(self.files))
         if not self.answered:
             none = f"none of the {self.skipped} {plural(self.predictor.reads.thing)} could be read; see the lines above"
             raise DataError(error if self.skipped == 1 else none)

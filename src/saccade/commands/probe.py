@@ -51,21 +51,21 @@ def probe(
         backbone: mobilenetv2, compact …, timm:NAME, hf:NAME, features:FOLDER. 'saccade list backbones' has all names.
         through: last stage of the backbone. None: all stages.
         size: side of the network input in pixels.
-        heads: heads to compare with linear. The linear head is always among them. None: cross and pyramid.
+        heads: heads to compare with linear. None: cross and pyramid.
         keep: head of the model. None: the attention head best on validation.
         grid: compare all heads, over 8 settings each. It takes several times as long.
-        shots: also learn from 1, 2, 5 and 10 pictures a class.
+        shots: also train on 1, 2, 5 and 10 pictures of each class.
         ask: questions to probe, of data that has some. None: all of them.
         splits: splits of the pictures.
         seeds: trainings in each split.
-        steps: batches to learn from. None: 10 epochs, at least 150.
-        epochs: or how often to see all pictures. None: see ``steps``.
+        steps: batches to train on. None: 10 epochs, at least 150.
+        epochs: or passes over all pictures. None: see ``steps``.
         batch_size: pictures in a batch.
         untrained: random weights, as a control. A backbone without published weights has no others.
         evidence_weight: teach attention heads to look at boxes and masks, with this weight.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
         offline: fetch no weights from the hubs of timm and transformers.
-        on_progress: called with what is going on, the share of all work that is done, and 1.
+        on_progress: called with the present part, the share of all work done, and 1.
 
     Returns:
         The verdict, the scores of every head (``results``), and the folder. ``saccade.load(result.folder)`` is the

@@ -41,8 +41,8 @@ def report(
     Args:
         sources: one run folder, or records and folders of records. Folders of rows that ``look_folder`` wrote count as
             records.
-        looks: validation pictures of a run to show, with where its model looks. Of rows, how many are drawn.
-        scores: of a run, the file that 'saccade evaluate --json' wrote. None: no scores.
+        looks: validation pictures of a run to show, with where its model looks; or rows to draw.
+        scores: the file that 'saccade evaluate --json' wrote about the run. None: no scores.
         out: the HTML file to write. None: report.html on the command line.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
 

@@ -67,35 +67,35 @@ def score(
             masks (N,H,W), or a mapping from names.
         objects: masks of all objects, for selectivity. None: none.
         kind: what a truth in memory holds: masks, boxes (n,4) or points (n,2) of each picture. None: masks.
-        names: of maps and truths in memory that have none: ``PICTURE`` or ``PICTURE__QUESTION``. None: numbers.
-        key: array in .npz and .h5 files of several. None: the only one.
-        method: ``maps`` are pictures: make maps by own, gradcam, ig …, or by my_method.py:attribute. All methods: own,
-            gradcam, hirescam, layercam, gradxinput, ig (integrated-gradients), smoothgrad, occlusion, rise, rollout. A
-            function takes (model, images, targets); where questions are asked, the path of a picture and a question (or
-            None). The code of a file is run. None: ``maps`` are maps.
+        names: names for maps and truths in memory, ``PICTURE`` or ``PICTURE__QUESTION``. None: numbers.
+        key: which array to read from .npz and .h5 files. None: the only one.
+        method: make maps from the pictures ``maps``, by own, gradcam, ig …, or my_method.py:attribute. All methods:
+            own, gradcam, hirescam, layercam, gradxinput, ig (integrated-gradients), smoothgrad, occlusion, rise,
+            rollout. A function takes (model, images, targets); where questions are asked, the path of a picture and a
+            question (or None). The code of a file is run. None: ``maps`` are maps.
         model: whose maps ``method`` makes. A zoo name, model folder, run folder, timm:NAME, hf:NAME or my_net.py:build,
             whose code is run. In Python also a torch module. None: none.
-        layer: where CAMs are made, of a classifier. None: the last layer with cells.
+        layer: the layer of a classifier for CAMs. None: the last layer with cells.
         size: side of the input of a classifier. None: what the model says, else 224.
-        fit: how pictures are laid into that input: inside, undistorted beside grey; or stretch, as many train.
-        limit: photographs of a causal set, from the first on. None: all.
+        fit: how pictures are laid into that input: inside, undistorted on grey; or stretch, as many are trained.
+        limit: score the first photographs of a causal set. None: all.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
         signed: what to do with negative values. None: keep; abs with ``method``.
-        resize: to whose size maps and masks are brought.
-        nan: what to do with maps that hold NaN.
+        resize: resize maps to their truth, masks to their map, or neither.
+        nan: what to do with maps that have NaN.
         missing: what to do with truths that have no map.
         empty: what to do with empty truths.
         broken: what to do with unreadable files.
         separator: what stands between picture and question in the name of a map.
-        engine: of rows that ``look_folder`` wrote: local, or ray on a cluster. The scores are the same. None: local.
-        address: of the Ray cluster: HOST:PORT or auto. None: this machine alone.
+        engine: for rows that ``look_folder`` wrote, local, or ray on a cluster. The scores are the same. None: local.
+        address: address of the Ray cluster, HOST:PORT or auto. None: this machine alone.
         out: folder for scores.json, maps.csv and report.html. None: nothing is written.
         pictures: the pictures, to draw maps on. None: grey, or those that ``method`` looked at.
         on_progress: called with what is going on, how far it is, and how far it goes.
 
     Returns:
-        ``scores`` by metric with their intervals, baselines and bounds, and what was left out. Of a causal set of
-        photographs two groups of scores, about the scene and about the model, and a verdict. ``.save(folder)`` writes
+        ``scores`` by metric with their intervals, baselines and bounds, and what was left out. For a causal set of
+        photographs, scores about the scene and about the model, and a verdict. ``.save(folder)`` writes
         scores.json, maps.csv and report.html.
 
     Example:

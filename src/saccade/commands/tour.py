@@ -14,7 +14,7 @@ from saccade.commands.verb import Command, Remark, say
 from saccade.config import from_dict
 from saccade.data.examples import Example
 from saccade.errors import CheckpointError
-from saccade.families import families, headline, model_spec
+from saccade.families.registry import families, headline, model_spec
 from saccade.files import make_folder
 from saccade.models.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
@@ -22,7 +22,7 @@ from saccade.progress import OnProgress, no_progress
 from saccade.show.report import Block, Code, Report, Section
 from saccade.show.tables import Cell, Table, percent
 from saccade.web.page import live_part
-from saccade.zoo import EXAMPLES, example, shipped
+from saccade.zoo.folders import EXAMPLES, example, shipped
 
 COLUMNS = ("model", "metric", "here %", "n here", "full test % (n)", "(published) %")
 BRACKETS = "In brackets: published under other conditions, given for context."
@@ -72,7 +72,7 @@ def tour(
         out: folder for report.html. A page that is there already is replaced.
         quick: fewer models, at most 100 examples of each in place of 2,000, and no sweeps over pixels.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
-        on_progress: called before each model with what is done with it, models done and models in all.
+        on_progress: called before each model with what is done, models done and models in all.
 
     Returns:
         Where the page is (``report``), its table of scores and how many seconds it took.
@@ -154,7 +154,6 @@ def _looks(predictor: Predictor, data: str | None) -> list[Block]:
 
 
 def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
-    """The scores of a model beside those of its full test, of the paper and of the baselines."""
     full = facts.scores[0] if facts.scores else here
     score = here or full
     if score is None or full is None:

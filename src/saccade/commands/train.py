@@ -16,7 +16,7 @@ from saccade.commands.verb import Command, Remark, checked, print_table, wake_cu
 from saccade.config import Within
 from saccade.engine.recipe import Recipe, load_recipe
 from saccade.errors import ConfigError, nearest
-from saccade.families import data_entries, family, recipes
+from saccade.families.registry import data_entries, family, recipes
 
 if TYPE_CHECKING:
     from saccade.engine.loop import RunResult
@@ -85,19 +85,18 @@ def train(
             recipe's.
         backbone: backbone, e.g. mobilenetv2 or timm:NAME. 'saccade list backbones' has all names. None: the recipe's.
         protocol: one of the recipe's protocols, e.g. authors or unlimited. None: the recipe's.
-        start: model to take the first weights from. They are taken where they fit. A zoo name, a run or a model folder.
-            None: the recipe's.
+        start: model to begin with. Its weights are taken where they match. A zoo name, a run or a model folder. None:
+            the recipe's.
         phases: train this phase of the recipe alone. By name; several may be named. None: all.
         overrides: change a setting, as in phases.0.steps=100. Values are read as YAML. In Python also a mapping, as in
             {'phases.0.steps': 100}.
-        epochs: how often to see all data. Of the one phase of the recipe, or of the one in ``phases``. None: the
-            recipe's.
-        steps: or how many batches to learn from. None: the recipe's.
+        epochs: passes over all data. For the one phase of the recipe, or the one in ``phases``. None: the recipe's.
+        steps: or batches to train on. None: the recipe's.
         batch_size: examples in a batch. None: the recipe's.
-        lr: learning rate. Of the same phase as ``epochs``. None: the recipe's.
+        lr: learning rate. For the same phase as ``epochs``. None: the recipe's.
         seed: seed of everything random. With ``seeds``, the first of them. None: the recipe's.
         seeds: train this many seeds, one after the other. None: one run.
-        resume: go on with what is in ``out``. It is refused when the data changed since.
+        resume: go on with the run in ``out``. It is refused if the data changed.
         accept_changed_data: with ``resume``, go on although the data changed. The model's card says so.
         max_minutes: stop cleanly after this long. None: no limit.
         device: where to compute: auto, cpu, cuda, cuda:N or mps.
@@ -182,7 +181,7 @@ def train(
 
 
 def resolve(recipe: str | Path, **changes: Any) -> Recipe:
-    """``recipe`` with what :func:`train` is told to change in it, by the same names."""
+    """``recipe`` with the changes that arguments of :func:`train` make."""
     changes = {name: value for name, value in changes.items() if value is not None}
     data, phases, overrides = changes.get("data"), changes.get("phases", ()), changes.get("overrides", ())
     if f"{recipe}-{data}" in recipes():
@@ -246,10 +245,10 @@ def build_task(recipe: Recipe) -> Task:
 
 
 def _start_from(task: Task, start: str, parts: Sequence[str]) -> None:
-    """Give the task's model the weights of another whose names match ``parts``; say what begins anew unasked."""
+    """Give the task's model the weights of another whose names match ``parts``; warn of what begins anew."""
     from saccade.engine.phases import check_patterns, fits
     from saccade.models.folder import load_model
-    from saccade.zoo import resolve
+    from saccade.zoo.folders import resolve
 
     weights = load_model(resolve(start))[0].state_dict()
     check_patterns(parts, list(weights), where="start_parts")

@@ -298,20 +298,19 @@ def _widths(columns: Sequence[Sequence[Text]], room: int) -> list[int]:
 class Progress:
     """Progress on stderr: a line says what begins, then a bar on a terminal, or a line now and then, how far it is.
 
-    Called as ``progress(done, total)``, or ``progress(what, done, total)`` where there are several things to do. A
-    ``total`` of None is not known yet; with one of 1, ``done`` is a share.
+    It is a :data:`saccade.progress.OnProgress`; with a ``total`` of 1, ``done`` is a share. Nothing is shown before the
+    first call.
     """
 
-    def __init__(self, what: str, *, shown: bool) -> None:
-        self._what, self._shown, self._current, self._said = what, shown, "", 0.0
+    def __init__(self, *, shown: bool) -> None:
+        self._shown, self._current, self._said = shown, "", 0.0
         self._bar: Any = None
 
-    def __call__(self, *said: Any) -> None:
+    def __call__(self, what: str, done: float, total: float | None) -> None:
         """Show how far it is."""
         if not self._shown:
             return
-        what = plain(str(said[0])) if len(said) == 3 else self._what
-        done, total = said[-2:]
+        what = plain(what)
         if self._bar is None:
             from rich import progress as bars
             from rich.console import Console
@@ -325,7 +324,7 @@ class Progress:
             self._bar.start()
         now = time.monotonic()
         is_due = total is not None and now - self._said >= _BETWEEN_LINES and done < total
-        if what != self._current and (self._bar.disable or len(said) == 3):
+        if what != self._current:
             self._bar.console.print(f"{what} …", style="dim", markup=False, highlight=False, soft_wrap=True)
             self._said = now
         elif self._bar.disable and is_due:

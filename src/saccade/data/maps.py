@@ -171,7 +171,7 @@ def _plane(values: Array, name: str, what: str) -> Array:
 
 
 def npy_header(file: Any, name: str, most: int = MAX_PIXELS) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, order and type that the header tells; the file stands behind the header."""
+    """Shape, order and type in the header; the file stands behind the header."""
     one = np.lib.format.read_magic(file) == (1, 0)
     read = np.lib.format.read_array_header_1_0 if one else np.lib.format.read_array_header_2_0
     shape, is_fortran, dtype = read(file)

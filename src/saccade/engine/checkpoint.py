@@ -105,7 +105,7 @@ def pack(
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What one checkpoint folder held; a CheckpointError says what of it does not fit the run."""
+    """The contents of a checkpoint folder; a CheckpointError says what of it does not fit the run."""
 
     path: Path
     step: int

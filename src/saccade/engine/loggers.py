@@ -34,7 +34,7 @@ class Logger(Protocol):
         """Numbers of one step, by names such as ``train/loss`` and ``validation/accuracy``."""
 
     def close(self) -> None:
-        """After the last step. One that takes a ``status`` is told how it went: "finished" or "failed"."""
+        """After the last step. One that takes a ``status`` learns how it went: "finished" or "failed"."""
 
 
 class TensorBoard:

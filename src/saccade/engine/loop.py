@@ -7,8 +7,7 @@ From top to bottom: `fit` picks device and processes, `Run.set_up` makes everyth
             batch, forward, loss, backward, optimiser, average        TrainStep
             log, validate, save a checkpoint, stop?
 
-In this order: a checkpoint is always written *after* the validation of its step, so resuming from it repeats nothing
-and skips nothing.
+A checkpoint is written *after* the validation of its step, so resuming from it repeats and skips nothing.
 """
 
 from __future__ import annotations
@@ -258,6 +257,10 @@ class Run:
         self.at.phase_ended = self.at.phase_ended or "finished"
         if phase.restore_best and self.at.best is not None and self.at.best.step != self.at.step:
             self.folder.checkpoints.load_step(self.at.best.step).restore_model(self.learner, self.ema)
+        if phase.refit and (done := self.task.refit(self.learner.model)):
+            self.journal.say(f"{phase.name}: {done}")
+            self.at.best = None  # of the phase as it is now
+            self.validate(phase)
         self.save()
         return interrupted
 

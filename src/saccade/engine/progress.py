@@ -1,4 +1,4 @@
-"""What is told of a run while it trains, on a terminal and in files, and how it is asked to stop."""
+"""Progress of a run on a terminal and in files, and requests to stop it."""
 
 from __future__ import annotations
 

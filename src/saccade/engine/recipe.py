@@ -27,7 +27,7 @@ from saccade.config import (
     set_by_path,
 )
 from saccade.errors import ConfigError, nearest
-from saccade.families import recipes
+from saccade.families.registry import recipes
 from saccade.files import read_regular
 
 SCHEMA_VERSION = 2
@@ -161,6 +161,9 @@ class Phase:
     """validations without improvement, of ``select.beside`` either, before the phase ends early"""
     select: Select | None = None  # the metric that decides which weights are kept; None: the last ones
     restore_best: bool = False  # end the phase with its best weights instead of its last
+    refit: bool = False
+    """whether the classifier is fitted anew once the phase has ended, exactly, to what the other weights make of the
+    training data (:mod:`saccade.tasks.refit`); a model whose classifier cannot be fitted so stays as it is"""
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
@@ -239,6 +242,8 @@ class Recipe:
             raise ValueError(f"phases: expected one or more, each with a name of its own, found {names}")
         if self.channels_last and self.replicas > 1:
             raise ValueError("channels_last and replicas > 1 do not go together; choose one")
+        if any(phase.refit for phase in self.phases) and (self.replicas > 1 or self.ema is not None):
+            raise ValueError("refit goes neither with replicas > 1 nor with ema; set phases.N.refit to false")
 
 
 def recipe_titles() -> dict[str, tuple[str, str]]:

@@ -20,7 +20,7 @@ from torch import Tensor
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import Picture, Source, prepare, read_picture, stream_pictures
 from saccade.errors import CheckpointError, DataError, SaccadeError, listed, nearest
-from saccade.families import Family
+from saccade.families.registry import Family
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.trace import Answer, AttentionTrace, Output

@@ -1,4 +1,4 @@
-"""Multisets of labels said one by one: rewards that know no order, supervised losses, and the objective of HSAL-RL.
+"""Multisets of labels named one by one: rewards that know no order, supervised losses, and the objective of HSAL-RL.
 
 Papers: Welleck et al., "Saliency-based Sequential Image Attention with Multiset Prediction", 2017 (arXiv:1711.05165);
 Welleck et al., "Loss Functions for Multiset Prediction", 2018 (arXiv:1711.05246).
@@ -6,7 +6,7 @@ Welleck et al., "Loss Functions for Multiset Prediction", 2018 (arXiv:1711.05246
 =================  ==================================================================  ==============================
 2017, Section 4.2  +1 if ŷ_t is among the labels still free, which it then leaves,     :func:`multiset_reward`
                    else −1
-2017, Section 4.2  what saying any other class would have been worth                   :func:`multiset_rewards`
+2017, Section 4.2  what naming any other class would have been worth                   :func:`multiset_rewards`
 2017, Section 4.2  the same for lists: A_t = {y_t}                                     :func:`list_rewards`
 2017, Section 4.2  Σ_t,i log p_t,i (V(s_t,i) − R_t,i) at meta steps t ≤ m; of k        :func:`hsal_loss`
                    glimpses (R = P there) and a class
@@ -20,35 +20,34 @@ Welleck et al., "Loss Functions for Multiset Prediction", 2018 (arXiv:1711.05246
 
 Labels are (B,M), padded with -1 in any place; m of them are real. Classes are numbered from 0, and the last class of
 the logits (B,T,Y) is "stop". Losses are summed over the steps of an example and averaged over examples. Of an example
-with more labels than there are steps the first T count, and it is never told to stop. Boxes (B,M,4) that are not known
-are NaN. Other axes: T meta steps, k glimpses, h and w cells.
+with more labels than steps the first T count, and "stop" is never its target. Unknown boxes (B,M,4) are NaN. Other
+axes: T meta steps, k glimpses, h and w cells.
 
 In the model, the layers that choose glimpses and that tell V see a detached state. So the recurrent networks and the
-mask learn from what was said, never from where the model looked.
+mask learn from what was named, never from where the model looked.
 
 Deviations: π* gives a label that is free twice twice the probability, as the authors' code does; the second paper ends
 by a classifier of its own, here "stop" is a class as in the first. The objective of HSAL-RL is the total reward while
 its surrogate judges each action by its own; the surrogate is followed, and ``to_go`` is the other reading. The entropy
-bonus is the authors' later code's. Beyond the papers: :func:`hsal_expected_loss` is the surrogate without the noise of
-the draws; ``log_glimpses`` maximises the log of a glimpse's mean reward.
+bonus is from the authors' later code. :func:`hsal_expected_loss` and ``log_glimpses`` are in no paper.
 
-**Rewards by looks** (:func:`looked_rewards`), in no paper, tie what is said to where the model looks; they need boxes,
+**Rewards by looks** (:func:`looked_rewards`), in no paper, tie what is named to where the model looks; they need boxes,
 and change two rewards of Section 4.2 by one number, ``elsewhere`` = e in −1 .. 1:
 
 ==========================================  =====================  =================
 what is rewarded at meta step t             published              here
 ==========================================  =====================  =================
-saying a free label that is looked at       +1                     +1
-saying another free label                   +1                     e
-saying anything else                        −1                     −1
+naming a free label that is looked at       +1                     +1
+naming another free label                   +1                     e
+naming anything else                        −1                     −1
 a glimpse at a cell of the label's box      P_t at the cell        P_t at the cell
 a glimpse at any other cell                 P_t at the cell        e · P_t
 ==========================================  =====================  =================
 
-A label is *looked at* if the step's last glimpse that lies on a free label lies on it: the centre of the cell is inside
-its box. Where no glimpse of the step does, every free label counts as looked at. The label of a glimpse is the one that
-was then said; of two equal digits it is the one looked at, else the first. Where nothing free was said, every free
-label is meant. If no label that is meant has a box, every cell counts as inside.
+A label is *looked at* if the step's last glimpse on a free label lies on it: the centre of the cell is inside its box.
+Where no glimpse of the step does, every free label counts as looked at. The label of a glimpse is the one named at its
+step; of two equal digits the one looked at, else the first. Where nothing free was named, it is every free label. If
+none of these has a box, every cell counts as inside.
 """
 
 from __future__ import annotations
@@ -332,7 +331,6 @@ def hsal_expected_loss(
 
 
 def _worth_of_glimpses(output: MultisetOutput, looked: LookedRewards | None) -> Tensor:
-    """The rewards of the glimpses that were drawn: (B,T,k)."""
     reward = output.location_reward  # (B,T,k)
     return reward if looked is None else reward * looked.glimpses.flatten(2).gather(2, output.location)
 

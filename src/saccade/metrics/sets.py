@@ -15,14 +15,14 @@ weighted mAP   Σ_a n_a AP_a / Σ_a n_a with n_a positives of attribute a; one w
 2017 (arXiv:1711.05165), Section 5.
 
 =======================  =====================================================================================
-exact match              the multiset that was said is the true one, the paper's "0-1"
-macro-F1                 of counts pooled over pictures: TP_c = Σ min(said_c, true_c), F1_c = 2 TP_c / Σ (said_c +
+exact match              the predicted multiset is the true one, the paper's "0-1"
+macro-F1                 of counts pooled over pictures: TP_c = Σ min(pred_c, true_c), F1_c = 2 TP_c / Σ (pred_c +
                          true_c), mean over the classes that occur
-overall precision, OP    Σ_c TP_c / Σ_c said_c: of all labels that were said, how many are right
-overall recall, OR       Σ_c TP_c / Σ_c true_c: of all labels that are there, how many were said
+overall precision, OP    Σ_c TP_c / Σ_c pred_c: of all predicted labels, how many are right
+overall recall, OR       Σ_c TP_c / Σ_c true_c: of all true labels, how many were predicted
 macro-F1 by presence     as in the later released code of the paper's first author (Welleck et al. 2018): precision
                          and recall are averaged over the pictures that *have* the class, "stop" is a class too, and
-                         the scores of batches are averaged. What is said of absent classes costs nothing. It may lie
+                         the scores of batches are averaged. Labels of absent classes cost nothing. It may lie
                          above macro-F1 or below; kept to compare with numbers from there
 =======================  =====================================================================================
 

@@ -1,7 +1,6 @@
 """A verdict on a model in one line: does it beat its best rival, use the question, need the evidence, beat blind maps?
 
-Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval. A part that the
-data cannot decide says so, or is left out.
+Each part is a paired comparison on the same examples, with the picture as the unit and a 95 % interval.
 
 **Rivals** are guesses and, where the backbone is a published one, linear classifiers on its features; the best one on
 these examples counts. 2 to :data:`QUESTIONS` questions are also compared one by one.

@@ -6,8 +6,7 @@ of all open captions are kept, and a caption that ends keeps its place. A beam o
 from; captions are read backwards in the end.
 
 Drawn captions are for training (Rennie et al. 2017, arXiv:1612.00563): words are drawn by the logits whose log p gets
-the gradient, without what is never said (:func:`allowed`). The number of steps is fixed, so nothing is read back from
-the device.
+the gradient (:func:`allowed`). The number of steps is fixed, so nothing is read back from the device.
 
 Axes: B pictures, K places of the beam, N captions asked for, T words, L = h·w cells, V words of the vocabulary.
 """
@@ -101,7 +100,7 @@ def _spread(parts: Any, places: int) -> Any:
 
 
 def allowed(logits: Tensor, *, first: bool) -> Tensor:
-    """The logits (B,K,V), with -inf for what is never said: the unknown word, and the end as the first word."""
+    """The logits (B,K,V), with -inf for what is never written: the unknown word, and the end as the first word."""
     penalty = torch.zeros(logits.shape[-1], device=logits.device)  # (V,)
     penalty[UNKNOWN] = -torch.inf
     if first:
@@ -170,7 +169,7 @@ class SampledCaptions(NamedTuple):
 
     words: Tensor  # (B,T): ids, then 0 where the caption ended by itself, then −1
     log_prob: Tensor  # (B,T): log p of each word after those before it; 0 behind the end
-    logits: Tensor  # (B,T,V) that the words were drawn by, before what is never said was taken out
+    logits: Tensor  # (B,T,V) that the words were drawn by, before what is never written was taken out
     looked: LookStep  # what was looked at for each word: (B,T,…)
 
 

@@ -9,7 +9,7 @@ Section 2.3   episodes: :mod:`saccade.attention.episodes`; m⁰ = q, mⁱ = GRU(
 Section 2.4   answer: a₀ = m, y_t = softmax(W a_t), a_t = GRU([y_{t−1}, q], a_{t−1})
 ============  =================================================================================================
 
-A fact carries what was told before it, so a gate is about a sentence and its past, not about that sentence alone.
+A fact carries the sentences before it, so a gate is about a sentence and its past, not about that sentence alone.
 
 Deviations from the paper:
 
@@ -18,7 +18,7 @@ Deviations from the paper:
   which of several similar sentences is the last.
 - ``gate: softmax`` with ``episode: sum`` makes an episode the weighted sum of the facts.
 - Story and question share the GRU and the embeddings, which begin at random.
-- The first word is said from a₁ = GRU([0, q], m), so that every word is said by the same step.
+- The first word comes from a₁ = GRU([0, q], m), so that every word comes from the same step.
 - The end-of-passes fact is one learned vector after the last sentence. A model that is taught gates stops there; one
   that is not always makes all passes.
 - Recurrent weights begin orthogonal. The input weights of an episode and of the memory begin as the identity, so that a

@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal
 
 from saccade.config import Share, Within, check_schema, from_dict
 from saccade.errors import CheckpointError, ConfigError, SaccadeError
-from saccade.families import families, model_spec
+from saccade.families.registry import families, model_spec
 from saccade.files import read_json
 
 SCHEMA_VERSION = 2

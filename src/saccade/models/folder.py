@@ -31,7 +31,7 @@ from torch.overrides import TorchFunctionMode
 from saccade.backbones import Stages, pretrained
 from saccade.config import from_dict, to_dict
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError, SaccadeError
-from saccade.families import model_spec
+from saccade.families.registry import model_spec
 from saccade.files import (
     Entry,
     folder_in_place,

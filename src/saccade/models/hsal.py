@@ -178,7 +178,7 @@ class HsalModel(MultisetModel):
         return output
 
     def _classes(self, steps: list[Glimpsed], logits: Tensor, values: Tensor) -> MultisetOutput:
-        """What was said, how likely that was, and what it was expected to be worth."""
+        """The classes, their probabilities and expected values."""
         labels = torch.stack([step.label for step in steps], dim=1)  # (B,T)
         stops = (labels == self.stop).int()  # (B,T)
         active = stops.cumsum(1) == stops  # no stop before: (B,T)

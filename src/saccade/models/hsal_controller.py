@@ -72,7 +72,7 @@ class HsalConfig(MultisetConfig):
 
 
 class MetaController(nn.Module):
-    """What is still salient and what was said last → where to attend."""
+    """What is still salient and the last label → where to attend."""
 
     def __init__(self, config: HsalConfig, grid: Size) -> None:
         super().__init__()

@@ -104,6 +104,23 @@ class QuestionHeadModel(PictureQueryModel):
         keys = self.standardise(encoding[:, : self.standardise.num_features])  # (B,D,h,w)
         return self.classify_attended(attend_with_scores(self.attention.score(keys, asked), values, weights), asked)
 
+    @torch.no_grad()
+    def set_classifier(
+        self, centre: Tensor, spread: Tensor, weight: Tensor, terms: Tensor | None, bias: Tensor
+    ) -> None:
+        """Classify by the weights (K,C) and terms (Q,K,C) of (c - centre) / spread, and the biases (Q,K)."""
+        norm, linear = self.head.norm, self.head.classify
+        norm.running_mean.copy_(centre)  # type: ignore[union-attr]
+        norm.running_var.copy_(spread.square())  # type: ignore[union-attr]
+        norm.weight.copy_((spread.square() + norm.eps).sqrt() / spread)
+        norm.bias.zero_()
+        linear.weight.copy_(weight)
+        linear.bias.copy_(bias[0])
+        if self.terms is not None:
+            self.terms.zero_() if terms is None else self.terms.copy_(terms)
+        if self.prior is not None:
+            self.prior.weight.copy_(bias - bias[0])
+
     def classify(self, feature: Tensor, asked: Tensor) -> Tensor:
         """(W + U_q) c + p_q: logits (B,K) of an attended feature (B,C) and a query (B,Q)."""
         context = self.head.drop(self.head.norm(feature))  # (B,C)

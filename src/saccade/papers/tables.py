@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from saccade.errors import ConfigError, nearest
-from saccade.families import recipes
+from saccade.families.registry import recipes
 from saccade.papers.results import Measured, Run, measure, published, recorded_runs, results_folder, rows
 from saccade.show.tables import Table
 

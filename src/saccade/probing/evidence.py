@@ -1,14 +1,13 @@
 """Does the kept head depend on the evidence, and do its maps beat maps that do not look? Needs boxes or masks.
 
-Every picture is answered by the head of the split that tests it, which never saw it. Pictures are changed before the
-backbone sees them (:mod:`saccade.metrics.verdict`), so a changed picture costs a pass of the backbone. With questions,
-each is asked again, and the pixels come from a picture with another answer to the same question. A point marks a part
-and says not how far the object goes, so it is the box or mask that is blurred or swapped.
+Every picture is answered by the head of the split that tests it, which was not trained on it. Pictures are changed
+before the backbone sees them (:mod:`saccade.metrics.verdict`). With questions, each is asked again, and the pixels come
+from a picture with another answer to the same question. The box or mask is blurred or swapped, not a point.
 
 ``box_centre`` looks at the centre of the object's box, where a point or mask inside it is the evidence. ``part_prior``
-looks where the evidence usually lies: at the same place of the object's box where boxes are known, else at the same
-place of the picture. With questions each has a place of its own. Both lie on the grids of the model; where clicks are
-the evidence, ``…_exact`` is the pixel itself.
+looks where the evidence usually lies: at the same place of the object's box where boxes are known, else of the picture;
+with questions each has a place of its own. Both lie on the grids of the model; where clicks are the evidence,
+``…_exact`` is the pixel itself.
 
 Axes: N examples, n examples of a part, A questions, H and W pixels.
 """
@@ -98,7 +97,6 @@ def _tested(result: ProbeResult, chosen: Tensor) -> Iterator[tuple[int, Tensor]]
 
 
 def _rests_on(probe: Probe, evidence: Evidence, on_progress: OnProgress) -> EvidenceReliance:
-    """Answers to changed test pictures of all splits."""
     pictures, questions = probe.pictures, probe.pictures.questions
     rests, done, chosen, guesses = EvidenceReliance(), 0, sampled(len(pictures)), probe.result.guesses
     for number, part in _tested(probe.result, chosen):
@@ -120,7 +118,6 @@ def _right(model: AnyProbe, label: Tensor, query: Tensor | None, images: Tensor,
 
 
 def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
-    """The maps of test examples on their evidence and at their clicks, beside the blind ones."""
     result, pictures, size = probe.result, probe.pictures, probe.size
     scorer = MapScorer(scores=("pointing",), baselines=("uniform", "centre_gaussian"))
     usual = _usual_places(pictures, evidence, result.splits)  # (N,2)

@@ -53,7 +53,6 @@ class View:
 
     @property
     def _is_kept(self) -> bool:
-        """Whether the features of all pictures fit into memory."""
         return 4 * self._count * math.prod(self.shape) <= RESIDENT
 
     def _kept(self, read: Batch) -> Batch:

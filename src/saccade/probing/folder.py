@@ -264,10 +264,8 @@ def _data(pictures: ProbedPictures) -> Section:
     count, copies = pluralise(len(pictures.paths), "picture"), pictures.copies
     line = f"{count} in {pluralise(len(pictures.classes), 'class', 'classes')}."
     if pictures.questions.are_asked:
-        asked, answers = (
-            pluralise(len(pictures.questions.words), "question"),
-            pluralise(len(pictures.classes), "answer"),
-        )
+        asked = pluralise(len(pictures.questions.words), "question")
+        answers = pluralise(len(pictures.classes), "answer")
         line = f"{asked}, asked {len(pictures):,} times about {count}; {answers}."
     lines = [line, *(f"{remark}." for remark in pictures.remarks), "No two pictures are the same file."]
     if copies:

@@ -1,17 +1,15 @@
 """Heads on frozen features: many of one kind trained side by side, and one kind on all splits.
 
-The members of a stack have weights, a learning rate and a weight decay of their own. They learn from the same examples
-and see the same batches of features: the large product of a step, features times weights, is one product for all of
-them. A member comes out as it does alone, but for rounding. Where several questions are asked about a picture
-(:mod:`saccade.probing.examples`), a batch has pictures with all their questions, so that this product is made once for
-a picture.
+The members of a stack have weights, a learning rate and a weight decay of their own. They see the same batches of
+features, so the large product of a step, features times weights, is one product for all of them. A member comes out as
+it does alone, up to rounding. A batch has pictures with all their questions (:mod:`saccade.probing.examples`).
 
 The optimiser is AdamW (Loshchilov and Hutter 2019, arXiv:1711.05101) with torch's usual constants. The learning rate
 rises for a tenth of the steps and falls to 0 along a cosine.
 
-For each split, the settings are compared on its validation pictures with the first seed. The best goes on: the other
-seeds, and smaller shares of the training pictures for the learning curve, are trained with it. Test pictures choose
-nothing. Statistics of the features come from the training pictures of the split.
+For each split, the settings are compared on its validation pictures with the first seed. The other seeds, and smaller
+shares of the training pictures for the learning curve, are trained with the best. Statistics of the features come from
+the training pictures of the split.
 
 Axes: M members, B pictures of a batch, R examples about them, N examples (pictures, or questions about them), K
 classes, J splits, S seeds.
@@ -282,7 +280,7 @@ class Training:
 def head_trial(
     name: str, material: Material, splits: Sequence[Split], on_split: Callable[[int], None] = lambda done: None
 ) -> Trial:
-    """Train one kind of head on all splits; before the first and after each ``on_split`` is told how many are done."""
+    """Train one kind of head on all splits; ``on_split`` is called with how many are done, from 0 on."""
     _, examples, plan, _ = material
     labels = examples.labels
     shots = SHOTS if plan.shots else ()

@@ -1,8 +1,7 @@
 """The pictures of a probe: from the name of data, or pictures in memory with their labels, to those it can use.
 
-Everything behind a table reads files, so pictures that are in memory are written into a folder first, without loss.
-What cannot be used is left out, counted and named: files that cannot be read, classes with too few pictures to learn
-from, to choose with and to be tested on, and questions that are asked about too few.
+Pictures in memory are written into a folder first, without loss. What cannot be used is left out, counted and named:
+files that cannot be read, and classes and questions with too few pictures.
 
 Axes: N examples, P pictures, B pictures of a batch, H and W pixels.
 """
@@ -16,7 +15,6 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +29,7 @@ from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import check_usable, contradictions, first_few, pluralise, spellings, summarised
 from saccade.data.tables.table import Columns, Row, Table
 from saccade.errors import ConfigError, DataError, nearest
-from saccade.families import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
+from saccade.families.registry import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
 from saccade.geometry import Size
 from saccade.metrics.result import Part
 from saccade.probing.examples import Examples, Questions
@@ -121,7 +119,7 @@ def labelled_pictures(
 
 
 def digest_of(table: Table) -> str:
-    """What tells pictures in memory from others: the contents of the files, the labels and the groups, in order."""
+    """What identifies pictures in memory: the contents of the files, the labels and the groups, in order."""
     rows = table.as_found or table.rows
     contents = content_digests([row.image for row in rows], unreadable="")
     known = [[content, row.label, row.group] for content, row in zip(contents, rows)]
@@ -177,7 +175,7 @@ def usable_pictures(
     files = [*dict.fromkeys(row.image for row in rows)]
     own = _numbers([row.image for row in rows], files)  # the picture of each row
     cpu = torch.device("cpu")
-    store = PreparedPictures(files, size, cpu, limit=DECODED, progress=partial(on_progress, "pictures"))
+    store = PreparedPictures(files, size, cpu, limit=DECODED, on_progress=on_progress)
     if store.unreadable:
         broken = [files[number].name for number in sorted(store.unreadable)]
         remarks.append(f"{pluralise(len(broken), 'picture')} cannot be read: {first_few(broken, _NAMED)}")
@@ -239,7 +237,6 @@ def _with_maps(table: Table, rows: Sequence[Row], folder: FeatureFolder) -> tupl
 
 
 def _numbers(values: Sequence[Any], known: Sequence[Any]) -> list[int]:
-    """The place of each value among the known ones."""
     number = {value: place for place, value in enumerate(known)}
     return [number[value] for value in values]
 

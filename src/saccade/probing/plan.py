@@ -1,9 +1,7 @@
 """What a probe compares, how its heads are trained, and how long it will take.
 
-:class:`Plan` has the settings of a user, and what stands for those left out. Progress is one scale over all that a
-probe does, in expected seconds, which only goes forward. What a head costs follows from its size: products of features
-and weights, and the copying of a batch. The speed of this machine is that of the backbone on one picture, which is
-measured.
+:class:`Plan` has the settings of a user, and defaults. Progress is one scale over all that a probe does, in expected
+seconds. What a head costs follows from its size, and from the measured speed of the backbone on one picture.
 """
 
 from __future__ import annotations

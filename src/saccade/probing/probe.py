@@ -31,7 +31,7 @@ from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.tables.readers import with_reader
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, nearest
-from saccade.families import Family, Probing, families
+from saccade.families.registry import Family, Probing, families
 from saccade.metrics.result import Part
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import pick_device
@@ -164,7 +164,6 @@ class Probe:
         return described
 
     def _open(self, family: Family, probing: Probing) -> None:
-        """Build the backbone, with its published weights."""
         plan = self.plan
         self.family, self._architecture = family, probing.model
         self.heads = wanted_heads(plan)
@@ -190,7 +189,6 @@ class Probe:
             return cast(AnyProbe, self.family.models[self._architecture].build(self._config))
 
     def _compare(self, table: Table, on_progress: OnProgress) -> None:
-        """Compare all heads on the pictures of ``table``."""
         plan, backbone, wanted, remark = self.plan, self.network.backbone, self.heads, ""
         finer = finer_stages(backbone, self.size) if self.maps is None and PYRAMID in wanted else ()
         if plan.heads is None:

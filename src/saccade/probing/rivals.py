@@ -3,10 +3,8 @@
 Every rival is compared with the linear head: differences of the test accuracies, split by split, with the corrected
 interval of :mod:`saccade.metrics.intervals`. The head that is kept, and that the verdict is about, is the attention
 head with the best validation accuracy. So the verdict rests on one comparison, not on the best of many. The kept head
-is trained once more, on all pictures, with the setting that validation chose most often. Its expected score is that of
-the splits; nothing is left to test it on.
-
-Everything here is in memory; :mod:`saccade.probing.probe` reads pictures and writes a folder.
+is trained once more, on all pictures, with the setting that validation chose most often; its expected score is that of
+the splits.
 
 Axes: N examples, n examples of a part, P pictures, T training examples, C channels, K classes.
 """

@@ -9,9 +9,9 @@ The methods and their equations are listed in :mod:`saccade.scoring.methods`. A 
 Images are scaled as the network takes them.
 
 **The layer of CAMs** is the last module whose output is a map of cells, (B,C,h,w) or (B,h,w,C), or tokens (B,N,C) of a
-transformer, and whose cells the answer depends on: the gradient of one forward pass says so. Of a transformer, the
-norms are asked alone. Tokens in front of the patches are left out. Where its cells lie is followed through the layers;
-where that does not show, they tile the input.
+transformer, and whose cells the answer depends on, by the gradient of one forward pass. Of a transformer, only the
+norms are tried. Tokens in front of the patches are left out. Frames are followed through the layers; where that fails,
+cells tile the input.
 
 Axes: B pictures, h and w cells, H and W pixels, C channels, K classes.
 """
@@ -93,7 +93,6 @@ def attribution(method: Any, network: Network, *, layer: str | None = None) -> t
 
 
 def _tiled(maps: Tensor, images: Tensor) -> CellMaps:
-    """Maps (B,h,w) whose cells tile the input."""
     return CellMaps(maps, frame_like((maps.shape[-2], maps.shape[-1]), images))
 
 
@@ -109,7 +108,6 @@ class ClassTarget:
 
 
 def _own_maps(own: Any, called: str, network: Network, images: Tensor, targets: Tensor) -> Tensor:
-    """The maps (B,h,w) of a method of the user's own."""
     with torch.enable_grad():
         if hasattr(own, "attribute"):
             result = own.attribute(images, target=targets)
@@ -129,7 +127,6 @@ def _own_maps(own: Any, called: str, network: Network, images: Tensor, targets: 
 
 
 def _logit(network: Network, images: Tensor, targets: Tensor) -> Tensor:
-    """The logit (B,) of each class."""
     return network.logits(images).gather(1, targets[:, None])[:, 0]
 
 

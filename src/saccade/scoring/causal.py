@@ -29,9 +29,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from saccade.data.causal.reading import read_drawn_set
 from saccade.data.causal.row_folder import SCENE, CausalPicture, picture_name
-from saccade.data.causal.scenes import READ, TWINS, CausalScene
+from saccade.data.causal.scenes import READ, TWINS, CausalScene, read_drawn_set
 from saccade.errors import DataError
 from saccade.geometry import Size
 from saccade.metrics.intervals import ByName, ColumnBuffer, Values

@@ -18,8 +18,8 @@ rollout     attention multiplied through layers of self-attention; Abnar and Zui
 y is the logit of the model's own answer, p its share. Maps that have a sign keep it; the policy ``signed`` says what
 becomes of it.
 
-Our models are asked against masks and the like here, by captum where that stands. Any other classifier, on causal sets
-of photographs ours too, has its maps from :mod:`saccade.scoring.attribution`, which needs no extra.
+This is for our models; other classifiers, and all on causal sets of photographs, have their maps from
+:mod:`saccade.scoring.attribution`, which needs no extra.
 """
 
 from __future__ import annotations
@@ -101,7 +101,6 @@ class MethodMaps(Maps):
         return map_of(self._make(self._files[self.names[picture]], question), name).cpu()
 
     def _parts(self, name: str) -> tuple[str, str | None]:
-        """The picture and the question of a name."""
         picture = picture_of(name, self._separator)
         return picture, None if picture == name else name[len(picture) + len(self._separator) :]
 
@@ -153,8 +152,6 @@ def _of_network(network: Network, attribute: Attribute, picture: Path, question:
 
 
 class _Method:
-    """One attribution method on one model of pictures."""
-
     def __init__(self, method: str, predictor: Predictor) -> None:
         self._method, self._predictor = method, predictor
         self._model = cast(ImageModel, predictor.model)

@@ -9,8 +9,8 @@ in Python               also a torch module, or what :func:`saccade.load` return
 ======================  ==============================================================================================
 
 A network takes pictures (B,3,H,W) and returns logits (B,K), or an object that has them as ``logits``. Size and colours
-are what the model says of itself (``pretrained_cfg`` or ``default_cfg``, or its own facts). Where it says nothing, its
-input is 224 × 224 with colours from 0 to 1. A picture is laid into it whole, the border filled with grey.
+are those of ``pretrained_cfg``, ``default_cfg`` or the facts of our models, otherwise 224 × 224 with colours from 0 to
+1. A picture is laid into it whole, the border filled with grey.
 """
 
 from __future__ import annotations

@@ -58,7 +58,6 @@ def score_page(scored: ScoreResult, maps: Maps, truths: Truths, *, pictures: Pat
 
 
 def _drawn(scored: ScoreResult, maps: Maps, truths: Truths, files: Mapping[str, Path]) -> list[Section]:
-    """The best, median and worst of the maps that have a score."""
     values = scored.values[scored.main]  # (N,)
     order = [at for at in torch.argsort(values, stable=True).tolist() if not bool(values[at].isnan())]
     middle = max(0, len(order) // 2 - _EACH // 2)

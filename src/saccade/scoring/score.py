@@ -278,7 +278,6 @@ class Scoring:
                 self._wait(name, name, torch.zeros_like(self.shard.donors[-1][1]))
 
     def _score(self, key: _Key) -> None:
-        """Score maps that have waited."""
         shard, waiting, (size, truth_size, _, _) = self.shard, self._waiting.pop(key), key
         names, maps = [one.name for one in waiting], torch.stack([one.map for one in waiting])  # (B,h,w)
         numbers = [shard.pictures.setdefault(self._picture(name), len(shard.pictures)) for name in names]

@@ -356,7 +356,6 @@ def open_truth(
 
 
 def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str] | None) -> MarkTable:
-    """Boxes or points in memory as a table."""
     table, width = MarkTable(f"{kind} in memory", kind), 4 if kind == "boxes" else 2
     for name, places in _by_name(truth, kind, names).items():
         values = _array(places)

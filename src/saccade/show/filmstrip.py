@@ -143,7 +143,6 @@ def _total_in_words(trace: AttentionTrace) -> str:
 
 
 def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.Image], str]:
-    """The overlay and what it lets through, or what a crop cut out; and a note."""
     if act.look.kind == "crop":  # its map is its box: dim what lies outside rather than tint what lies inside
         upper, lower = drawing.outlined(let_through(drawing.shown, 0.35 + 0.65 * values)), drawing.crop(act)
         note = f"crop, {values.mean():.0%} of the picture"
@@ -287,7 +286,7 @@ def glimpse_strip(
 
 
 def _shown_steps(look: Look) -> list[int]:
-    """The steps in which a label was said, and the one after them, in which nothing more was found."""
+    """The steps that name a label, and the one after them, which found nothing more."""
     if look.active is None:
         return list(range(look.steps))
     active = look.active.reshape(-1).bool().tolist()

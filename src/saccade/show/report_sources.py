@@ -221,7 +221,6 @@ def _strip(record: Record, picture: Image.Image, question: str, answer: str) -> 
 
 
 def _facts(info: Mapping[str, Any]) -> Iterator[tuple[str, Cell]]:
-    """What a record says in plain values, for a table; what is drawn already is left out."""
     for key, value in info.items():
         if key == "confidence" and value is not None:
             yield key, percent(float(value), note="the model's own probability of its answer")

@@ -113,7 +113,7 @@ def _title(result: Scores) -> str:
 
 
 def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> Table:
-    """One row a score: its value, its interval, and of how many it is the mean, where that is told."""
+    """One row a score: its value, its interval, and how many it is the mean of, where known."""
     intervals, counts, units = result.get("intervals", {}), flat(result.get("counts", {})), result.get("units", {})
     rows: list[Row] = []
     for name, value in flat(scores).items():
@@ -273,7 +273,6 @@ def scores_section(result: Scores) -> Section:
 
 
 def _words(scores: Collection[str], rivals: Collection[str]) -> list[Table]:
-    """What scores ask and what they are compared with, in words."""
     rows = [(spaced(name), text) for name, text in WORDS["asks"].items() if name in scores]
     rows += [(spaced(name), text) for name, text in WORDS["rivals"].items() if name in rivals]
     return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []

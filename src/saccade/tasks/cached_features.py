@@ -62,7 +62,7 @@ class CachedFeatures:
             self._cache.fill(
                 lambda numbers: self._encode(images(numbers)),
                 batch_size=at_once(first),
-                progress=lambda done, total: on_progress("features", done, total),
+                on_progress=on_progress,
                 begin=_fill_start(),
             )
 

@@ -41,9 +41,7 @@ def picture_entries(images: Iterable[Path], on_progress: OnProgress) -> Entries:
     """The contents of picture files, each once, in order; ``on_progress`` gets "contents", files read and in all."""
     paths = list(dict.fromkeys(images))
     unreadable = "-" * _DIGITS  # such a picture is left out of training too
-    digests = content_digests(
-        paths, unreadable=unreadable, progress=lambda done, total: on_progress("contents", done, total)
-    )
+    digests = content_digests(paths, unreadable=unreadable, on_progress=on_progress)
     return [(_short(path), f"#{digest[:_DIGITS]}") for path, digest in zip(paths, digests)]
 
 

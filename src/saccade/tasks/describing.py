@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from saccade.errors import DataError
-from saccade.families import family
+from saccade.families.registry import family
 from saccade.metrics.labels import helpful_temperature
 from saccade.models.base import AttentionModel
 from saccade.models.facts import Calibration, InputsNote, ModelFacts

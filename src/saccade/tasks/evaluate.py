@@ -1,10 +1,8 @@
 """The one loop that scores a model: batches of a split in, every score of the answers and of the maps out.
 
-A family's :class:`Scoring` measures a batch and names its scores. The loop takes batches, joins their measurements in
-order, asks again without the evidence, and makes the verdict.
-
-Forward passes take a few pictures at a time, and each picture is encoded once. On a CPU batches are scored in parallel,
-one core each. Each batch is computed as it would be alone, so numbers do not depend on the number of threads.
+A family's :class:`Scoring` measures a batch and names its scores. The loop joins the measurements in order, asks again
+without the evidence, and makes the verdict. Each picture is encoded once. On a CPU batches are scored in parallel, one
+core each; each batch is computed as it would be alone, so numbers do not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from saccade.metrics.maps.scorer import MapScorer
 from saccade.metrics.result import Summary, only_defined, summarise, without_nan
 from saccade.metrics.verdict import Altered, Answered, EvidenceReliance, against_random_order, sampled, verdict
 from saccade.models.base import Given, ImageOnlyModel, QueryModel
+from saccade.progress import OnProgress, no_progress
 from saccade.trace import AttentionTrace, ModelOutput, joined
 
 BATCH = 250  # Examples that are scored together
@@ -99,7 +98,6 @@ class EncodedPictures:
         return joined(self.model.ask(*part, attention=edit) for *part, edit in zip(encodings, split(query), edits))
 
     def _of(self, picture: Tensor) -> Tensor:
-        """The encodings (B,…) of the pictures (B,)."""
         if self.encoding.device.type != "cpu":
             return self.encoding[picture]
         # The channels lie together here: seen so, each encoding is one piece of memory and copied as such.
@@ -152,9 +150,6 @@ def thread_map(work: Callable[[Item], Result], items: Iterable[Item], threads: i
     finally:
         pool.shutdown(cancel_futures=True)  # waits for the batches under way, and begins no other
         torch.set_num_threads(cores)  # a thread that set its own number changed that of threads to come
-
-
-Progress = Callable[[int, int], None]  # Called with examples done and examples in all; those of sweeps count again
 
 
 @dataclass
@@ -225,7 +220,7 @@ class Scoring(ABC):
 @torch.no_grad()
 def evaluate(
     scoring: Scoring,
-    progress: Progress = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     rivals: Mapping[str, Tensor] = MappingProxyType({}),
 ) -> Summary:
     """Every score of a model on a split, as plain numbers; see :mod:`saccade.metrics.result`.
@@ -256,17 +251,16 @@ def evaluate(
     for part, count in thread_map(run_job, jobs(), scoring.threads):
         measured.join(part)
         done += count
-        progress(done, work)
+        on_progress("examples", done, work)
     for places in numbers_in_batches(len(altered_ones), scoring.together):
         if (altered := scoring.altered(altered_ones[places], measured)) is not None and bool(altered.evidence.any()):
             measured.reliance.add(altered)
         done += len(places)
-        progress(done, work)
+        on_progress("examples", done, work)
     return _summary(scoring, measured, rivals)
 
 
 def _summary(scoring: Scoring, measured: Measurements, trained: Mapping[str, Tensor]) -> Summary:
-    """The scores, with those of single acts and of rivals, the verdict, and the details."""
     parts = scoring.scores(measured)
     if measured.acts.names:
         parts["measured"] = [*parts.get("measured", ()), (measured.acts, measured.columns["act_picture"])]

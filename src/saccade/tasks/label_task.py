@@ -246,7 +246,7 @@ class LabelTask(PictureTask):
         return self.with_evidence(scalars, raw, batch, loss.evidence_weight)
 
     def metric_names(self) -> tuple[str, ...]:
-        """What :meth:`validate` tells."""
+        """Names of what :meth:`validate` returns."""
         return ("accuracy", "loss", *(("top5",) if len(self.answers) > FIRST else ()))
 
     @torch.no_grad()

@@ -29,7 +29,7 @@ class PictureTask(Task):
     model_kind: ClassVar[type] = ImageModel
     #: (config, split, device, allow_pack=…) → a split that is drawn.
     generated: ClassVar[Callable[..., Any]]
-    #: (config, split=…, table=…, device=…, progress=…, words of a model) → a split of files.
+    #: (config, split=…, table=…, device=…, on_progress=…, words of a model) → a split of files.
     files: ClassVar[Callable[..., Any]]
     model: ImageModel
     table: Table | None = None
@@ -55,7 +55,7 @@ class PictureTask(Task):
         if table is None:
             return with_labels_of(cls.generated(config, split, device, allow_pack=how.allow_pack), how.facts)
         words = {} if how.facts is None else cls.words_of(how.facts)
-        return cls.files(config, split=split, table=table, device=device, progress=how.progress, **words)
+        return cls.files(config, split=split, table=table, device=device, on_progress=how.on_progress, **words)
 
     @classmethod
     def words_of(cls, facts: ModelFacts) -> dict[str, Any]:

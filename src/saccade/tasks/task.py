@@ -24,14 +24,14 @@ from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.readers import read_reference
 from saccade.data.tables.table import Table
 from saccade.errors import ConfigError, DataError, SaccadeError, nearest
-from saccade.families import family, model_spec
+from saccade.families.registry import family, model_spec
 from saccade.metrics.result import Evaluation, evaluation
 from saccade.models.base import AttentionModel
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import load_matching, save_model
 from saccade.progress import OnProgress, no_progress
 from saccade.tasks.data_parts import Entries, backbone_entries, settings_entries
-from saccade.tasks.evaluate import Progress, Scoring, evaluate
+from saccade.tasks.evaluate import Scoring, evaluate
 from saccade.tasks.rivals import NO_RIVALS, Asked, Rivals, linear_rivals, wants_rivals
 
 CHECKED = 5_000  # pictures of a table that are decoded to see whether they can be
@@ -68,7 +68,7 @@ class Opening(NamedTuple):
     facts: ModelFacts | None = None  # Of a trained model, whose words the examples use
     # Whether the test split of generated scenes may use the shipped glyphs if MNIST is missing.
     allow_pack: bool = False
-    progress: Progress | None = None  # Called while files are read
+    on_progress: OnProgress = no_progress  # Called while files are read
 
 
 AS_IS = Opening()
@@ -401,6 +401,10 @@ class Task(ABC):
         generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
         return torch.randperm(data.size, generator=generator)
 
+    def refit(self, model: nn.Module) -> str:
+        """Fits the classifier of ``model`` anew to all of the training split; what was done, empty if nothing was."""
+        return ""
+
     @classmethod
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> Scoring:
         """The measurements of ``model`` on ``examples``; ``options`` are those of the family."""
@@ -455,7 +459,7 @@ class Task(ABC):
         facts: ModelFacts | None = None,
         limit: int | None = None,
         allow_pack: bool = False,
-        progress: Progress = lambda done, total: None,
+        on_progress: OnProgress = no_progress,
         **options: Any,
     ) -> Evaluation:
         """Every score of ``model``, in eval mode, on a split; see :func:`saccade.commands.evaluate.evaluate`.
@@ -466,8 +470,8 @@ class Task(ABC):
         how, config = Opening(facts=facts, allow_pack=allow_pack), cls.configure(data)
         examples = cls.open(config, cast(Split, split), device, how)
         scoring = cls.scoring(model, examples, limit=limit, **options)
-        rivals = cls.rivals(model, config, examples, scoring.numbers, facts, lambda what, *done: progress(*done))
-        scores = evaluate(scoring, progress, rivals.right)
+        rivals = cls.rivals(model, config, examples, scoring.numbers, facts, on_progress)
+        scores = evaluate(scoring, on_progress, rivals.right)
         if rivals.note:
             scores["note"] = "; ".join(filter(None, [scores.get("note"), rivals.note]))
         described = dict(examples.described())
@@ -481,7 +485,7 @@ class Task(ABC):
         count: int,
         *,
         facts: ModelFacts | None = None,
-        progress: Progress | None = None,
+        on_progress: OnProgress = no_progress,
         check: bool = False,
     ) -> tuple[list[Example], str]:
         """The first ``count`` examples of a split for a person to look at, and :meth:`summary_of` the data.
@@ -496,10 +500,10 @@ class Task(ABC):
         config = cls.configure(cls.settings_to_show(settings, facts))
         table = cls.read(config)
         first = None if table is None else table.first(split, count)
-        examples: Examples = cls.open(config, split, how=Opening(first, facts, True, progress))
+        examples: Examples = cls.open(config, split, how=Opening(first, facts, True, on_progress))
         summary = remark or cls.summary_of(table, examples)
         if check and isinstance(table, Table):
-            summary = "\n".join([summary, *_unreadable(table, progress)])
+            summary = "\n".join([summary, *_unreadable(table, on_progress)])
         return examples.shown(count), summary
 
     @classmethod
@@ -521,14 +525,14 @@ class Task(ABC):
         out: Path,
         *,
         start: int = 0,
-        progress: Progress | None = None,
+        on_progress: OnProgress = no_progress,
     ) -> Path:
         """Write the generated examples ``start`` … ``start + count − 1`` to disk, all or nothing."""
         config = cls.configure(cls.settings_to_show(settings, None))
         if not config.is_generated:
             raise DataError(f"{config.name} is read, not generated; it cannot be made")
         examples = cls.open(config, split, how=Opening(allow_pack=True))
-        return cast(Path, examples.write(range(start, start + count), Path(out), progress))
+        return cast(Path, examples.write(range(start, start + count), Path(out), on_progress))
 
     def save_model(self, model: nn.Module, folder: Path, facts: dict[str, Any]) -> None:
         """Write the model folder, with what this run knows of it."""
@@ -564,11 +568,11 @@ class Task(ABC):
         )
 
 
-def _unreadable(table: Table, progress: Progress | None) -> list[str]:
+def _unreadable(table: Table, on_progress: OnProgress) -> list[str]:
     """Lines that say how many pictures of a table cannot be read, and name the first; none where all can."""
     pictures = list(dict.fromkeys(row.image for row in table.rows))
     some = [pictures[place] for place in evenly_spaced(len(pictures), CHECKED).tolist()]
-    wrong = unreadable_pictures(some, progress)
+    wrong = unreadable_pictures(some, on_progress)
     if not wrong:
         return []
     of = f"{len(some):,}" if len(some) == len(pictures) else f"the {len(some):,} that were tried (of {len(pictures):,})"

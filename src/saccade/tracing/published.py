@@ -101,7 +101,6 @@ def hf_published(name: str) -> Published:
 
 
 def _hf_classes(config: Any, network: Any) -> tuple[str, ...]:
-    """Names of its classes, by number; none of a model without a head."""
     if not type(network).__name__.endswith("ForImageClassification"):
         return ()
     words = [str(config.id2label.get(number, "")) for number in range(config.num_labels)]

@@ -88,7 +88,7 @@ class CallRows:
 
 @dataclass(eq=False)
 class WeightCollector:
-    """Takes in the calls of one forward pass, and tells the looks."""
+    """Collects the calls of one forward pass, and makes looks of them."""
 
     tokens: Tokens
     batch: int  # pictures

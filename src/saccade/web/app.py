@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from saccade import __version__
 from saccade.errors import CheckpointError, MissingExtraError, SaccadeError, nearest
-from saccade.families import families
+from saccade.families.registry import families
 from saccade.web import schemas
 from saccade.web.guard import Guard
 from saccade.web.models import problem_of
@@ -25,7 +25,7 @@ from saccade.web.page import STATIC, offline_page, panel_files
 from saccade.web.pictures import shown_name
 from saccade.web.schemas import ApiError, PlainJson, error_response
 from saccade.web.service import Service
-from saccade.zoo import EXAMPLES
+from saccade.zoo.folders import EXAMPLES
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": schemas.ErrorBody} for status in (404, 409, 413, 422, 429)

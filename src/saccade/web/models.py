@@ -15,14 +15,14 @@ from threading import Event, Lock, Semaphore
 from typing import Generic, TypeVar
 
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, nearest
-from saccade.families import families, headline
+from saccade.families.registry import families, headline
 from saccade.models.facts import ModelFacts, read_facts
 from saccade.predict import Encoded, Predictor, load
 from saccade.web.guard import Limits
 from saccade.web.page import page_entry
 from saccade.web.pictures import StoredPicture
 from saccade.web.schemas import ApiError, ModelEntry, ScoreEntry
-from saccade.zoo import resolve, shipped
+from saccade.zoo.folders import resolve, shipped
 
 Thing = TypeVar("Thing")
 Result = TypeVar("Result")
@@ -94,7 +94,7 @@ class Worker:
             given_up.set()
 
     def check(self) -> None:
-        """Go on if the piece of work in hand is still wanted; called by that piece itself."""
+        """Go on if this piece of work is still wanted; called by that piece itself."""
         if self._given_up.is_set():
             raise CancelledError
 
@@ -153,7 +153,7 @@ class ServedModel:
         return encoded
 
     def entry(self) -> ModelEntry:
-        """As the API tells it."""
+        """As the API returns it."""
         score = None
         for first in self.facts.scores[:1]:
             if (best := headline(self.facts.family, first.metrics)) is not None:

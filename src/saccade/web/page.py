@@ -1,4 +1,4 @@
-"""The page: what a family tells it about a model, and the page as one text that needs no server.
+"""The page: what a family declares for it, and the page as one text that needs no server.
 
 ``Family.panel`` names an ES module with controls of the family's own, in its folder: ``families/NAME/FILE.js`` for the
 page. It exports ``function panel(place, page)``, which the page calls when a model of the family is chosen; models of
@@ -6,7 +6,7 @@ one family that are compared share it:
 
 =======================  ===========================================================================================
 ``place``                an empty element to be filled: of the side panel, or, for models that take JSON, in the middle
-``page.model``           the model as ``/api/models`` tells it: ``name, queries, answers, scenes, panel_facts …``
+``page.model``           the model as in ``/api/models``: ``name, queries, answers, scenes, panel_facts …``
 ``page.element``         makes elements, as ``element("button", {text: "7", onclick: …}, child, …)``; text stays text
 ``page.ask``             asks another question, as ``ask("7")``
 ``page.show``            shows a model that takes JSON an input and asks about it, as ``show(["Mary left."], "Who?")``;
@@ -26,9 +26,9 @@ of the family is shown any more. With ``showsLooks: true``, cards leave looks ov
 ``function network(weights, tools)``, called with what ``page_model`` made, which returns an object with
 ``answer(input, question)``. That gives ``{question, answers, looks, notes}``: answers with their shares, likeliest
 first, and for each of the facts' ``looks`` its ``weights`` and ``slots``. ``tools`` are ``matrix``, which reads what
-:func:`saccade.web.views.matrix` wrote, and ``softmax``.
+:func:`saccade.families.page.matrix` wrote, and ``softmax``.
 
-A page without models is a viewer: it shows the views that it carries, and opens saved records.
+A page without models shows the views that it carries, and opens saved records.
 """
 
 from __future__ import annotations
@@ -42,9 +42,10 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import quote
 
-from saccade.data.scenes.drawing import COLOURS
+from saccade.config import to_dict
 from saccade.errors import ConfigError
-from saccade.families import Family, family
+from saccade.families.page import TrainedScenes
+from saccade.families.registry import Family, family
 from saccade.models.facts import ModelFacts
 from saccade.predict import Predictor
 from saccade.show.overlay import data_url
@@ -58,19 +59,6 @@ _EXPORT = re.compile(r"^export ((?:async function|function|class|const) (\w+))",
 _SPARE = re.compile(r"^[ \t]*//.*\n|^[ \t]*/\*\*(?:.|\n)*?\*/\n|^[ \t]+|^\n", re.MULTILINE)
 _UNFIT = re.compile(r"^\s*(?:import\b(?!\()|export\b)|</script|<!--", re.MULTILINE)
 _BLANK = re.compile(r"\s*\n\s*")
-CANVAS = 100  # Side of a composed scene in pixels, as the models of digits were trained.
-Behind = Literal["black", "distractors", "clutter", "photo"]
-
-
-@dataclass(frozen=True)
-class TrainedScenes:
-    """What the scenes of a model's training have in common."""
-
-    digits: tuple[int, int]  # Fewest and most.
-    sizes: tuple[tuple[int, int], ...]  # Ranges of the sides of their boxes in pixels.
-    background: Behind
-    colours: tuple[str, ...] = COLOURS
-    repeats: bool = False  # Whether a digit may be there twice.
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +85,7 @@ class PageEntry:
 
 
 def page_entry(facts: ModelFacts) -> PageEntry:
-    """What the page is told of the model with these facts, without loading the model."""
+    """What the page knows of the model with these facts, without loading the model."""
     owner = family(facts.family)
     reader = owner.reads()
     data, spec = owner.data.get(str(facts.data.get("name"))), owner.models.get(facts.architecture)
@@ -160,7 +148,7 @@ def live_part(predictors: Sequence[Predictor] = (), views: Sequence[Mapping[str,
     holes = Live("%markup%", "%style%", "%script%", "%data%")
     data = {
         "document": live_page("saccade: where the model looked", holes, policy(style, script=script)),
-        "weights": [predictor.family.page_model(predictor) for predictor in predictors],
+        "weights": [page_model(predictor) for predictor in predictors],
         "worker": worker,
         "glyphs": data_url((STATIC / "glyphs.png").read_bytes()) if predictors else None,
         "views": list(views),
@@ -223,3 +211,29 @@ def _add(file: Path, names: dict[Path, str], written: list[str]) -> str:
     inside = "\n".join([*taken, body.strip(), f"return {{ {', '.join(exported)} }};"])
     written.append(f"const {names[file]} = (() => {{\n{inside}\n}})();")
     return names[file]
+
+
+def page_model(predictor: Predictor) -> dict[str, object]:
+    """Facts and layers of a model, for ``load`` of the page's engine or ``network`` of the family's runtime."""
+    family, facts = predictor.family, predictor.facts
+    kind, layers, trace = family.page_model(predictor.model, facts, predictor.name)
+    looks = []
+    for look in trace.looks:
+        entry: dict[str, object] = {"name": look.name, "kind": look.kind, "role": look.role, "norm": look.norm}
+        if look.is_spatial:
+            if look.weights is None or look.frame is None:
+                raise ConfigError(f"look '{look.name}' has no weights on a grid, which the page cannot draw")
+            entry |= {"grid": list(look.weights.shape[-2:]), "frame": look.frame.tolist()}
+        looks.append(entry)
+    return {
+        "schema": "saccade.page-weights/1",
+        "model": predictor.name,
+        "kind": kind,
+        **to_dict(page_entry(facts)),
+        "runtime": address_of(family, family.runtime),
+        "temperature": None if facts.calibration is None else facts.calibration.temperature,
+        "sha256": facts.sha256,
+        "looks": looks,
+        "total": trace.total,
+        **layers,
+    }

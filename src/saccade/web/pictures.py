@@ -29,7 +29,7 @@ from saccade.data.scenes.layout import SceneLayout, SceneSpec
 from saccade.data.scenes.photographs import SHIPPED, Photographs
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
-from saccade.web.page import CANVAS
+from saccade.families.page import CANVAS
 from saccade.web.schemas import LEAST, MOST, ApiError, Digit, PictureEntry, Scene
 from saccade.web.views import picture_url
 
@@ -71,7 +71,7 @@ class StoredPicture:
         return 3 * height * width + len(self.png) + masks
 
     def entry(self) -> PictureEntry:
-        """As the API tells it."""
+        """As the API returns it."""
         picture = self.picture
         height, width = picture.size
         return PictureEntry(name=picture.name, width=width, height=height, png=self.png, notes=list(picture.notes))

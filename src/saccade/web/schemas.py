@@ -16,8 +16,9 @@ from starlette.responses import JSONResponse, Response
 from saccade.data.scenes.drawing import COLOURS
 from saccade.data.scenes.glyphs import CLASSES
 from saccade.errors import SaccadeError
+from saccade.families.page import CANVAS
 from saccade.trace import AnswerKind
-from saccade.web.page import CANVAS, PageEntry
+from saccade.web.page import PageEntry
 
 
 class ApiError(SaccadeError):
@@ -123,7 +124,7 @@ class EditedQuestion(SingleQuestion):
 
 
 class ErrorBody(BaseModel):
-    """How every error is told."""
+    """The body of every error."""
 
     error: dict[Literal["code", "message"], str]
 

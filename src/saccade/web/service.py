@@ -151,7 +151,7 @@ class Service:
         self.studio = Worker("pictures", self.limits.waiting, self.limits.answer_seconds)
 
     async def entries(self) -> schemas.ModelList:
-        """The models, as the API tells them."""
+        """The models, as the API returns them."""
         return schemas.ModelList(models=[model.entry() for model in self.models.values()])
 
     async def material(self) -> schemas.SceneMaterial:
@@ -198,7 +198,7 @@ class Service:
         return await served.run(lambda predictor: self._of_picture(request, served, predictor))
 
     async def edit(self, request: schemas.EditedQuestion) -> Json:
-        """One answer to edited attention, as a view that tells what was edited and the answer without it."""
+        """One answer to edited attention, as a view with what was edited and the answer without it."""
         served = self.models[request.model].reading_pictures()
         return await served.run(lambda predictor: self._of_picture(request, served, predictor, request.attention))
 
@@ -247,7 +247,6 @@ class Service:
         predictor: Predictor,
         attention: Mapping[str, Sequence[float]] | None = None,
     ) -> Json:
-        """The answer about a picture, to the model's own attention or to an edited one."""
         predictor.question(request.question)  # before the picture is drawn and encoded: the cheaper mistake first
         stored = self._picture(request)
         encoded = served.encoded(predictor, stored)

@@ -1,4 +1,4 @@
-"""What travels to the page as JSON: an answer as ``saccade.view/1``, and a model's weights for the engine of the page.
+"""What travels to the page as JSON: an answer as ``saccade.view/1``, and a model for the engine of the page.
 
 Weights of looks are never rescaled: base64 of little-endian floats, (T, h, w) for a look on a picture and (T, S) for
 one over slots, each with the frame that lays its cells over the original picture, or with the texts of its slots. A
@@ -7,39 +7,26 @@ picture's resolution, or a smaller one where the picture is large.
 
 The ``kind`` of the answer (``label``, ``labels`` or ``sentence``) and the looks decide what the page draws. ``picture``
 is null where the model read something else; ``notes`` say what was done to it.
-
-The functions here write the layers of models that the engine (``static/js/engine``) can compute. A weight takes two
-bytes: float16 stays so, others become integers times a scale of their row. A norm is a scale and a shift of each
-channel, which the engine folds into the next layer: exact behind a gate, as the convolutions of the small stack have no
-border. Kernels are matrices (outputs × inputs of the kernel), the channels of a cell side by side.
 """
 
 from __future__ import annotations
 
-import base64
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from PIL import Image
-from torch import Tensor, nn
+from torch import Tensor
 
 from saccade import geometry
-from saccade.attention.scores import AdditiveScorer
-from saccade.config import to_dict
-from saccade.errors import ConfigError
-from saccade.models.picture_query import AnswerHead
-from saccade.predict import Predictor
+from saccade.families.page import as_base64
 from saccade.show.overlay import data_url, png_bytes
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace, Look
-from saccade.web.page import address_of, page_entry
 
 SCHEMA = "saccade.view/1"
 TOTAL_SIDE = 128  # The longer side of a total map in cells; a picture that is smaller has it pixel by pixel.
-BLOCK = 4  # The engine computes so many channels at once.
 
 Json = dict[str, Any]
 
@@ -125,7 +112,7 @@ def _cells(look: Look) -> tuple[int, ...]:
 
 
 def _slots(trace: AttentionTrace, look: Look) -> list[str]:
-    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace tells no texts."""
+    """The texts that a look over slots lies on, "" for an empty slot; their numbers where the trace has no texts."""
     count = _cells(look)[0]
     texts = trace.meta.get("slots")
     if isinstance(texts, (list, tuple)) and len(texts) <= count:
@@ -159,7 +146,7 @@ def _floats(values: Tensor | None) -> Json:
         return {"weights": None, "dtype": None}
     kind = "float16" if values.dtype == torch.float16 else "float32"
     values = values.detach().cpu().to(getattr(torch, kind))
-    return {"weights": _base64(values, "<f2" if kind == "float16" else "<f4"), "dtype": kind}
+    return {"weights": as_base64(values, "<f2" if kind == "float16" else "<f4"), "dtype": kind}
 
 
 def _steps(values: Tensor | None) -> list[object] | None:
@@ -173,94 +160,3 @@ def _shares(pairs: tuple[tuple[str, float], ...]) -> list[list[object]]:
 def _finite(value: object) -> object:
     """JSON has no word for what is not a number."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def page_facts(predictor: Predictor, kind: str, trace: AttentionTrace) -> Json:
-    """What the page must know of a model besides its layers; any ``trace`` of it tells the names and grids of looks."""
-    facts = predictor.facts
-    looks = []
-    for look in trace.looks:
-        entry: Json = {"name": look.name, "kind": look.kind, "role": look.role, "norm": look.norm}
-        if look.is_spatial:
-            if look.weights is None or look.frame is None:
-                raise ConfigError(f"look '{look.name}' has no weights on a grid, which the page cannot draw")
-            entry |= {"grid": list(_cells(look)), "frame": look.frame.tolist()}
-        looks.append(entry)
-    return {
-        "schema": "saccade.page-weights/1",
-        "model": predictor.name,
-        "kind": kind,
-        **to_dict(page_entry(facts)),
-        "runtime": address_of(predictor.family, predictor.family.runtime),
-        "temperature": None if facts.calibration is None else facts.calibration.temperature,
-        "sha256": facts.sha256,
-        "looks": looks,
-        "total": trace.total,
-    }
-
-
-def convolution(layer: nn.Conv2d) -> dict[str, object]:
-    """A square convolution."""
-    bias = torch.zeros(layer.out_channels) if layer.bias is None else layer.bias  # (D,)
-    weight = layer.weight if layer.kernel_size[0] % 2 else F.pad(layer.weight, (1, 0, 1, 0))  # zeros before: odd again
-    return {
-        "side": weight.shape[-1],
-        "inputs": layer.in_channels,
-        "outputs": layer.out_channels,
-        "weight": matrix(weight.permute(0, 2, 3, 1).flatten(1)),  # (D,kkC)
-        "bias": floats(bias),
-    }
-
-
-def scorer(layer: AdditiveScorer) -> dict[str, object]:
-    """Attention scores g_att, for queries by their numbers."""
-    return {
-        "see": convolution(layer.from_features),
-        "asked": matrix(layer.from_query.weight.T),  # (Q,D)
-        "read": floats(layer.to_score.weight.flatten()),  # (D,)
-        "bias": float(layer.to_score.bias.item()),  # type: ignore[union-attr]  # the scorer has a bias
-    }
-
-
-def head(layer: AnswerHead) -> dict[str, object]:
-    """The classifier, with the norm before it folded into its weights."""
-    scale, shift = _affine(layer.norm)  # (C,) each
-    weight = layer.classify.weight.double()  # (K,C)
-    # float32, as they are few and of very different sizes: the norm enlarges most what is quietest
-    return {"weight": floats(weight * scale), "bias": floats(layer.classify.bias.double() + weight @ shift)}
-
-
-def norm(layer: nn.modules.batchnorm._BatchNorm) -> dict[str, object]:
-    """A norm with fixed statistics."""
-    return dict(zip(("scale", "shift"), map(floats, _affine(layer))))
-
-
-def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
-    """A norm with fixed statistics as scale and shift of each channel, (C,) each."""
-    # it tracks statistics
-    mean, variance = norm.running_mean.double(), norm.running_var.double()  # type: ignore[union-attr]
-    scale = norm.weight.double() / (variance + norm.eps).sqrt()  # (C,)
-    return scale, norm.bias.double() - mean * scale
-
-
-def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, object]:
-    """Rows (R,C) as float16 where that is exact, else as int16 with a scale a row, or as float32 if ``exact``."""
-    stored = {"rows": numbers.shape[0], "columns": numbers.shape[1]}
-    half = numbers.half()
-    if torch.equal(half.to(numbers.dtype), numbers):
-        return stored | {"type": "float16", "values": _base64(half, "<f2")}
-    if exact:
-        return stored | {"type": "float32", "values": floats(numbers)}
-    largest = torch.iinfo(torch.int16).max
-    scales = numbers.abs().amax(1).clamp(min=torch.finfo(torch.float32).tiny) / largest  # (R,)
-    whole = (numbers.double() / scales.double()[:, None]).round().clamp(-largest, largest)  # (R,C)
-    return stored | {"type": "int16", "scales": floats(scales), "values": _base64(whole, "<i2")}
-
-
-def floats(numbers: Tensor) -> str:
-    """Numbers in single precision, row by row."""
-    return _base64(numbers, "<f4")
-
-
-def _base64(numbers: Tensor, kind: str) -> str:
-    return base64.b64encode(numbers.numpy().astype(kind).tobytes()).decode("ascii")

@@ -14,7 +14,7 @@ from saccade.data.causal.photographs import filling, making, marking
 from saccade.data.causal.photographs.filling import filler, smooth_fill
 from saccade.data.causal.photographs.making import make_photographs
 from saccade.data.causal.photographs.marking import UnusablePictureError, labeller, marker
-from saccade.data.causal.reading import read_drawn_set
+from saccade.data.causal.scenes import read_drawn_set
 from saccade.data.pictures.reading import read_picture
 from saccade.errors import CheckpointError, DataError, MissingExtraError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
@@ -248,17 +248,17 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
     pets(tmp_path)
     options = {"labels": tmp_path / "labels.csv"}
 
-    def stop(done, total):
+    def stop(what, done, total):
         assert total == 6
         if done == 4:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(making, "twins_of", lambda *arguments: stop(4, 6))
+    monkeypatch.setattr(making, "twins_of", lambda *arguments: stop("photographs", 4, 6))
     with pytest.raises(KeyboardInterrupt):  # before the first photograph
         make(tmp_path, **options)
     monkeypatch.undo()
     with pytest.raises(KeyboardInterrupt):
-        make(tmp_path, progress=stop, resume=True, **options)
+        make(tmp_path, on_progress=stop, resume=True, **options)
     with pytest.raises(DataError, match="no causal set"):
         read_causal_set(tmp_path / "set")
     with (tmp_path / "set" / "truth.jsonl").open("a") as lines:
@@ -268,7 +268,7 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeyp
     with pytest.raises(OutputError, match="other settings \\(seed\\)"):
         make(tmp_path, seed=3, resume=True, **options)
     steps = []
-    again = make(tmp_path, resume=True, progress=lambda done, total: steps.append(done), **options)
+    again = make(tmp_path, resume=True, on_progress=lambda what, done, total: steps.append(done), **options)
     assert steps == [5, 6]
     assert files_of(again.folder) == files_of(whole.folder)
     assert make(tmp_path, resume=True, **options).facts == whole.facts

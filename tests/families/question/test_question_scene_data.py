@@ -152,12 +152,12 @@ PACK = {"name": "mref", "glyphs": "pack", "seed": 3}
 def test_files_hold_what_the_generator_made(tmp_path):
     seen = []
     out = QuestionTask.write_split(
-        PACK, "val", 5, tmp_path / "a" / "scenes", start=7, progress=lambda *report: seen.append(report)
+        PACK, "val", 5, tmp_path / "a" / "scenes", start=7, on_progress=lambda *report: seen.append(report)
     )
     lines = [json.loads(line) for line in (out / "scenes.jsonl").read_text().splitlines()]
     layout, images = SceneData(SceneDataConfig(**PACK), "val").stream.scenes(torch.arange(7, 12))
     assert [line["index"] for line in lines] == [7, 8, 9, 10, 11]
-    assert seen == [(5, 5)]
+    assert seen == [("pictures", 5, 5)]
     assert {path.name for path in out.iterdir()} == {"scenes.jsonl", *(line["file"] for line in lines)}
     for b, line in enumerate(lines):
         picture = np.asarray(Image.open(out / line["file"]))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -49,6 +49,7 @@ from saccade.data.scenes.layout import (
 )
 from saccade.data.scenes.sampler import sample_layout
 from saccade.files import folder_in_place, make_folder
+from saccade.progress import OnProgress, no_progress
 
 AT_ONCE = 128  # Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it.
 
@@ -153,18 +154,15 @@ def _row(scene: str, asked: dict[str, int], objects: dict[str, list[TruthLine]])
     }
 
 
-_LEVEL = 3  # of a PNG's compression
-
-
 def write_set(
     batches: Iterator[CausalBatch],
     facts: CausalFacts,
     out: Path,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> CausalFacts:
     """Write the scenes of ``batches`` to the new or empty folder ``out``; returns their facts with what is known now.
 
-    ``facts`` lack digest, last and version; ``progress`` is called with scenes written and in all.
+    ``facts`` lack digest, last and version; ``on_progress`` is called with scenes written and in all.
     """
     digest, done, last = hashlib.blake2b(digest_size=32), 0, 0
     with folder_in_place(out, durable=False) as place:
@@ -175,8 +173,7 @@ def write_set(
                 lines.write(json.dumps(row) + "\n")
                 digest.update(bytes.fromhex(row["digest"]))
                 last, done = int(row["id"]), done + 1
-                if progress is not None:
-                    progress(done, facts.count)
+                on_progress("scenes", done, facts.count)
         whole = replace(facts, digest=digest.hexdigest(), last=last)
         whole = replace(whole, version=V1 if is_frozen(whole) and whole.count == V1_COUNT else None)
         check_frozen(whole, str(out))
@@ -203,7 +200,7 @@ def _write(batch: CausalBatch, place: Path, row: TruthLine, at: int) -> TruthLin
     for folder, pictures in (("images", images), ("masks", masks)):
         for name, pixels in pictures.items():
             file = place / folder / f"{picture_name(row['id'], name)}.png"
-            Image.fromarray(pixels).save(file, format="PNG", compress_level=_LEVEL)
+            Image.fromarray(pixels).save(file, format="PNG", compress_level=3)
     return {**row, "digest": scene_digest(row, images, masks)}
 
 

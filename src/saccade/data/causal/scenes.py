@@ -2,11 +2,8 @@
 
 This is the format of drawn scenes; sets of photographs have one like it, :mod:`saccade.data.causal.photographs.format`.
 
-``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read_causal_set` reads it:
+``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read_causal_set` reads it.
 
->>> from saccade.data import read_causal_set                   # doctest: +SKIP
->>> for scene in read_causal_set("DIR"):                       # doctest: +SKIP
-...     scene.image, scene.question, scene.answer, scene.masks, scene.twins["target_moved"].image
 
 One question asks for the colour of a digit, the *target*. A second one asks for the *other* object: among those that
 can be moved, the one whose area is nearest to the target's. Each scene has seven twins, see
@@ -53,9 +50,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from saccade.data.causal.row_folder import FORMAT, SCENE, CausalPicture, Pixels, RowFolder, leads_out, picture_name
+from saccade.config import from_dict
+from saccade.data.causal.photographs.format import KIND, PhotographFacts, PhotographSet
+from saccade.data.causal.row_folder import (
+    FACTS,
+    FORMAT,
+    SCENE,
+    CausalPicture,
+    Pixels,
+    RowFolder,
+    leads_out,
+    picture_name,
+)
 from saccade.data.maps import SEPARATOR
 from saccade.errors import DataError
+from saccade.files import read_json
 
 TWINS = (
     "target_recoloured",
@@ -219,3 +228,31 @@ class CausalSet(RowFolder):
         pictures: dict[str, CausalPicture] = {SCENE: scene, **scene.twins}
         images = {name: picture.image for name, picture in pictures.items()}
         return scene_digest(row, images, {name: pictures[name].label_map for name in MASKED})
+
+
+def read_causal_set(folder: str | Path) -> CausalSet | PhotographSet:
+    """The causal set in ``folder``, to be iterated: each scene or photograph has image, masks and twins."""
+    folder = Path(folder).expanduser()
+    path = folder / FACTS
+    if not path.is_file():
+        raise DataError(
+            f"{folder}: no causal set, as {FACTS} is not there; `saccade data make causal --out DIR` writes one"
+        )
+    facts = read_json(path)
+    version = facts.get("format")
+    if isinstance(version, int) and version > FORMAT:
+        raise DataError(f"{path}: format {version} is newer than {FORMAT}, which this saccade reads; update it")
+    if facts.get("kind") == KIND:
+        return PhotographSet(folder, from_dict(PhotographFacts, facts, where=str(path)))
+    causal = CausalSet(folder, from_dict(CausalFacts, facts, where=str(path)))
+    if causal.facts.version is not None:
+        check_frozen(causal.facts, str(path))
+    return causal
+
+
+def read_drawn_set(folder: str | Path) -> CausalSet:
+    """The causal set of drawn scenes in ``folder``; one of photographs is refused."""
+    causal = read_causal_set(folder)
+    if not isinstance(causal, CausalSet):
+        raise DataError(f"{folder}: a causal set of photographs, where one of drawn scenes is needed")
+    return causal

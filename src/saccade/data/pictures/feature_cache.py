@@ -24,6 +24,7 @@ from torch import Tensor
 
 from saccade.errors import ConfigError, DataError
 from saccade.files import make_folder, write_bytes, write_json, writing
+from saccade.progress import OnProgress, no_progress
 
 FEATURES_MB = 32_768  # What all caches together may take, unless a setting says otherwise
 SHARD_BYTES = 32 << 20  # Features of a shard at most; at least one is in it
@@ -108,13 +109,13 @@ class FeatureCache:
         compute: Compute,
         *,
         batch_size: int = 64,
-        progress: Callable[[int, int], None] | None = None,
+        on_progress: OnProgress = no_progress,
         begin: float = 0.0,
     ) -> None:
         """Compute what is missing; when it is interrupted, the shards that are done stay.
 
         Several processes may fill one cache: each leaves out what another has written. ``begin`` is the share of the
-        shards (0..1) where this one begins, so that each computes its part and little twice. ``progress`` is called
+        shards (0..1) where this one begins, so that each computes its part and little twice. ``on_progress`` is called
         with (features behind us, features in all) after each batch.
 
         Raises:
@@ -131,8 +132,7 @@ class FeatureCache:
                 for first in range(0, len(numbers), batch_size):
                     batch = numbers[first : first + batch_size]
                     features[first : first + len(batch)] = self._checked(compute(torch.tensor(batch)), batch)
-                    if progress is not None:
-                        progress(done + first + len(batch), self.count)
+                    on_progress("features", done + first + len(batch), self.count)
                 content = features.tobytes()
                 write_bytes(self._path(shard), content + hashlib.sha256(content).digest())
                 self._map(shard)

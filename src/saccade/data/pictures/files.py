@@ -1,4 +1,4 @@
-"""Picture files: those that paths mean, decoded by Pillow in a bounded amount of memory, and told apart by their bytes.
+"""Picture files: those that paths mean, decoded by Pillow in a bounded amount of memory, and compared by their bytes.
 
 This module imports no torch (numpy only for 16-bit and float grey), so that the server's decoding process starts in a
 tenth of a second (:mod:`saccade.web.decode`).
@@ -37,6 +37,7 @@ from PIL import (
 
 from saccade.errors import DataError
 from saccade.files import open_regular, write_bytes
+from saccade.progress import OnProgress, no_progress
 
 
 def find_files(paths: Iterable[str | os.PathLike[str]], suffixes: Collection[str], thing: str) -> list[Path]:
@@ -182,7 +183,7 @@ def check_size(size: tuple[int, int], name: str, pixels: int) -> None:
 
 
 def damaged(name: str, error: BaseException) -> DataError:
-    """What is said about a file that a decoder gave up on."""
+    """The message about a file that a decoder gave up on."""
     why = " ".join(str(error).split()) or type(error).__name__
     return DataError(f"{name}: damaged or cut short ({why}); fetch or export it again")
 
@@ -240,7 +241,7 @@ def content_digests(
     paths: Sequence[Path],
     *,
     unreadable: str | None = None,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
 ) -> list[str]:
     """A digest of the bytes of each file, 32 hexadecimal digits, in the order of ``paths``.
 
@@ -260,7 +261,7 @@ def content_digests(
     with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
         for text in pool.map(digest, paths):
             digests.append(text)
-            progress(len(digests), len(paths))
+            on_progress("contents", len(digests), len(paths))
     return digests
 
 

@@ -26,6 +26,7 @@ from saccade.data.tables.doubts import pluralise, summarised
 from saccade.data.tables.table import Row, Table
 from saccade.errors import DataError
 from saccade.geometry import Size, apply, apply_to_boxes, compose, invert, sample, touched
+from saccade.progress import OnProgress, no_progress
 
 # Radius of the disc that stands for a point, in shorter sides of the network input: 16 of 224 pixels.
 POINT_RADIUS = 1 / 14
@@ -141,7 +142,6 @@ def carried(marked: Tensor, frames: Tensor) -> Tensor:
 
 
 def _outside(row: Row, size: Size) -> str:
-    """What of a row has nothing of its picture, in words; "" where all of it has."""
     (height, width), point = size, row.point
     if point is not None and not (0 <= point[0] <= width and 0 <= point[1] <= height):
         return f"point outside the picture: {row.image.name}, {width}×{height}"
@@ -171,7 +171,7 @@ class ImageSplit:
         answers: Sequence[str] | None = None,
         most: int | None = None,
         cache_mb: int,
-        progress: Callable[[int, int], None] | None = None,
+        on_progress: OnProgress = no_progress,
     ) -> None:
         self.table, self.split, self.device = table, checked_split(split), torch.device(device)
         self.queries = table.queries if queries is None else tuple(queries)
@@ -189,7 +189,7 @@ class ImageSplit:
         images, crops = [image for image, _ in places], [crop for _, crop in places]
         limit = cache_mb << 20
         # The pictures of the split; a row's ``picture`` is the number of one.
-        self.pictures = PreparedPictures(images, size, self.device, limit=limit, crops=crops, progress=progress)
+        self.pictures = PreparedPictures(images, size, self.device, limit=limit, crops=crops, on_progress=on_progress)
         pictures = [number_of[row.image, row.crop] for row in rows]
         self._evidence = Evidence(rows, self.pictures, self.device, limit=limit, picture_of=pictures)
         usable = []

@@ -24,6 +24,7 @@ from saccade.data.scenes.hashing import derive_seed
 from saccade.errors import DataError, OutputError
 from saccade.files import folder_in_place
 from saccade.geometry import Size
+from saccade.progress import OnProgress, no_progress
 
 # Pictures of each split; training never ends.
 SIZES: dict[Split, int | None] = {"train": None, "val": 1_000, "test": 2_000}
@@ -98,7 +99,7 @@ class DrawnSplit:
         """The first ``count`` pictures with their labels."""
         return label_examples(self, count)
 
-    def write(self, numbers: range, out: Path, progress: Progress | None = None) -> Path:
+    def write(self, numbers: range, out: Path, on_progress: OnProgress = no_progress) -> Path:
         """Write these pictures; each line holds image, label, box of the evidence, seed, split and index."""
 
         def make(some: range, files: list[str]) -> Written:
@@ -111,7 +112,7 @@ class DrawnSplit:
                 for i, file, label, box in zip(some, files, labels, boxes)
             ]
 
-        return write_pictures(make, f"{self.pictures.name} {self.split}", numbers, out, progress, length=self.size)
+        return write_pictures(make, f"{self.pictures.name} {self.split}", numbers, out, on_progress, length=self.size)
 
 
 def label_examples(data: Any, count: int) -> list[Example]:
@@ -132,7 +133,6 @@ def _box(mask: Tensor) -> list[int] | None:
 
 _BATCH = 256
 
-Progress = Callable[[int, int], None]  # Called with (pictures written, pictures in all)
 Written = tuple[Tensor, list[dict[str, object]]]  # Pictures (B,3,H,W) uint8, and what the line of each says
 
 
@@ -147,14 +147,14 @@ def write_pictures(
     what: str,
     numbers: range,
     out_dir: Path,
-    progress: Progress | None,
+    on_progress: OnProgress,
     *,
     length: int | None,
 ) -> Path:
     """Write the pictures ``numbers``, all or nothing, to a new or empty folder, and return it.
 
     ``make`` gives the pictures of some numbers and files; ``what`` is the data, which has ``length`` pictures (None:
-    without end); ``progress`` is called after every batch.
+    without end); ``on_progress`` is called after every batch.
     """
     check_new(out_dir)
     if length is not None and numbers.stop > length:
@@ -170,6 +170,5 @@ def write_pictures(
             for file, image, facts in zip(files, *make(batch, files)):
                 Image.fromarray(image.permute(1, 2, 0).numpy()).save(place / file)
                 lines.write(json.dumps(facts) + "\n")
-            if progress is not None:
-                progress(batch.stop - numbers.start, len(numbers))
+            on_progress("pictures", batch.stop - numbers.start, len(numbers))
     return out_dir

@@ -21,6 +21,7 @@ from saccade.data.pictures.reading import Picture, as_float, prepare, read_pictu
 from saccade.data.tables.rows import Box
 from saccade.errors import DataError
 from saccade.geometry import Size, crop_frame
+from saccade.progress import OnProgress, no_progress
 
 
 class PreparedPictures:
@@ -38,7 +39,7 @@ class PreparedPictures:
         *,
         limit: int,
         crops: Sequence[Box | None] | None = None,
-        progress: Callable[[int, int], None] | None = None,
+        on_progress: OnProgress = no_progress,
     ) -> None:
         self.paths, self.size = tuple(paths), size
         canvas = torch.zeros(len(paths), 2, 3, dtype=torch.float64)
@@ -50,7 +51,7 @@ class PreparedPictures:
             pixels, canvas[number], image_size[number] = laid_in
             return pixels.mul(255).round().to(torch.uint8)  # (3,H,W)
 
-        self._bytes = ByteStore(len(paths), decode, (3, *size), device, limit=limit, progress=progress)
+        self._bytes = ByteStore(len(paths), decode, (3, *size), device, limit=limit, on_progress=on_progress)
         self.unreadable = self._bytes.unreadable  # Number → what is wrong with the file
         self.canvas = canvas.to(device)  # (n, 2, 3) network input → original picture
         self.image_size = image_size.to(device)  # (n, 2) height and width of the original picture
@@ -116,7 +117,7 @@ class ByteStore:
         device: torch.device | str = "cpu",
         *,
         limit: int,
-        progress: Callable[[int, int], None] | None = None,
+        on_progress: OnProgress = no_progress,
     ) -> None:
         self._decode = decode
         # Number → what is wrong with it. Asking for one of these is the caller's mistake.
@@ -131,8 +132,7 @@ class ByteStore:
             tensors = {at: tensor for at, tensor in decoded.items() if not isinstance(tensor, str) and at < capacity}
             if tensors:
                 self._kept[list(tensors)] = torch.stack(list(tensors.values())).to(device)
-            if progress is not None:
-                progress(stop, count)
+            on_progress("pictures", stop, count)
 
     def take(self, numbers: Tensor) -> Tensor:
         """The tensors ``numbers`` (B,), repeats allowed: (B, *shape) uint8 on the device."""

@@ -40,6 +40,7 @@ from saccade.data.pictures.files import (
 from saccade.errors import DataError, ShapeError
 from saccade.files import MAX_PIXELS, open_regular
 from saccade.geometry import Fit, Size, fit_inside
+from saccade.progress import OnProgress, no_progress
 
 # More pixels than this in one picture are refused, and a streamed batch ends early rather than hold more.
 PIXEL_LIMIT = MAX_PIXELS
@@ -191,14 +192,13 @@ def stream_pictures(
         threads.shutdown(wait=True, cancel_futures=True)
 
 
-def unreadable_pictures(paths: Sequence[Path], progress: Callable[[int, int], None] | None = None) -> list[str]:
-    """What is wrong with each of these files that cannot be read; all are decoded. ``progress``: done, and in all."""
+def unreadable_pictures(paths: Sequence[Path], on_progress: OnProgress = no_progress) -> list[str]:
+    """What is wrong with each of these files that cannot be read; all are decoded."""
     wrong: list[str] = []
     read = 0
     for pictures in stream_pictures(paths, THREADS, lambda source, error: wrong.append(str(error))):
         read += len(pictures)
-        if progress is not None:
-            progress(read + len(wrong), len(paths))
+        on_progress("pictures", read + len(wrong), len(paths))
     return wrong
 
 

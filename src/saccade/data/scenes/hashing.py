@@ -7,9 +7,9 @@ The state has two 32-bit lanes (a, b), carried in int64. One counter c is taken 
     a ← mix(a ⊕ low(c))
     b ← mix(b + a ⊕ high(c))
 
-with ``mix`` the well-tested 32-bit finaliser "lowbias32" (two odd multipliers, three shifts). Each step is a bijection
-of the state, and two counters that differ always part the lanes; b is what a draw returns. Multipliers are kept below
-2³¹ in size, so that no product leaves int64.
+with ``mix`` the 32-bit finaliser "lowbias32" (two odd multipliers, three shifts). Each step is a bijection of the
+state, and two counters that differ always part the lanes; b is what a draw returns. Multipliers are below 2³¹, so that
+no product leaves int64.
 """
 
 from __future__ import annotations

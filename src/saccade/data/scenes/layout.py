@@ -202,7 +202,7 @@ class SceneLayout(GlyphLayout):
         return replace(self, colour=with_object(self.colour, obj, colour))
 
     def facts(self) -> list[list[dict[str, object]]]:
-        """What is true of each digit of every scene, for the files that hold it."""
+        """What is true of each digit of every scene, for files."""
         columns = (self.count, self.classes, self.colour, self.rgb, self.boxes, self.scale)
         return [
             [

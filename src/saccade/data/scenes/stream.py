@@ -25,6 +25,7 @@ from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import Layout, PictureSpec, SceneLayout, SceneSpec, join_layouts
 from saccade.data.scenes.sampler import sample_layout
+from saccade.progress import OnProgress
 
 CACHE_BYTES = 256 << 20  # limit for the pictures kept; at least one chunk always is
 _CHUNK = {
@@ -85,7 +86,7 @@ class GlyphStream(ABC, Generic[Layout]):
         what: str,
         numbers: range,
         out: Path,
-        progress: Callable[[int, int], None] | None,
+        on_progress: OnProgress,
     ) -> Path:
         """Write scenes: pictures, and a line of ``facts`` (layout of the one scene, file) for each."""
 
@@ -93,7 +94,7 @@ class GlyphStream(ABC, Generic[Layout]):
             layout, images = self.scenes(torch.tensor(batch))
             return images, [facts(layout[scene : scene + 1], file) for scene, file in enumerate(files)]
 
-        return write_pictures(make, what, numbers, out, progress, length=self.length)
+        return write_pictures(make, what, numbers, out, on_progress, length=self.length)
 
     def _from_chunks(self, chunks: list[int], numbers: Tensor) -> tuple[Layout, Tensor, Tensor]:
         """Layout and pictures in which the scenes ``numbers`` (B,) are, and in which rows (B,)."""
@@ -169,14 +170,14 @@ class SplitStream(GlyphStream[Layout]):
     def truth(self, layout: Layout) -> dict[str, object]:
         """What is true of the one scene of a layout, as plain values."""
 
-    def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None) -> Path:
+    def write(self, numbers: range, out: Path, on_progress: OnProgress) -> Path:
         """Write these scenes; each line holds image, what is true of it, seed, split, index and glyphs."""
 
         def facts(layout: Layout, file: str) -> dict[str, object]:
             source = {"seed": self.config.seed, "split": self.split, "index": int(layout.index)}
             return {"image": file, **self.truth(layout), **source, "glyphs": self.glyphs.name}
 
-        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, progress)
+        return self.write_scenes(facts, f"{self.config.name} {self.split}", numbers, out, on_progress)
 
 
 class SceneStream(GlyphStream[SceneLayout]):

@@ -1,10 +1,8 @@
 """Sentences about a table: counts, rows that were left out, and what looks wrong with it.
 
 Each row that cannot be used becomes an entry ``REASON: WHERE``, and a message counts the entries by reason. Suspicious
-things are reported, never changed: the user decides whether ``cup`` and ``Cup`` are one word.
-
-A table that puts one picture, or one group of pictures, into two splits is refused. Copies under other names only cause
-a warning, as some collections have many.
+things are reported, never changed. A table that puts one picture, or one group of pictures, into two splits is refused;
+copies under other names only cause a warning.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from saccade import models
-from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_data
+from saccade.families.registry import DataEntry, Family, ModelSpec, drawn_digits, own_data
 
 if TYPE_CHECKING:
     from saccade.families import Decode, ModelFacts, Responder, Task, TrainedScenes
@@ -82,7 +82,7 @@ class Captions(Family):
 
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
         from saccade.families.caption.scenes import SIDES, scene_spec
-        from saccade.web.page import CANVAS, TrainedScenes
+        from saccade.families.page import CANVAS, TrainedScenes
 
         if str(facts.data.get("name")) != "scenes":
             return None

@@ -12,7 +12,7 @@ shares no content word (:mod:`saccade.metrics.maps.words`). FILL is ``blur`` or 
 
 The rival ``noise`` has the first score of maps of noise on the same cells: 0 on average.
 
-**Scenes.** The true sentence is given word by word, and the weights of one content word, drawn by the scene's number,
+**Scenes.** The true sentence is fed word by word, and the weights of one content word, drawn by the scene's number,
 are edited (:mod:`saccade.metrics.maps.edits`). The target is the digit that it is about, the answer the word that the
 model finds likeliest in its place.
 
@@ -175,6 +175,5 @@ def word_edits(model: SatModel, features: Tensor, batch: CaptionBatch) -> EditSc
 
 
 def _drawn_words(batch: CaptionBatch) -> Tensor:
-    """The place (B,) of one content word of each sentence."""
     layout = cast(SceneLayout, batch.layout)
     return drawn_from(batch.has_mask, hash_u32(layout.seed, layout.index, torch.zeros_like(layout.index), _DRAW))

@@ -120,7 +120,6 @@ def _first_file(*places: Path) -> Path | None:
 
 
 def _finder(*folders: Path) -> Callable[[Path], Path | None]:
-    """Finds a picture in the first folder that has it, once each."""
     return lru_cache(maxsize=None)(lambda picture: _first_file(*(folder / picture for folder in folders)))
 
 

@@ -17,7 +17,7 @@ so one full stop is put behind each caption. For generated scenes also:
 ==========================  ========================================================================================
 
 Of photographs a sample of the captions is scored by :mod:`saccade.families.caption.evidence`. Maps of scenes are those
-of the true sentence, given word by word. Empty scenes count in scores of sentences alone.
+of the true sentence, fed word by word. Empty scenes count in scores of sentences alone.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class CaptionTask(PictureTask):
         if table is None:
             return CaptionScenes(config, split, device, words, allow_pack=how.allow_pack)
         words = words or vocabulary_of(table, config)
-        return CaptionFiles(config, table, split, vocabulary=words, device=device, progress=how.progress)
+        return CaptionFiles(config, table, split, vocabulary=words, device=device, on_progress=how.on_progress)
 
     def make_split(self, name: str, /, **changes: Any) -> Material:
         if name == JUDGED:

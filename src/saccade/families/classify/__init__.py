@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.families import DataEntry, Family, ModelSpec, Probing, cub_birds, own_data
+from saccade.families.registry import DataEntry, Family, ModelSpec, Probing, cub_birds, own_data
 
 if TYPE_CHECKING:
     from saccade.families import Decode, Task

@@ -106,7 +106,6 @@ def read_part(name: str, part: str) -> tuple[Tensor, Tensor]:
 
 
 def _files(folder: Path, part: str, *, is_cached: bool) -> Iterator[Path]:
-    """The files of a part: the package's, or those of the binary version."""
     for place in (folder, folder / _BINARY_FOLDER):
         for suffix, more in ((".png", (_LABELS[part],)), (".bin", ())):
             names = (*(f"{batch}{suffix}" for batch in _BATCHES[part]), *more)

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.families import DataEntry, Family, ModelSpec, drawn_digits, own_data
+from saccade.families.registry import DataEntry, Family, ModelSpec, drawn_digits, own_data
 
 if TYPE_CHECKING:
     from saccade.families import Decode, ModelFacts, Task, TrainedScenes
@@ -61,7 +61,7 @@ class Multisets(Family):
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
         from saccade.families.multiset.data import SCENES
         from saccade.families.multiset.scenes import MultisetSpec
-        from saccade.web.page import CANVAS, TrainedScenes
+        from saccade.families.page import CANVAS, TrainedScenes
 
         if (kind := SCENES.get(str(facts.data.get("name")))) is None:
             return None

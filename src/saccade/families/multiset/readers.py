@@ -7,9 +7,8 @@ whether labels may repeat and whether their order counts.
 SVHN, full numbers: house numbers, with a box for every digit. Netzer, Wang, Coates, Bissacco, Wu and Ng, "Reading
 Digits in Natural Images with Unsupervised Feature Learning" (2011), in either of two layouts below one folder:
 
-* the official format 1: ``train/digitStruct.mat`` (HDF5, read with the extra ``svhn``) beside ``train/1.png`` …, and
-  the same in ``test/``. A picture is cut to the union of its digits' boxes, enlarged by 15 % of its width and height on
-  each side;
+* the official format 1: ``train/digitStruct.mat`` (HDF5, extra ``svhn``) beside ``train/1.png`` …, and the same in
+  ``test/``. A picture is cut to the union of its digits' boxes, enlarged by 15 % on each side;
 * a reduced copy that is cut already: ``train.csv`` (image, digits from left to right, one box x1,y1,x2,y2 for each)
   beside ``train/1.jpg`` …, and perhaps the same for test.
 

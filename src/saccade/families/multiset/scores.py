@@ -1,4 +1,4 @@
-"""Scores of a model that reads multisets: what it said, and where it glimpsed and attended while it did.
+"""Scores of a model that reads multisets: its labels, and where it glimpsed and attended.
 
 A glimpse is right if the centre of its cell lies in the box of an object (``glimpse_in_evidence``), and right for its
 label if that object has the label that was named (``glimpse_on_label``). Baselines are random glimpses (their

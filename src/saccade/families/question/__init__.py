@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from saccade import models
 from saccade.data.scenes import LICENCE
-from saccade.families import DataEntry, Family, ModelSpec, Probing, cub_birds, drawn_digits, own_data
+from saccade.families.registry import DataEntry, Family, ModelSpec, Probing, cub_birds, drawn_digits, own_data
 
 if TYPE_CHECKING:
-    from saccade.families import ModelFacts, Task, TrainedScenes
-    from saccade.predict import Predictor
+    from torch import nn
+
+    from saccade.families import ModelFacts, PageModel, Task, TrainedScenes
 
 # Generated scenes; without ``absent`` every question is about a digit that is there.
 SCENES = ("mref", "mdist", "mbg")
@@ -116,14 +117,19 @@ class Questions(Family):
         return "What colour is the …" if asks_colours else None
 
     def trained_scenes(self, facts: ModelFacts) -> TrainedScenes | None:
-        from saccade.families.question.page import trained_scenes
+        from saccade.data.scenes.drawing import FRACTION_BITS
+        from saccade.families.page import Behind, TrainedScenes
+        from saccade.families.question.scenes import SPEC
 
-        return trained_scenes(facts)
+        behind: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
+        if (name := str(facts.data.get("name"))) not in behind:
+            return None
+        return TrainedScenes(SPEC.count, ((SPEC.extents[0] >> FRACTION_BITS, SPEC.largest),), behind[name])
 
-    def page_model(self, predictor: Predictor) -> dict[str, object]:
+    def page_model(self, model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
         from saccade.families.question.page import page_model
 
-        return page_model(predictor)
+        return page_model(model, facts, name)
 
 
 FAMILY = Questions(

@@ -1,4 +1,4 @@
-"""Facts for the live page about question models: the training scenes, and the models it can run.
+"""The question models that the live page can run.
 
 The engine (``web/static/js/engine``) computes the small stack of SOFT and HAttNet. Every other model needs ``saccade
 serve``.
@@ -9,47 +9,30 @@ from __future__ import annotations
 import copy
 
 import torch
+from torch import nn
 
-from saccade.data.scenes.drawing import FRACTION_BITS
 from saccade.errors import ConfigError
-from saccade.families.question.scenes import SPEC
+from saccade.families.page import BLOCK, PageModel, convolution, head, norm, scorer
 from saccade.models.facts import ModelFacts
 from saccade.models.hattnet import HAttNetModel
 from saccade.models.soft import SoftModel
-from saccade.predict import Predictor
-from saccade.web.page import Behind, TrainedScenes
-from saccade.web.views import BLOCK, convolution, head, norm, page_facts, scorer
 
 # The engine's names of the models that it computes.
 KINDS: dict[type, str] = {SoftModel: "soft", HAttNetModel: "hattnet"}
-_BEHIND: dict[str, Behind] = {"mref": "black", "mdist": "distractors", "mbg": "photo"}
 
 
-def trained_scenes(facts: ModelFacts) -> TrainedScenes | None:
-    """The scenes of the model's training; None for other pictures."""
-    name = str(facts.data.get("name"))
-    if name not in _BEHIND:
-        return None
-    return TrainedScenes(SPEC.count, ((SPEC.extents[0] >> FRACTION_BITS, SPEC.largest),), _BEHIND[name])
-
-
-def page_model(predictor: Predictor) -> dict[str, object]:
-    """Facts and weights of ``predictor``'s model as plain values, for ``load`` of the engine."""
-    model = copy.deepcopy(_computable(predictor)).cpu().float().requires_grad_(False)
-    size = predictor.facts.preprocessing.size  # type: ignore[union-attr]  # it reads pictures
+def page_model(model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
+    """See :meth:`saccade.families.Family.page_model`."""
+    model = copy.deepcopy(_computable(model, facts, name)).cpu().float().requires_grad_(False)
+    size = facts.preprocessing.size  # type: ignore[union-attr]  # it reads pictures
     trace = model(torch.zeros(1, 3, *size), torch.zeros(1, dtype=torch.long)).trace
-    return {
-        **page_facts(predictor, KINDS[type(model)], trace),
-        "stages": _stages(model),
-        "attention": scorer(model.attention.scorer),
-        "head": head(model.head),
-    }
+    layers = {"stages": _stages(model), "attention": scorer(model.attention.scorer), "head": head(model.head)}
+    return PageModel(KINDS[type(model)], layers, trace)
 
 
-def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
-    model = predictor.model
+def _computable(model: nn.Module, facts: ModelFacts, name: str) -> SoftModel | HAttNetModel:
     if not isinstance(model, (SoftModel, HAttNetModel)):
-        named = f"'{predictor.name}' ({predictor.facts.architecture})"
+        named = f"'{name}' ({facts.architecture})"
         raise ConfigError(f"{named} does not run inside a page; soft and hattnet do; use 'saccade serve'")
     config = model.config
     for what, is_so in {
@@ -61,7 +44,7 @@ def _computable(predictor: Predictor) -> SoftModel | HAttNetModel:
         ),
     }.items():
         if is_so:
-            raise ConfigError(f"'{predictor.name}' {what}, which the page cannot compute; use 'saccade serve'")
+            raise ConfigError(f"'{name}' {what}, which the page cannot compute; use 'saccade serve'")
     return model
 
 
@@ -75,7 +58,7 @@ def _stages(model: SoftModel | HAttNetModel) -> list[dict[str, object]]:
             {
                 # torch types parts as modules
                 "norm": None if before is None else norm(before),  # type: ignore[arg-type]
-                "convolution": convolution(next(layer for layer in layers if isinstance(layer, torch.nn.Conv2d))),
+                "convolution": convolution(next(layer for layer in layers if isinstance(layer, nn.Conv2d))),
                 "gate": scorer(gates[name].scorer) if name in gates else None,  # type: ignore[arg-type]  # as above
             }
         )

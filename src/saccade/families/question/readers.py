@@ -5,13 +5,13 @@ queries, colours as answers, part clicks as evidence; read in its official layou
 
 * The answer is a fact about the species: the colour that most people named for that part, where at least
   ``min_percent`` of them did. Single birds differ, so some labels are wrong by nature.
-* The evidence is the click on the part (the mean over the annotators); ``box`` is the whole bird. A part that is hidden
-  is not asked about, nor a wing where both show: one click is needed.
-* Colours that are the answer for fewer than ``min_species`` species are left out; a model could only learn those birds.
+* The evidence is the click on the part (the mean over the annotators); ``box`` is the whole bird. A hidden part is not
+  asked about, nor a wing where both show.
+* Colours that are the answer for fewer than ``min_species`` species are left out.
 
-With ``splits: pictures`` the species are known: train is the official training list less a tenth of its pictures for
-val, test the official test list; a model may recall the species without looking at the part. With ``species`` no bird
-of a species in test or val is ever in train: 125 / 25 / 50 of the 200, in the order of a hash of their names.
+With ``splits: pictures`` train is the official training list less a tenth of its pictures for val, test the official
+test list; a model may recall the species without looking at the part. With ``species`` no species of test or val is in
+train: 125 / 25 / 50 of the 200, in the order of a hash of their names.
 
 **Visual Genome** (Krishna et al., arXiv:1602.07332, version 1.2): which attributes has the object asked for? It is the
 task of Seo et al. (arXiv:1606.02393, §5.2): 488 classes and 274 attributes that appear more than 100 times, 45,393
@@ -21,8 +21,8 @@ images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / t
   attribute appears once for each object that has it, a class once for each object of it that has any attribute; both
   are counted over the whole file.
 * One question for each class in an image, with the labels of all its objects and the smallest box around them.
-* Images are taken in the order of a hash of their numbers until there are ``images`` of them; val and test have
-  10,000 / 45,393 each. The release, and so the counts, may differ from the authors', which they do not name.
+* Images are taken in the order of a hash of their numbers until there are ``images`` of them; val and test have 10,000
+  / 45,393 each. The authors do not name their release, so counts may differ.
 
 **Causal sets** of questions about scenes are written here too, in the folder of :mod:`saccade.data.causal.scenes`.
 """
@@ -30,17 +30,16 @@ images with 255,118 labels, 25,393 / 10,000 / 10,000 of them for train / val / t
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
 from saccade.config import Seed, Within
 from saccade.data.causal.photographs.format import PhotographPicture, PhotographSet
-from saccade.data.causal.reading import read_causal_set
 from saccade.data.causal.row_folder import CausalPicture
 from saccade.data.causal.scene_writing import causal_batches, write_set
-from saccade.data.causal.scenes import CausalFacts, CausalSet
+from saccade.data.causal.scenes import CausalFacts, CausalSet, read_causal_set
 from saccade.data.examples import SPLITS, Split, hashed_share
 from saccade.data.pictures.labelled import check_new
 from saccade.data.scenes import LICENCE
@@ -54,6 +53,7 @@ from saccade.data.tables.rows import Box, json_in, layout_of
 from saccade.data.tables.table import ONE_QUESTION, Columns, Found, Row, Table, answers_in
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneDataConfig, SceneName
+from saccade.progress import OnProgress, no_progress
 
 # A picture, what is asked about it, and one answer or several.
 COLUMNS = Columns(
@@ -253,7 +253,7 @@ def write_causal(
     out: Path,
     *,
     start: int = 0,
-    progress: Callable[[int, int], None] | None = None,
+    on_progress: OnProgress = no_progress,
 ) -> Path:
     """Writes the first ``count`` usable scenes from number ``start`` with their twins; returns the folder."""
     check_new(out)
@@ -276,7 +276,7 @@ def write_causal(
         answers=COLOURS,
     )
     stream = derive_seed(config.seed, _STREAM, SPLITS.index(split))
-    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, progress)
+    write_set(causal_batches(spec, glyphs, stream, start, count), facts, out, on_progress)
     return out
 
 

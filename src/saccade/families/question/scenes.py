@@ -26,7 +26,6 @@ blind    the answer is the colour of a digit, and the question names one of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -58,6 +57,7 @@ from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.errors import ConfigError
 from saccade.geometry import Size
+from saccade.progress import OnProgress, no_progress
 
 SceneName = Literal["mref", "mdist", "mbg"]
 SCENES: tuple[str, ...] = get_args(SceneName)  # Generated data by name
@@ -284,7 +284,7 @@ class SceneData:
             for image, mask, query, label in rows
         ]
 
-    def write(self, numbers: range, out: Path, progress: Callable[[int, int], None] | None = None) -> Path:
+    def write(self, numbers: range, out: Path, on_progress: OnProgress = no_progress) -> Path:
         """Write scenes as PNGs and ``scenes.jsonl``, one line of facts for each."""
         config = self.config
 
@@ -302,7 +302,7 @@ class SceneData:
             }
 
         what = f"{config.name} {self.split} ({config.protocol})"
-        return self.stream.write_scenes(facts, what, numbers, out, progress)
+        return self.stream.write_scenes(facts, what, numbers, out, on_progress)
 
     def one_per_scene(self, count: int) -> Tensor:
         """(count,) or fewer: numbers of triples about different scenes, from the first on."""

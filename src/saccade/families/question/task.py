@@ -33,10 +33,12 @@ from saccade.metrics.sets import weighted_map
 from saccade.metrics.verdict import Answered, against_rivals
 from saccade.models.base import QueryModel
 from saccade.models.facts import ModelFacts
+from saccade.models.question_head import QuestionHeadModel
 from saccade.tasks.cached_features import is_frozen, with_features
 from saccade.tasks.data_parts import LEARNED, Entries, photograph_entries
-from saccade.tasks.evaluate import distinct, in_parts
+from saccade.tasks.evaluate import distinct, encoded, in_parts
 from saccade.tasks.picture_task import PictureTask, filled_in
+from saccade.tasks.refit import MOST, fitted
 from saccade.tasks.rivals import Asked, shares_features
 from saccade.tasks.task import Batch, HeldOut, evenly_spaced, in_batches
 from saccade.trace import QuestionOutput
@@ -291,6 +293,29 @@ class QuestionTask(PictureTask):
         several = label.dim() == 2
         scores = {"weighted_map": weighted_map(logits, label), "top1": right} if several else {"accuracy": right}
         return {**scores, "loss": float(loss) / len(label)}
+
+    @torch.no_grad()
+    def refit(self, model: nn.Module) -> str:
+        """Fits the classifier of a question head to what its maps attend to in a table."""
+        if self.table is None or not isinstance(model, QuestionHeadModel):
+            return ""
+        kept = f"train{KEPT}"
+        data = self.split(kept if kept in self._splits else "train")
+        rows, asked = data.sampled(MOST), cast(QueryModel, model.eval())
+        context = torch.cat([self._attended(asked, data, part) for part in torch.split(rows, KEPT_AT_ONCE)])  # (N,C)
+        query, label, _ = (column.cpu() for column in data.questions(rows))
+        own = {"terms": model.terms is not None, "prior": model.prior is not None}
+        model.set_classifier(*fitted(context, query, label, len(self.queries), len(self.answers), **own))
+        return f"fitted the classifier to the maps of {len(rows):,} training questions"
+
+    def _attended(self, model: QueryModel, data: TableData, rows: Tensor) -> Tensor:
+        """What the map of ``model`` attends to for the questions ``rows`` (B,): (B,C), in double precision."""
+        if data.features is None:
+            batch = data.take(rows)
+            output = model.ask(encoded(model.encode, batch.images), batch.query)
+        else:
+            output = model.ask(data.features.take(rows), data.questions(rows)[0])
+        return output.acts[model.look_names[0]].context.double().cpu()
 
     @torch.no_grad()
     def compared(self) -> str:

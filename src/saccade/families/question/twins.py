@@ -1,8 +1,8 @@
 """Scenes rendered again with one thing changed: scores of maps there, and of answers when attention is edited.
 
 Every digit of a scene is moved, removed and recoloured in each other colour once; all questions about the scene share
-these twins. For each question, "other" is the digit whose area is most like that of the digit asked for, and which can
-be moved if that one can. Moves are at least as long as a cell of the coarsest grid, onto free ground.
+these twins. For each question, "other" is the digit of the most similar area that can be moved if the target can. Moves
+are at least as long as a cell of the coarsest grid, onto free ground.
 
 Maps are scored by :mod:`saccade.metrics.maps.twins`, edits by :mod:`saccade.metrics.maps.edits`. In an edit, the rest
 of the model runs on other weights, or on a crop in another place, and answers again. "all" gives every look its edited

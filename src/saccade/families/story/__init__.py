@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from saccade import models
-from saccade.families import DataEntry, Family, ModelSpec
+from saccade.families.registry import DataEntry, Family, ModelSpec
 
 if TYPE_CHECKING:
-    from saccade.families import Decode, InputReader, ModelFacts, Responder, Task
-    from saccade.predict import Predictor
+    from torch import nn
+
+    from saccade.families import Decode, InputReader, ModelFacts, PageModel, Responder, Task
 
 MODELS = {
     "memn2n": ModelSpec(
@@ -80,10 +81,10 @@ class Stories(Family):
 
         return panel_facts(facts)
 
-    def page_model(self, predictor: Predictor) -> dict[str, object]:
+    def page_model(self, model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
         from saccade.families.story.page import page_model
 
-        return page_model(predictor)
+        return page_model(model, facts, name)
 
 
 FAMILY = Stories(

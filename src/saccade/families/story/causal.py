@@ -23,9 +23,8 @@ two names are exchanged in story, question and answer
 too.
 
 **The weights are edited** (:mod:`saccade.metrics.maps.edits`), those of hops or passes on sentences; the target are the
-supporting facts. "all" edits every look. A look alone is edited in two ways: those after it are computed again
-("recomputed"), or keep the weights of the unedited pass ("frozen"). Weight on no sentence is left alone: a model that
-ends when the end-of-passes fact is the heaviest may end sooner after an edit. A question without a supporting fact in
+supporting facts. "all" edits every look. After a single edited look, the others are computed again ("recomputed"), or
+keep the weights of the unedited pass ("frozen"). Weight on no sentence stays. A question without a supporting fact in
 memory, or with fewer other sentences than facts, does not count.
 
 Axes: N questions, B changed ones, S slots, S' slots of the look, A words of an answer.
@@ -180,7 +179,6 @@ class CausalTests:
         (self.rivals[rival] if rival else self.scores)[score][rows] = values.double()
 
     def _remove_fact(self) -> None:
-        """Remove a supporting fact, one that matters by the rules if they derive the answer."""
         edits: dict[int, Edit] = {}
         for row, example in enumerate(self.examples):
             facts = [place for place in example.supporting if self._slot(example, place) >= 0]

@@ -10,16 +10,16 @@ import copy
 from collections.abc import Collection
 
 import torch
+from torch import nn
 
 from saccade.config import to_dict
 from saccade.errors import ConfigError
+from saccade.families.page import PageModel, matrix
 from saccade.families.story.reading import CHARACTERS, SENTENCES
 from saccade.families.story.stories import StoryExample, cut_sentences, words_of
 from saccade.families.story.world import TASKS, generate_story
 from saccade.models.facts import ModelFacts
 from saccade.models.memn2n import MemN2NModel
-from saccade.predict import Predictor
-from saccade.web.views import matrix, page_facts
 
 _LONGEST = 12  # Most sentences of a generated example, if its task has such a short one
 
@@ -65,11 +65,10 @@ def panel_facts(facts: ModelFacts) -> dict[str, object]:
     return {"sentences": SENTENCES, "characters": CHARACTERS, "examples": examples(facts.answers)}
 
 
-def page_model(predictor: Predictor) -> dict[str, object]:
-    """Facts and weights of ``predictor``'s model as plain values, for ``network`` of the runtime."""
-    model = predictor.model
+def page_model(model: nn.Module, facts: ModelFacts, name: str) -> PageModel:
+    """See :meth:`saccade.families.Family.page_model`."""
     if not isinstance(model, MemN2NModel):
-        named = f"'{predictor.name}' ({predictor.facts.architecture})"
+        named = f"'{name}' ({facts.architecture})"
         raise ConfigError(f"{named} does not run inside a page; memn2n does; use 'saccade serve'")
     model = copy.deepcopy(model).cpu().float().requires_grad_(False)
     nothing = torch.zeros(1, model.config.memory, 1, dtype=torch.long)  # (B,S,J)
@@ -82,4 +81,4 @@ def page_model(predictor: Predictor) -> dict[str, object]:
         "carry": matrix(model.carry, exact=True) if is_layerwise else None,
         "output": matrix(model.output, exact=True) if is_layerwise else None,
     }
-    return {**page_facts(predictor, "memn2n", trace), "layers": layers}
+    return PageModel("memn2n", {"layers": layers}, trace)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from saccade.config import Weight
 from saccade.data.examples import Split
 from saccade.errors import ConfigError
-from saccade.families import model_spec
+from saccade.families.registry import model_spec
 from saccade.families.story.data import AskedQuestions, StoryDataConfig, StorySource
 from saccade.families.story.scores import CAUSAL, RECURRENT, StoryScoring, taught_note, unknown_words
 from saccade.families.story.stories import StoryExample, story_words

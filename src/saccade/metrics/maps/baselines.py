@@ -126,7 +126,6 @@ def seen_by_cells(mask: Tensor, frame: Tensor, grid: Size) -> Tensor:
 
 
 def _lay(weights: Tensor, frame: Tensor, size: Size, pictures: int) -> Tensor:
-    """Project weights (1|B,h,w); a shared result is expanded to all pictures."""
     if frame.dim() == 3:
         weights = weights.expand(pictures, -1, -1)  # (B,h,w)
     return geometry.project(weights, frame, size).expand(pictures, -1, -1)  # (B,H,W)

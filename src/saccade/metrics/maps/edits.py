@@ -24,8 +24,7 @@ is. A picture with fewer cells elsewhere than on the target has neither score.
 =====================  =========================================================================================
 
 A larger crop covers more and is less inside: read the three together, beside those of the centred square and of squares
-anywhere (their expectation). Other places for a crop are drawn from an even lattice: windows of the same sides that
-leave a target out, or still hold it.
+anywhere (their expectation). Other places for a crop are drawn from an even lattice.
 
 Axes: B questions or crops, K places, H and W pixels, h and w cells.
 """

@@ -8,7 +8,7 @@ high area: it was enough).
 Deviations: 20 steps of equal area instead of a fixed number of pixels; the caller states the fill; tied pixels are
 ordered by a fixed hash of their position, so that a constant map is a random order; values that agree to about five
 decimal digits count as tied, because a projected constant map is constant only up to rounding. Areas compare only with
-the same fill, steps and picture size: read them beside those of a uniform map.
+the same fill, steps and picture size.
 
 **Maps from gradients** of the answer, on the same network:
 

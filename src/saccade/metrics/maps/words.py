@@ -1,6 +1,6 @@
 """Maps of the words of a caption: whether a word depends on what its map marks, and follows what is changed.
 
-**Evidence of a word.** The caption y_1 … y_T that a model said of picture I is given word by word, also of altered
+**Evidence of a word.** The caption y_1 … y_T that a model wrote about picture I is fed word by word, also of altered
 pictures, so that only the pixels change. R_u are the pixels of the highest tenth of the map of word u, and I∖R is the
 picture with the pixels R replaced, by a blur or by the same place of another picture:
 
@@ -15,7 +15,7 @@ above 0 only where a map marks what its own word needs; maps that are the same f
 average, have 0. "Other words" are of the same kind (content or function words) and other than y_t itself.
 Log-probabilities are natural, so scores are in nats.
 
-**Following.** One object of a scene is recoloured and the model speaks again: the one word should change to the new
+**Following.** One object of a scene is recoloured and captioned again: the one word should change to the new
 colour and every other word stay. Captions are ids (B,T): words, then 0 for the end; what comes after the end does not
 count.
 

@@ -4,7 +4,7 @@ Denkowski and Lavie, "Meteor Universal: Language Specific Translation Evaluation
 words of a caption are paired with those of a reference (:func:`align`, Section 2); with m pairs of weight M in ch
 chunks (runs that are adjacent and in order in both captions),
 
-    P = M / words said    R = M / words of the reference    F = P R / (α P + (1 − α) R)
+    P = M / words of the caption    R = M / words of the reference    F = P R / (α P + (1 − α) R)
     score = F · (1 − γ (ch / m)^β)                           α = 0.85, β = 0.2, γ = 0.6
 
 **meteor_lite**, in plain Python, is METEOR without synonyms, paraphrases and the lower weight of function words: a
@@ -29,7 +29,7 @@ come from the cache folder (``saccade data get meteor``) or from the package ``p
 is never imported. Every picture needs the same number of references there, so the first one is repeated, which changes
 nothing.
 
-Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, V words, 3 things
+Axes: B pictures, K captions of each, R references, T places for words, of which −1 holds none, V words, 3 things
 to meet in: the word, its stem, and its stem with the next.
 """
 

@@ -37,7 +37,7 @@ the vocabulary are one. CIDEr-D there is a tenth of the score, with document fre
 BLEU-4 of one caption is smoothed as by Lin and Och ("ORANGE", COLING 2004): one is added to what matched and to what
 there was, for runs of two words and more.
 
-Axes: B pictures, K captions said of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
+Axes: B pictures, K captions of each, R references, T places for words, of which −1 holds none, G = 4 lengths of
 n-grams.
 """
 

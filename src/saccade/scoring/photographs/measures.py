@@ -3,9 +3,8 @@
 **About the model.** *Candidates* are the objects that a twin removes and the patches that a twin fills in where nothing
 lies. The effect e of a candidate is its |Δp|. Scores are those of :mod:`saccade.metrics.maps.interventions`, with these
 effects. ``cause_top`` and ``cause_pairs`` rank candidates by their mass divided by their share of the picture, so that
-an even map has no favourite. ``misplaced`` is the share of the mass on candidates that lies on those without an effect,
-``off_objects`` that on no object; area counts in both, so read them beside the even map. A photograph with a single
-candidate has ``off_objects`` alone.
+an even map has no favourite. Area counts in ``misplaced`` and ``off_objects``, so read them beside the even map. A
+photograph with a single candidate has ``off_objects`` alone.
 
 **About the scene.** No answer is read, but for one thing: a new ground counts only where the answer stays.
 
@@ -195,5 +194,4 @@ def rivals(prepared: PreparedPhotograph, number: int, before: NamedMaps | None) 
 
 @lru_cache(maxsize=16)
 def _centre(size: Size) -> Tensor:
-    """The Gaussian (1,H,W) of pictures of that size."""
     return centre_gaussian(geometry.identity(), size, size)

@@ -5,13 +5,9 @@ explained is the class that it gives to the photograph, with the share p; twins 
 are laid over the photograph. Those of all zeros are read as even once the target is gone; elsewhere they score 0 about
 the scene and are read as even about the model.
 
-**What moves the answer**: |Δp| of that class, for each kind of change.
-
-Scores are those of :mod:`.measures`, about the scene and about the model.
-
-**The tool.** Filling in is itself a change. Where a patch where nothing lies moves the answer by more than a tenth of
-what removing an object does (the target, or the others where they do more), effects are not those of objects: there is
-no table about the model. Nothing is subtracted.
+**What moves the answer**: |Δp| of that class, for each kind of change. Filling in is itself a change. Where a patch of
+ground moves the answer by more than a tenth of what removing an object does (the target, or the others where they do
+more), effects are not those of objects: there is no table about the model. Scores are those of :mod:`.measures`.
 
 Axes: R pictures of a photograph (itself, then its twins), n pictures of several photographs, N candidates, K classes,
 H and W pixels, h and w cells.
@@ -31,7 +27,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.causal.photographs.format import Photograph, PhotographSet
-from saccade.data.causal.reading import read_causal_set
+from saccade.data.causal.scenes import read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.progress import OnProgress, no_progress
 from saccade.scoring.attribution import CellMaps, attribution, check_method

@@ -1,11 +1,6 @@
 """Causal sets of photographs: pictures with marked objects, each with twins in which one thing is changed.
 
-``saccade data make causal --pictures DIR --masks DIR --out SET`` writes such a set, :func:`read_causal_set` reads it:
-
->>> from saccade.data import read_causal_set                   # doctest: +SKIP
->>> for photograph in read_causal_set("SET"):                  # doctest: +SKIP
-...     photograph.image, photograph.label, photograph.target, photograph.twins["removed-0"].image
-
+``saccade data make causal --pictures DIR --masks DIR --out SET`` writes such a set, :func:`read_causal_set` reads it.
 The folder:
 
 =====================  =================================================================================================

@@ -3,8 +3,8 @@
 Masks and annotations are those of the picture as a viewer shows it. They belong to the picture with the same path
 without its suffix, else to the one with the same bare name, unless several share that.
 
-A folder of masks has a file for each picture. How its values are meant is read off the first :data:`_SAMPLE` of them,
-or said in front, as in ``labels:DIR``:
+A folder of masks has a file for each picture. The values of the first :data:`_SAMPLE` of them tell their kind, unless
+it is named, as in ``labels:DIR``:
 
 ==========  ============================================================================================================
 trimaps     1 is the object, 2 the ground, 3 a border along the edge: its outer half counts as ground

@@ -27,10 +27,10 @@ from saccade.data.pictures.labelled import check_new
 from saccade.data.tables.doubts import first_few
 from saccade.errors import DataError, OutputError
 from saccade.files import locked, make_folder, read_json, write_json, write_text, writing
+from saccade.progress import OnProgress, no_progress
 
 _MAKING = "making.json"
 _RESULTS = ("count", "twins", "left_out", "labels", "digest")  # Facts that are known in the end
-_NAMED = 4
 
 
 class PhotographSource(Protocol):
@@ -49,7 +49,7 @@ def write_photographs(
     count: int | None = None,
     *,
     resume: bool = False,
-    progress: Callable[[int, int], None] = lambda done, total: None,
+    on_progress: OnProgress = no_progress,
     on_left_out: Callable[[str, str], None] = lambda reason, name: None,
 ) -> PhotographFacts:
     """Write photographs with their twins; returns the facts of the whole set.
@@ -60,7 +60,7 @@ def write_photographs(
         out: a new or empty folder; with ``resume`` one in which a run with the same settings was stopped.
         count: photographs at most; None: all that can be used.
         resume: go on with what is there.
-        progress: called with (photographs written, photographs in all, if every one can be used).
+        on_progress: called with (photographs written, photographs in all, if every one can be used).
         on_left_out: called with the reason and the name of each photograph that is left out.
     """
     names = hashlib.sha256("\n".join(sorted(source.names)).encode(errors="surrogateescape")).hexdigest()[:16]
@@ -97,7 +97,7 @@ def write_photographs(
                 lines.write(json.dumps(row) + "\n")
             done.add(name)
             passed += 1
-            progress(len(done), total)
+            on_progress("photographs", len(done), total)
         if done:
             whole = _whole(facts, _rows_of(out / ROWS), left_out)
             write_text(out / CARD, card(whole))
@@ -107,7 +107,7 @@ def write_photographs(
         (out / _MAKING).unlink()
     if not done:
         out.rmdir()
-        reasons = first_few([f"{reason} ({number:,})" for reason, number in left_out.most_common()], _NAMED)
+        reasons = first_few([f"{reason} ({number:,})" for reason, number in left_out.most_common()], 4)
         raise DataError(f"none of {total:,} photographs could be used: {reasons}")
     return whole
 

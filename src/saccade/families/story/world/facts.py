@@ -31,7 +31,7 @@ class Link(NamedTuple):
 
 
 def _path(links: Sequence[Link], start: str, end: str) -> tuple[Link, ...]:
-    """The shortest path that was told; empty where there is none."""
+    """The shortest known path; empty where there is none."""
     paths: dict[str, tuple[Link, ...]] = {start: ()}
     reached = [start]
     for place in reached:  # grows
@@ -77,13 +77,13 @@ def what_is_beside(sentences: Sequence[str], side: str, room: str) -> Derived | 
 
 
 def path_between(sentences: Sequence[str], start: str, end: str) -> Derived | None:
-    """How do you go from the START to the END? The shortest way that was told, by first letters: ``n,e``."""
+    """How do you go from the START to the END? The shortest known way, by first letters: ``n,e``."""
     path = _path(_relations(sentences), start, end)
     return Derived(",".join(link.side[0] for link in path), tuple(link.at for link in path)) if path else None
 
 
 def is_beside(sentences: Sequence[str], first: str, side: str, second: str) -> Derived | None:
-    """Is the FIRST SIDE the SECOND? Each told neighbour lies one step away."""
+    """Is the FIRST SIDE the SECOND? Each known neighbour lies one step away."""
     path = _path(_relations(sentences), first, second)
     if not path:
         return None
@@ -175,7 +175,7 @@ def fear_of(sentences: Sequence[str], name: str) -> Derived | None:
 
 
 def colour_of(sentences: Sequence[str], name: str) -> Derived | None:
-    """What color is NAME? Its own if told, else that of the one of its kind that was told last."""
+    """What color is NAME? Its own if known, else that of the last known one of its kind."""
     colours = {match[1]: (at, match[2]) for at, match in _matches(_COLOUR, sentences)}
     if name in colours:
         at, colour = colours[name]

@@ -41,7 +41,7 @@ Question = tuple[str, Derived | None]  # A question and its answer, if the story
 
 
 class Scene:
-    """The people of one story, the true places, and what was told."""
+    """The people of one story, the true places, and the sentences."""
 
     def __init__(self, plot: Plot, draws: Draws, words: Words) -> None:
         people, rooms = plot.cast
@@ -65,11 +65,11 @@ class Scene:
         return at >= len(self.sentences) - self.plot.recent
 
     def recent_people(self) -> list[str]:
-        """People whose place the last few sentences told."""
+        """People whose place the last few sentences say."""
         return [one for one, stays in self.state.stays.items() if self.is_recent(stays[-1].supporting[-1])]
 
     def add(self, event: Event) -> None:
-        """Add the sentence that tells ``event``."""
+        """Add the sentence of ``event``."""
         at = len(self.sentences)
         if event.kind in ("take", "drop", "give"):
             self.handled[event.who[0]] = at

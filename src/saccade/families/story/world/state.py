@@ -172,7 +172,7 @@ class State:
                 self.update(at, event)
 
     def update(self, at: int, event: Event) -> None:
-        """Take in ``event``, told by sentence ``at``."""
+        """Take in ``event`` of sentence ``at``."""
         who, named = self._people(at, event.who)
         if event.kind in _PLACES:
             stay = Stay(event, (at,) if named == at else (named, at))
@@ -261,7 +261,7 @@ class State:
         return None
 
     def person_before(self, person: str, room: str) -> Derived | None:
-        """Where was PERSON before the ROOM? By told times, else by the order of telling."""
+        """Where was PERSON before the ROOM? By stated times, else by the order of sentences."""
         stays = [stay for stay in self.stays.get(person, ()) if stay.is_there]
         stays.sort(key=lambda stay: -1 if stay.event.time is None else stay.event.time)
         for earlier, later in reversed(list(pairwise(stays))):
