@@ -1,8 +1,8 @@
 """Looks at every picture of folders, here or on a Ray cluster, and writes a row for each to Parquet.
 
-The pictures are cut into parts of so many files. Each part goes through the model in batches of its own and becomes
-Parquet files of its own, so its rows are the same wherever they are made, and a finished part is not made again.
-``job.json`` says what was asked, and how many rows there must be.
+The pictures are cut into parts of so many files. Each part goes through the model in its own batches and into its own
+Parquet files, so its rows are the same wherever they are made. ``job.json`` says what was asked, and how many rows
+there must be.
 """
 
 from __future__ import annotations

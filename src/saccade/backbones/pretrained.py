@@ -1,13 +1,13 @@
 """ImageNet weights: how files of them are found, checked, read and converted into the state of our backbones.
 
-They are searched in this order, and never downloaded from here:
+They are searched in the cache folder, in this order, and never downloaded from here:
 
-* ``weights/NAME.safetensors`` in the cache folder: yours, under our names or under those of the published files;
-* ``weights/FILE`` in the cache folder: the published file itself, checked against the digits in its name;
-* what ``saccade data get NAME-imagenet`` has put into the cache folder.
+* ``weights/NAME.safetensors``: yours, under our names or under those of the published files;
+* ``weights/FILE``: the published file itself, checked against the digits in its name;
+* what ``saccade data get NAME-imagenet`` fetched.
 
-Published files are pickles. They are read with ``weights_only``, and only if their content has the digest that the
-publisher announced. Other weights must be safetensors.
+Published files are pickles. They are read with ``weights_only``, and only if they have the published digest. Other
+weights must be safetensors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One example as a person sees it, for contact sheets and reports; the three splits; and samples of a table's rows.
 
-A sample does not depend on the order of the rows, as tables are often sorted. Pictures are taken by a hash of their
-path from the folder of the table, so a sample is the same wherever the data lie, and keeps its pictures when rows are
-added. A smaller limit takes a part of what a larger one takes.
+Pictures of a sample are taken by a hash of their path from the folder of the table, so it depends neither on the order
+of the rows nor on where the data lie, and keeps its pictures when rows are added. A smaller limit takes a part of what
+a larger one takes.
 """
 
 from __future__ import annotations

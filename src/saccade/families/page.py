@@ -92,7 +92,7 @@ def _affine(norm: nn.modules.batchnorm._BatchNorm) -> tuple[Tensor, Tensor]:
 
 
 def matrix(numbers: Tensor, *, exact: bool = False) -> dict[str, object]:
-    """Rows (R,C) as float16 where that loses nothing, else as int16 with a scale a row, or as float32 if ``exact``."""
+    """Rows (R,C) as float16 where that is exact, else as int16 with a scale a row, or as float32 if ``exact``."""
     stored = {"rows": numbers.shape[0], "columns": numbers.shape[1]}
     half = numbers.half()
     if torch.equal(half.to(numbers.dtype), numbers):

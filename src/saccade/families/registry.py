@@ -2,8 +2,7 @@
 
 A family is one kind of question, with its models, data and task in one folder, whose ``__init__.py`` declares it as one
 :class:`Family`. It must have ``name, title, folder, models, data, headline`` and the method ``task``. What needs torch
-is imported inside a method, so that families can be listed without torch. How an answer is drawn and exported follows
-from its trace and from :class:`~saccade.trace.Answer`, so a record can be shown where its family is not installed.
+is imported inside a method, so that families can be listed without torch.
 
 A package adds a family with an entry point of the group ``saccade.families``::
 

@@ -14,10 +14,6 @@ pairs and pictures of
 
     o(a, b) = Σₓ min(a(x), b(x)) = 1 − TV(a, b)                                                                  (3)
 
-
-
-
-
 **Zoom.** Fu et al., "Look Closer to See Better: Recurrent Attention Convolutional Neural Network", CVPR 2017 (RA-CNN):
 
 ============  ========================================================================  ======================

@@ -1,8 +1,7 @@
 """Scores of answers and of attention, with baselines, bounds and confidence.
 
-Plain tensor functions that return one value per picture, (B,), so that the caller can average and split;
-NaN means "no such score here" and is counted by every aggregate. Scores of captions take strings, and some are defined
-for a whole set only.
+Plain tensor functions that return one value per picture, (B,), so that the caller can average and split; NaN means "no
+such score here" and is counted by every aggregate. Scores of captions take strings.
 
 ``MapScorer`` scores maps batch by batch, beside baselines and bounds, from any tool; ``summarise`` puts what was
 measured into one dictionary of plain numbers.

@@ -1,7 +1,7 @@
 """Controls in the attribute table of Seo et al. (2016, arXiv:1606.02393): all have the stack and head of SOFT.
 
-**Blind** does not see the query: how often can the answer be guessed? On MREF the most frequent colour of a picture
-answers four questions in ten. Eq. (4) with α_ij = 1/HW: :func:`saccade.attention.soft.attend_uniformly`.
+**Blind** does not see the query: how often can the answer be guessed? Eq. (4) with α_ij = 1/HW:
+:func:`saccade.attention.soft.attend_uniformly`.
 
 **Cross** has one dot-product head: does the additive scorer matter? Vaswani 2017, Eq. (1):
 :class:`saccade.attention.CrossAttention`. Deviations: those of :mod:`saccade.models.picture_query` and

@@ -18,9 +18,6 @@ Deviations from the paper: those of :mod:`saccade.models.picture_query`, and wha
 which feature and query meet, the size of the crop (the picture's), the pooling of the last map (the mean), and the pace
 and bounds of the window (:mod:`saccade.attention.spatial_transformer`).
 
-STN ends near the level of a model without the query, here as in the paper: a window that shows everything already holds
-the most frequent colour.
-
 **STN-tuned**, which the paper does not have, uses its query:
 
 * the window is a square around the point that attention over the localisation map names, and at most half of the

@@ -5,10 +5,10 @@
 ``question_blind``    one for all questions, which is not told the question
 ====================  ============================================================================
 
-Both learn from the training rows of the table on which the model is scored. The backbone has its ImageNet weights and
-all of its stages, whatever the model made of it. Features are standardised by the training rows and divided by √C, so
-that a feature has a length of about 1; the loss is the mean cross-entropy (of several labels that of each answer) plus
-:data:`DECAY` / 2 · |W|², minimised by L-BFGS from zero. Nothing is drawn or tuned.
+Both are trained on the training rows of the table. The backbone has its ImageNet weights and all of its stages.
+Features are standardised by the training rows and divided by √C, so that a feature has a length of about 1; the loss is
+the mean cross-entropy (of several labels that of each answer) plus :data:`DECAY` / 2 · |W|², minimised by L-BFGS from
+zero. Nothing is drawn or tuned.
 
 Axes: N scored rows, M training rows, C channels, Q questions, K answers.
 """

@@ -3,9 +3,8 @@
 A page from elsewhere can make the browser send requests to 127.0.0.1, and by DNS rebinding read the answers. So the
 Host must be ours, and requests from another origin are refused.
 
-A server that other machines can reach asks for its token, made at each start and printed once, in the address of the
-page. Opening that address keeps the token in a cookie; scripts send it as ``Authorization: Bearer …``. It is compared
-in constant time.
+A server that other machines can reach asks for its token, made at each start and printed in the address of the page,
+which keeps it in a cookie; scripts send it as ``Authorization: Bearer …``. It is compared in constant time.
 """
 
 from __future__ import annotations

@@ -18,9 +18,9 @@ one family that are compared share it:
 
 A style sheet of the same name beside it, ``FILE.css``, is added to the page. ``panel`` may return an object of
 functions, which are called: ``models(list)`` with the shown models of the family, whenever they change;
-``answered(view)`` with every answer (see :mod:`saccade.web.views`), and again where the colours change;
-``unanswered(name)`` with a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no model
-of the family is shown any more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
+``answered(view)`` with every answer (:mod:`saccade.web.views`), and when the colours change; ``unanswered(name)`` with
+a model that could not answer; ``act(key)`` with the chosen look; ``closed()`` when no model of the family is shown any
+more. With ``showsLooks: true``, cards leave looks over slots and notes to the panel.
 
 ``Family.runtime`` names an ES module that computes the family's models in a worker of the page. It exports
 ``function network(weights, tools)``, called with what ``page_model`` made, which returns an object with

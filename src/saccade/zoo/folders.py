@@ -3,10 +3,9 @@
 ``hf://USER/NAME`` is a model folder on the hub of Hugging Face, fetched once and kept in its cache;
 ``hf://USER/NAME@REVISION`` is a branch, tag or commit of it.
 
-Of the pictures the scenes lie in ``data/gallery``: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist
-(test split, shipped glyphs), ``stripes`` picture 2 of details (test split). ``bird`` is a photograph that was cut out;
-NOTICE has its source. The other photographs are among those that ship as backgrounds, whose sources are in
-``packs/backgrounds/attribution.json``.
+Pictures: ``digits`` is scene 136 of mref and ``clutter`` scene 40 of mdist (test split, shipped glyphs), ``stripes``
+picture 2 of details (test split). NOTICE has the source of ``bird``, ``packs/backgrounds/attribution.json`` those of
+the other photographs.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ This is the format of drawn scenes; sets of photographs have one like it, :mod:`
 
 ``saccade data make causal --count 10000 --out DIR`` writes such a set, :func:`read_causal_set` reads it.
 
-
 One question asks for the colour of a digit, the *target*. A second one asks for the *other* object: among those that
 can be moved, the one whose area is nearest to the target's. Each scene has seven twins, see
 :mod:`saccade.data.scenes.layout`: target and other are recoloured, moved and removed; the background is changed.

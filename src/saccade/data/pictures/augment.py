@@ -2,7 +2,7 @@
 
 The augmentation of a batch is a function of one seed, so a resumed run sees the same pictures. Colours change only with
 ``tint`` or ``invert``: many questions are about them. A crop may cut away the thing asked for; keep ``area`` near 1
-where it is small. A picture is turned and slanted first, then cut.
+where it is small.
 
 ``erase`` is that of Zhong et al., "Random Erasing Data Augmentation", 2017 (arXiv:1708.04896), with the mean colour of
 the picture in place of random pixels.

@@ -13,7 +13,7 @@ removed         gone; what lay behind it shows
 background      another draw of the same kind; behind scenes on black, the distractors of MDIST
 =============  ========================================================================================================
 
-Free ground keeps old and new place apart: a map that stays where it was has nothing on the new one.
+So a map that stays where it was has nothing on the new place.
 """
 
 from __future__ import annotations

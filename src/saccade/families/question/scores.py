@@ -3,8 +3,7 @@
 Maps are scored by :mod:`saccade.metrics.maps.scorer`, on the pixels of the network input. A model that only cuts out
 crops has no grid of weights: its baselines live on the picture's own pixels, and there is no bound.
 
-:class:`SceneScoring` is for generated scenes, which can be rendered again with one thing changed;
-``table_scores.py`` has what is known of given pictures alone.
+:class:`SceneScoring` is for generated scenes, which can be rendered again with one thing changed.
 """
 
 from __future__ import annotations

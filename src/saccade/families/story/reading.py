@@ -1,8 +1,7 @@
 """From a story and a question in words to the ids that models read, and from their logits to an answer.
 
-A memory holds the last sentences with a known word. Notes list what was dropped: questions in a text file, unknown
-words, sentences without a known word, and the first sentences of a story that is longer than the memory. A sentence
-without a known word must not become an empty slot: models would take it for the end of the story.
+A memory holds the last sentences with a known word; notes list what was dropped. A sentence without a known word must
+not become an empty slot: models would take it for the end of the story.
 """
 
 from __future__ import annotations
