@@ -9,8 +9,6 @@ sums stop at 255.
 Read from the generator's description; none of its code is here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Captioners whose words are known beforehand, tiny saved ones, captioned files, and short splits of scenes."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What every test starts from: full float32 precision, one thread, a fixed seed, and one table of tolerances."""
 
-from __future__ import annotations
-
 import functools
 import random
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Pictures made to hold up whoever decodes them; small files, each of which asks for much time or memory."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zlib

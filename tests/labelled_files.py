@@ -1,7 +1,5 @@
 """Small pictures in folders by class, a table of them, and CIFAR-10 in miniature, for the tests of classifiers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

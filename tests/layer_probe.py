@@ -5,8 +5,6 @@ norms → nothing), so that the gradient of a cell is its receptive field and th
 Of a transformer, every cell of which sees the whole picture: the cell that a patch changes most.
 """
 
-from __future__ import annotations
-
 import copy
 
 import torch

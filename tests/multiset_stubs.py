@@ -1,7 +1,5 @@
 """Readers whose answers are known beforehand, and short splits of generated scenes on shipped glyphs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

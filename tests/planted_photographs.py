@@ -4,8 +4,6 @@ Each picture is even ground with a red square (the target) and a green stamp in 
 lies are painted over, by default with the ground itself.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Small tables of one's own on disk: squares to be asked about, planted shortcuts, and tables read quietly."""
 
-from __future__ import annotations
-
 import csv
 import itertools
 import warnings

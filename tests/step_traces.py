@@ -1,7 +1,5 @@
 """Traces of one example whose steps are known beforehand: one read label by label, and a caption."""
 
-from __future__ import annotations
-
 import torch
 
 from saccade import geometry

@@ -1,7 +1,5 @@
 """Configurations: names and types are checked on the way in, and what comes out is plain."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Documents do what they say: Python and doctests run, commands are real, links lead somewhere, tables are current."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re

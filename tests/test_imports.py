@@ -1,7 +1,5 @@
 """Imports point downward, families do not know one another, and ``import saccade`` stays light."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -82,17 +82,6 @@ def test_an_unknown_question_lists_what_can_be_asked(tiny: Predictor, ask) -> No
     assert all(word in str(caught.value) for word in QUERIES)
 
 
-def test_a_folder_is_looked_at_file_by_file(tiny: Predictor, tmp_path: Path) -> None:
-    for number in range(3):
-        Image.fromarray(noise(9, 9, seed=number)).save(tmp_path / f"{number}.png")
-    (tmp_path / "notes.txt").write_text("no picture")
-    for place in (tmp_path, str(tmp_path), f"{tmp_path}/*.png"):
-        names = [Path(seen.source.name).name for seen in tiny.look_many(place, 1)]
-        assert names == ["0.png", "1.png", "2.png"]
-    with pytest.raises(DataError, match="gone"):
-        list(tiny.look_many(tmp_path / "gone", 1))
-
-
 @pytest.mark.parametrize(("name", "kind"), [("x.png", "PNG"), ("X.JPG", "JPEG"), ("x.webp", "WEBP")])
 def test_a_sighting_is_saved_as_one_picture_file(tiny: Predictor, tmp_path: Path, name: str, kind: str) -> None:
     seen = tiny.look(noise(31, 34), ask=1)

@@ -1,7 +1,5 @@
 """Every packaged recipe: resolves in each of its protocols, and builds a task; those of shipped models are theirs."""
 
-from __future__ import annotations
-
 import copy
 import shlex
 from collections.abc import Iterator

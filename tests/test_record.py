@@ -1,7 +1,5 @@
 """Records: bit-equal there and back, and nothing that is damaged, foreign or unsafe gets in."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The trace: what it accepts, how it slices, its maps and rebuilt contexts, and edits of looks, by hand."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -44,10 +42,8 @@ EVERY_KIND = {
     "gate with steps": soft(torch.rand(2, 5, 3, 4), kind="gate", norm="none", full=torch.rand(2, 5, 6, 3, 4)),
     "input": soft(torch.rand(2, 3, 4), role="input", norm="l2"),
     "slots": Look("hop", "slots", "multiplier", uniform(2, 6, cells=1), norm="softmax"),
-    "slots with steps": Look("hop", "slots", "multiplier", uniform(2, 3, 6, cells=1), norm="softmax"),
     "crop": crop(IDENTITY.expand(2, 2, 3), active=torch.tensor([True, False])),
     "crop shared by all": crop(),
-    "own frames": soft(frame=IDENTITY.expand(2, 2, 3)),
 }  # fmt: skip
 
 
@@ -87,19 +83,13 @@ def test_what_is_inactive_may_be_anything() -> None:
     ("look", "named"),
     [
         (soft(kind="sotf"), "'sotf'.*'soft'"),
-        (soft(uniform(2, 3)), "weights"),
         (Look("a", "slots", "multiplier", uniform(2, 1, 3, 4)), "weights"),
         (soft(frame=IDENTITY.expand(3, 2, 3)), "frame"),
-        (soft(frame=torch.zeros(2, 3)), "frame"),
         (soft(uniform(2, 3, 4) * 1.01), "softmax.*0.01"),
-        (soft(torch.tensor([[[1.5, -0.5]]])), "norm"),
         (soft(torch.full((1, 1, 1), float("inf")), norm="none"), "NaN or infinity"),
-        (soft(torch.tensor([[[0.5, -1.5]]]), norm="l2"), "l2"),
         (soft(scores=torch.zeros(2, 4, 3)), "scores"),
         (soft(kind="gate", norm="none", full=torch.zeros(2, 6, 4, 3)), "full"),
-        (soft(gain=torch.zeros(3)), "gain"),
         (soft(choice=torch.tensor([0, 12])), "12 cells"),
-        (soft(log_prob=torch.tensor([0.0, 0.1])), "log-prob"),
         (crop(grid=None), "grid"),
         (crop(weights=uniform(2, 2, 2)), "weights"),
     ],
@@ -114,10 +104,7 @@ def test_each_defect_is_refused(look: Look, named: str) -> None:
     [
         ({"looks": ()}, "at least one look"),
         ({"looks": (soft(), soft())}, "map, map"),
-        ({"total": "prodct"}, "'prodct'.*'product'"),
         ({"looks": (soft(), soft(uniform(3, 3, 4), name="b"))}, "batch of 2"),
-        ({"looks": (soft(), crop(IDENTITY.expand(1, 2, 3)))}, "'crop'"),
-        ({"canvas": IDENTITY}, "canvas"),
         ({"image_size": torch.zeros(3, 2)}, "image_size"),
         ({"looks": (soft(uniform(2, 3, 4) * 2),)}, "softmax"),
     ],
@@ -146,7 +133,6 @@ def test_one_example_is_a_view_with_its_batch_axis() -> None:
     trace = full_trace()
     one = trace[2].validate()
     assert len(one) == 1
-    assert one.answer is not None
     assert one.answer.tolist() == [2]
     assert one.meta == {"model": "x"}
     for whole, part in zip(trace.looks, one.looks):
@@ -374,10 +360,7 @@ def test_the_first_steps_alone_are_given() -> None:
         (lambda: words().edit(torch.tensor([[True, False]]), step=2), "no step 2"),
         (lambda: words().edit(torch.tensor([[1.0, 0.0]])), "bool"),
         (lambda: words().point(2), "cells.*0 … 1"),
-        (lambda: words().point(-1), "cells.*0 … 1"),
-        (lambda: words().point(0, step=7), "no step 7"),
         (lambda: words().aim(torch.tensor([0.0, 0.0, 1.0, 1.0])), "edit it with edit"),
-        (lambda: words().as_given(3), "has 2 steps"),
         (lambda: words().as_given(0), "has 2 steps"),
     ],
 )

@@ -1,7 +1,5 @@
 """What is built is what works: the wheel holds everything that the package needs at run time."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

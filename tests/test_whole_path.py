@@ -3,8 +3,6 @@
 Every step is a command as it is typed; the next step uses what the one before left.
 """
 
-from __future__ import annotations
-
 import csv
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Small models for tests: sizes and batches for every model, one to save and ask, and one whose looks are known."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The shipped recipe cut down to a few steps of a small model on shipped glyphs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Vision transformers of a few hundred weights in plain torch, one for each way in which attention is computed."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

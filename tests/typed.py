@@ -1,7 +1,5 @@
 """Commands as they are typed, and the one line that a mistake ends with."""
 
-from __future__ import annotations
-
 from typer.testing import CliRunner, Result
 
 from saccade.commands.door import app

@@ -1,7 +1,5 @@
 """Small pictures for rows."""
 
-from __future__ import annotations
-
 import io
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A real Ray cluster of two nodes on this machine: the rows of the local engine, even if a worker is killed."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

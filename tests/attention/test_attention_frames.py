@@ -1,7 +1,5 @@
 """Frames for networks of one's own: against layers by hand, and against where a lit pixel shows up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

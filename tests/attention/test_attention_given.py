@@ -1,7 +1,5 @@
 """What all mechanisms do: looks that show what was used, gradients, and given weights in place of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

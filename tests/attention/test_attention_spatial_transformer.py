@@ -1,7 +1,5 @@
 """The spatial transformer: where known windows land, what bounded windows cannot do, gradients, and what it learns."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """``features:FOLDER``: maps by the names of pictures, where their cells lie, and what is wrong with a folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

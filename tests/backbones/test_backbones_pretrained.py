@@ -1,7 +1,5 @@
 """The catalog of backbones and their ImageNet weights: found, named right, refused when wrong, able to see a cat."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib.resources
 from dataclasses import replace
@@ -244,36 +242,6 @@ def test_the_catalog_says_what_is_built(name: str) -> None:
     assert backbone.names == BACKBONES[name].stages
     assert sum(parameter.numel() for parameter in backbone.parameters()) == PARAMETERS[name]
     assert set(backbone.channels) == set(backbone.frames) == set(backbone.names)
-
-
-def test_through_keeps_the_first_stages() -> None:
-    """Same layers, same places, same numbers; only what comes behind is gone."""
-    whole = build_backbone("resnet18").eval()
-    short = whole.through("layer2")
-    assert short.names == ("stem", "layer1", "layer2")
-    assert short.channels == {"stem": 64, "layer1": 64, "layer2": 128}
-    assert torch.equal(short.frames["layer2"], whole.frames["layer2"])
-    images = torch.rand(1, 3, 64, 64)
-    assert torch.equal(short(images), whole.between(images, to="layer2"))
-    assert build_backbone("vgg19", through="conv5").names[-1] == "conv5"
-    assert short.state_dict().keys() < whole.state_dict().keys()
-
-
-@pytest.mark.parametrize(
-    ("name", "through", "message"),
-    [
-        ("resnet43", None, r"no backbone 'resnet43': did you mean 'resnet34'.*timm:NAME"),
-        ("mobilenetv2", "block18", "no stage 'block18' in this backbone: did you mean 'block"),
-        (
-            "resnet34",
-            "block13",
-            "through: no stage 'block13'.*choose from layer1, .*stem; in a recipe .*config.through",
-        ),
-    ],
-)
-def test_wrong_names(name: str, through: str | None, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        build_backbone(name, through=through)
 
 
 @pytest.mark.parametrize(

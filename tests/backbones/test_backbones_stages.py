@@ -1,7 +1,5 @@
 """Backbones: stages lie where their frames say; blocks by hand; maps of several stages as one; EfficientNet-Lite."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Callable
 

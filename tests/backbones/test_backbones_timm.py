@@ -1,7 +1,5 @@
 """The timm adapter: against a stand-in with timm's interface, and (marked ``extras``) against timm itself."""
 
-from __future__ import annotations
-
 import importlib.util
 import socket
 import sys
@@ -262,16 +260,12 @@ def test_models_of_timm_become_stages(name: str, stages: tuple[str, ...], cell: 
 TINY = {"embed_dim": 24, "depth": 3, "num_heads": 2, "img_size": 32, "patch_size": 8}
 WITH_TOKENS = [
     ("vit_small_patch16_224", 1),
-    ("deit_tiny_distilled_patch16_224", 2),
-    ("vit_small_patch14_dinov2", 1),
     ("vit_small_patch14_reg4_dinov2", 5),
     ("vit_small_patch16_dinov3", 5),
     ("vit_medium_patch16_reg4_gap_256", 4),  # registers and no class token
     ("vit_base_patch16_clip_224", 1),
     ("vit_base_patch16_siglip_224", 0),  # SigLIP 2 has the same network
-    ("vit_base_patch16_siglip_gap_224", 0),
     ("eva02_tiny_patch14_224", 1),
-    ("eva_large_patch14_196", 1),
     ("naflexvit_base_patch16_siglip", 0),
 ]
 
@@ -335,12 +329,3 @@ def test_a_name_server_that_is_silent_is_not_waited_for(monkeypatch: pytest.Monk
     monkeypatch.setattr(socket, "create_connection", lambda *args, **kwargs: release.wait(60) and Connection())
     assert hub.why_no_hub() == "huggingface.co cannot be reached (no answer)"
     release.set()
-
-
-def test_offline_asks_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(socket, "create_connection", lambda *args, **kwargs: pytest.fail("asked"))
-    monkeypatch.setenv("HF_HUB_OFFLINE", "")  # so that it is undone
-    monkeypatch.setenv("TRANSFORMERS_OFFLINE", "")
-    assert not hub.is_offline()
-    hub.work_offline()
-    assert hub.why_no_hub() == "fetching is off (by `offline` or HF_HUB_OFFLINE)"

@@ -1,7 +1,5 @@
 """Models of transformers as backbones: against a stand-in with its interface, and (``extras``) against the library."""
 
-from __future__ import annotations
-
 import importlib.util
 import sys
 from collections import OrderedDict
@@ -150,18 +148,14 @@ TEXT = {**TINY, "vocab_size": 20, "max_position_embeddings": 16, "bos_token_id":
 STAGED = {"hidden_sizes": [8, 8, 16, 16], "depths": [1, 1, 1, 1]}
 REAL = [
     ("ViT", TINY, 8, 0.0, True),
-    ("Dinov2", TINY, 8, 0.0, True),
     ("Dinov2WithRegisters", TINY, 8, 0.0, True),
     ("DeiT", TINY, 8, 0.0, True),
     ("DINOv3ViT", {**TINY, "num_register_tokens": 4}, 8, 0.0, True),
-    ("SiglipVision", TINY, 8, 0.0, False),
     ("Siglip2Vision", FLEXIBLE, 8, 0.0, False),  # NaFlex; SigLIP 2 of one size is a SigLIP
     ("Siglip", {"vision_config": TINY, "text_config": TEXT}, 8, 0.0, False),
     ("CLIP", {"vision_config": TINY, "text_config": TEXT}, 8, 0.0, True),
-    ("CLIPVision", TINY, 8, 0.0, True),
     ("ViTMAE", TINY, 8, 0.0, True),
     ("Swin", {"embed_dim": 8, "depths": [1, 1], "num_heads": [2, 2], "window_size": 4}, 8, 0.0, False),
-    ("ConvNext", STAGED, 32, 0.0, False),
     ("ResNet", {**STAGED, "embedding_size": 8}, 32, -15.5, False),
 ]
 

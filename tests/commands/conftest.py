@@ -1,7 +1,5 @@
 """Short splits and small chunks, so that a whole training run takes a second; and one such run to share."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

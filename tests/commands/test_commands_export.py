@@ -1,7 +1,5 @@
 """``saccade export``: a file that other programs run, with torch's numbers, and a sidecar that says what they mean."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable

@@ -4,7 +4,6 @@ import json
 from pathlib import Path
 
 import pytest
-from PIL import Image
 
 from labelled_files import class_folders
 from saccade.zoo import folders as zoo
@@ -120,19 +119,6 @@ def test_data_get_reports_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert str(tmp_path) in typed("data", "get", "mref").stderr.replace("\n", "")
     assert asked == ["mnist"]  # the data set names its own download
     assert "mref" in typed("data", "list").stdout
-
-
-def test_a_path_alone_is_recognised_and_said(tmp_path: Path) -> None:
-    for name in ("cat", "dog"):
-        for number in range(12):
-            place = tmp_path / "photos" / name / f"{number}.png"
-            place.parent.mkdir(parents=True, exist_ok=True)
-            Image.new("RGB", (8, 8), (10 * number, len(name), ord(name[0]))).save(place)
-    result = typed("data", "show", f"{tmp_path}/photos/", "--split", "train", "--out", tmp_path / "sheet.png")
-    assert result.exit_code == 0, result.output
-    assert f"{tmp_path}/photos/ is read as folder:{tmp_path}/photos\n" in result.stderr
-    assert "2 classes" in result.stderr
-    assert "cannot be read" not in result.stderr
 
 
 def test_pictures_that_cannot_be_read_are_counted_and_named_whatever_is_shown(tmp_path: Path) -> None:

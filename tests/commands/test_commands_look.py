@@ -1,7 +1,5 @@
 """``saccade look``, of one model and of several: answers, files, JSON, and every kind of bad input."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

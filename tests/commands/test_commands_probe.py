@@ -1,7 +1,5 @@
 """``saccade probe`` on tiny pictures: model, page and results; and what it says of bad data."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import shutil

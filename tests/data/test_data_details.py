@@ -1,7 +1,5 @@
 """Pictures whose class hangs on a detail: pure functions of their number, edits that change one thing, fine stripes."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

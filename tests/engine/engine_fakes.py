@@ -1,7 +1,5 @@
 """A small, complete Trainable on hashed synthetic data: what the engine's tests train."""
 
-from __future__ import annotations
-
 import json
 import signal
 from collections.abc import Sequence

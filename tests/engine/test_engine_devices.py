@@ -1,7 +1,5 @@
 """One device computes as Lightning Fabric does, two processes as micro-batches; nodes go on after a kill."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

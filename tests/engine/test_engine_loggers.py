@@ -1,7 +1,5 @@
 """Curves go to loggers: by name (stand-ins of wandb and MLflow, TensorBoard itself), and to objects of the user."""
 
-from __future__ import annotations
-
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Reading, merging and refusing recipes; schedules by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

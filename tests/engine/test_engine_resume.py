@@ -1,7 +1,5 @@
 """Resuming: N steps, a stop and N more equal 2N steps bit for bit."""
 
-from __future__ import annotations
-
 import json
 import shutil
 

@@ -1,7 +1,5 @@
 """One step: clipped by parameter and replica, compiled, captured on a GPU, stopped by numbers that are not finite."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,9 +58,7 @@ def test_copy_reaches_every_tensor_and_keeps_the_buffers():
     ("target", "source", "words"),
     [
         ({"a": torch.ones(2)}, {"a": torch.ones(3)}, r"\(2,\)"),
-        ({"a": torch.ones(2)}, {"a": torch.ones(2).int()}, "float32"),
         ({"a": torch.ones(2)}, {"b": torch.ones(2)}, "'b'"),
-        ([torch.ones(2)], [], "None"),
         (make(1.0), make(1.0, "y"), "'x'"),
     ],
 )
@@ -131,7 +127,6 @@ def after_one_step(tmp_path, replicas: int = 1, **clip: float) -> dict[str, Tens
     [
         ({}, [3.0, 4.0], [0.5]),
         ({"clip_each": 1.0}, [0.6, 0.8], [0.5]),  # 5 → 1; ½ is below it
-        ({"clip_each": 10.0}, [3.0, 4.0], [0.5]),
         ({"clip_norm": 1.0}, [3 / 25.25**0.5, 4 / 25.25**0.5], [0.5 / 25.25**0.5]),  # all by one factor
         ({"clip_each": 1.0, "clip_norm": 2.0}, [0.6, 0.8], [0.5]),
     ],

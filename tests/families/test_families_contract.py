@@ -1,7 +1,5 @@
 """What holds for the task of every family: batches by number, seeds, validation, settings, and scenes on disk."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Folders of strangers: a JSON file and a file of tensors whose digest it holds. Models and records."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import random
@@ -18,15 +16,13 @@ from PIL import Image
 from safetensors.torch import load, save
 
 import saccade
-from saccade.commands.report import _score_sections, report
+from saccade.commands.report import report
 from saccade.config import to_dict
 from saccade.families import family, model_spec
 from saccade.geometry import scale_shift
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import save_model
 from saccade.record import Record, write_record
-from saccade.show.report import Report
-from saccade.show.report_sources import read_metrics
 from saccade.trace import AttentionTrace, Look
 from tiny_models import tiny_config
 
@@ -166,11 +162,8 @@ class Models(Folders):
         predictor.look(self.picture, predictor.facts.queries[0] if predictor.facts.queries else None)
 
 
-SCORES, METRICS = "scores.json", "metrics.jsonl"
-
-
 class Records(Folders):
-    """Records of answers, files of scores and metrics of runs, read and drawn as ``saccade report`` does."""
+    """Records of answers, read and drawn as ``saccade report`` does."""
 
     name = "records"
     deadline = 10.0
@@ -183,14 +176,6 @@ class Records(Folders):
             (folder / f"base-{name}").mkdir()
             write_record(folder / f"base-{name}" / "r", record)
             self.bases[name] = files_in(folder / f"base-{name}")
-        self.scores = {
-            "model": "m", "data": "mref", "split": "test", "n": 100, "seed": 0, "protocol": "p", "note": "x",
-            "metrics": {"accuracy": 0.5, "by": {"red": 0.25}}, "intervals": {"accuracy": [0.4, 0.6]},
-            "attention": {"pointing": 0.5, "by_look": {"a": {"iou": 0.1}}},
-            "baselines": {"uniform": {"accuracy": 0.1}}, "counts": {"accuracy": 100},
-        }  # fmt: skip
-        row = {"step": 1, "phase": "main", "kind": "train", "values": {"loss": 1.5}, "seconds": 1.0}
-        self.rows = [row, {**row, "step": 2, "kind": "validation", "values": {"accuracy": 0.5}}]
 
     def sealed(self, files: Files, values: dict[str, Any]) -> Files:
         if isinstance(values.get("tensors"), dict):
@@ -204,8 +189,6 @@ class Records(Folders):
         for value in shapes:
             for key in ("alternatives", "labels", "words", "captions", "slots", "supporting", "size"):
                 inputs[f"{key} {value}"] = self.with_values(soft, info={**info, key: value})
-            for key in self.scores:
-                inputs[f"scores {key} {value}"] = {SCORES: as_json({**self.scores, key: value})}
         tensors = {
             "looks.0.weights": [torch.ones(1, 5, 7).to(torch.complex64), torch.zeros(0, 5, 7), torch.zeros(5)],
             "looks.0.frame": [torch.eye(2, 3).double() * scale for scale in (0, torch.nan, 1e300, 1e-300)],
@@ -215,17 +198,10 @@ class Records(Folders):
         for name, values in tensors.items():
             for number, value in enumerate(values):
                 inputs[f"{name} {number}"] = self.with_tensors(soft, save({**stored, name: value}))
-        deep = b"[" * 100_000
-        return inputs | {"deep scores": {SCORES: deep}, "deep metrics": {METRICS: deep + b"\n{}"}}
+        return inputs
 
     def drawn(self, rng: random.Random) -> Files:
-        what = rng.randrange(10)
-        if what == 0:
-            return {SCORES: as_json(spoilt_values(rng, self.scores))}
-        if what == 1:
-            lines = b"\n".join(as_json(row) for row in spoilt_values(rng, self.rows, 1) or [{}])
-            return {METRICS: spoilt_bytes(rng, lines) if rng.random() < 0.5 else lines}
-        if what == 2:
+        if rng.random() < 0.1:
             base = rng.choice(list(self.bases.values()))
             key = rng.choice(("alternatives", "labels", "size", "captions"))
             return self.with_values(base, info={**self.read(base)["info"], key: odd(rng)})
@@ -233,13 +209,7 @@ class Records(Folders):
 
     def run(self, case: Files) -> None:
         place = self.lay(case)
-        if SCORES in case:
-            sections, _ = _score_sections(place / SCORES, place, "cpu")
-            Report("t", "l", sections).save(place / "out.html")
-        elif METRICS in case:
-            read_metrics(place / METRICS)
-        else:
-            report([place / self.values]).save(place / "out.html")
+        report([place / self.values]).save(place / "out.html")
 
 
 def _records() -> dict[str, Record]:

@@ -1,7 +1,5 @@
 """Pictures of every format that is read, spoilt; and small files that ask for much time or memory."""
 
-from __future__ import annotations
-
 import io
 import random
 import struct

@@ -1,7 +1,5 @@
 """Requests to the server, handed to the application itself: every one gets an answer, and one below 500."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import io

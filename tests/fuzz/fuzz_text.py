@@ -1,7 +1,5 @@
 """Text of strangers: tables of one's own data, and recipes."""
 
-from __future__ import annotations
-
 import csv
 import io
 import random

@@ -1,7 +1,5 @@
 """Every fuzz target by name."""
 
-from __future__ import annotations
-
 from fuzz_folders import Models, Records
 from fuzz_pictures import Pictures
 from fuzz_requests import Requests

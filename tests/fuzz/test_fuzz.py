@@ -3,8 +3,6 @@
 ``make fuzz`` does the same for minutes, with deadlines and a bound on memory. Here are none: a machine may be busy.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What saccade computed when the goldens were stored, it computes still."""
 
-from __future__ import annotations
-
 import json
 import math
 import shutil

@@ -3,8 +3,6 @@
 Expectations are exact: all 144 ways to glimpse and to name in two meta steps, each weighted by its probability.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

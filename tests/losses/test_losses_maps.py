@@ -1,7 +1,5 @@
 """Losses of maps: what misses the evidence, and what different questions share; by hand, and through models."""
 
-from __future__ import annotations
-
 import math
 
 import pytest
@@ -82,7 +80,6 @@ def test_of_a_model_it_reads_the_total_map(kind: type) -> None:
     result = MapLosses().overlap(model, raw, size, 2)
     trace = model.wrap(raw, size).trace
     maps = trace.image_map("total") if kind is HAttNetModel else trace.looks[0].weights
-    assert maps is not None
     assert float(result.detach()) == pytest.approx(float(1 - total_variation(*maps.detach().split(1))), abs=1e-4)
     assert result.requires_grad
 
@@ -113,7 +110,6 @@ def test_rank_loss_has_no_gradient_where_the_ranking_holds() -> None:
     """A pair that is apart by the margin is left alone; of the other, the finer scale goes up alone."""
     probability = torch.tensor([[0.2, 0.5, 0.4]], requires_grad=True)
     rank_loss(probability).backward()
-    assert probability.grad is not None
     assert probability.grad.tolist() == [[0.0, 0.0, -1.0]]
 
 

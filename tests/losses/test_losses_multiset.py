@@ -1,7 +1,5 @@
 """Multiset rewards and losses: against the paper's loop, by hand, and whatever order the labels come in."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

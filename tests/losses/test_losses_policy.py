@@ -4,8 +4,6 @@ of four cells; with a baseline, and self-critical, by hand.
 The expectation over draws is taken exactly, by enumerating them, wherever that is possible; by drawing once.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Means, intervals that count pictures and hold the truth as often as promised, and columns of values."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The decoder of Show, Attend and Tell, equation by equation, and beam search with a model whose words are known."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any, NamedTuple
@@ -106,7 +104,6 @@ def test_scores_are_those_of_a_tanh_twice_as_wide() -> None:
     decoder, annotations = new_decoder(), cells()
     scene, memory = decoder.init_state(annotations, GRID)
     scorer = decoder.scorer
-    assert scorer is not None
     seen = annotations @ (scorer.from_features.weight.flatten(1) / 2).T  # (B,L,A)
     asked = memory.hidden @ (scorer.from_query.weight / 2).T  # (B,1,A)
     scores = (seen + asked).tanh() @ (scorer.to_score.weight.flatten() / 2)  # (B,L)
@@ -280,7 +277,6 @@ def test_attention_belongs_to_the_words_it_was_paid_for(captions: int) -> None:
     """Each look of this model tells the word before it and its place."""
     table = Table(random_table(3, 6, 1).log_prob, chooses=True)
     result = decode(table, pictures(3), width=captions, captions=captions, longest=8)
-    assert result.choices is not None
     for picture, which in itertools.product(range(3), range(captions)):
         before = NOTHING
         for place, word in enumerate(said(result, picture, which)):

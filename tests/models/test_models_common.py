@@ -5,8 +5,6 @@ the fields of its Config; a setting that fits no model is an error at collection
 where a table below says so.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import functools

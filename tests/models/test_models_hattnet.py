@@ -1,7 +1,5 @@
 """HAttNet and HAttNet-CTX of Seo et al. (2016): sizes, the way of the gated features, the penalty, the ablations."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -11,7 +9,6 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.families import model_spec
 from saccade.models.hattnet import HAttNetConfig, HAttNetModel
-from saccade.models.soft import SoftModel
 from saccade.trace import Act
 
 Near = Callable[..., None]
@@ -20,7 +17,6 @@ STAGES = ("stage1", "stage2", "stage3", "stage4")
 
 def published(name: str = "hattnet-ctx", **settings: object) -> HAttNetModel:
     model = model_spec(name).build(settings)
-    assert isinstance(model, HAttNetModel)
     return model.eval()
 
 
@@ -40,8 +36,6 @@ def test_the_looks_of_the_paper() -> None:
     assert {look.role for look in looks} == {"multiplier"}
     assert output.trace.total == "product"
     for look, cells, start, stride in zip(looks, (49, 23, 10, 4), (2, 5, 11, 23), (2, 4, 8, 16), strict=True):
-        assert look.weights is not None
-        assert look.frame is not None
         assert look.weights.shape == (2, cells, cells)
         centre = geometry.apply(look.frame, torch.tensor([[0.5, 0.5], [1.5, 0.5]], dtype=torch.float64))
         assert centre.tolist() == [[start, start], [start + stride, start]]
@@ -152,12 +146,3 @@ def test_the_price_of_an_even_gate_by_hand(assert_near: Near) -> None:
     assert_near(spread_price(elsewhere, elsewhere), [0.4 * 0.25 * 12**0.5])
     assert_near(spread_price(even, there), [0.2 + 0.2 * 0.25 / 0.75**0.5])
     assert_near(spread_price([0.0] * 4, [0.0] * 4), [0.0])
-
-
-def test_without_gates_it_is_soft() -> None:
-    model, soft = published(gated=[]), SoftModel(SoftModel.Config()).eval()
-    model.load_state_dict(soft.state_dict())
-    images, query = scene(), torch.tensor([4, 6])
-    ours, theirs = model(images, query), soft(images, query)
-    assert torch.equal(ours.logits, theirs.logits)
-    assert torch.equal(ours.trace.image_map(), theirs.trace.image_map())

@@ -1,7 +1,5 @@
 """Readers of multisets: HSAL against the paper in plain steps, its looks and ends; the counting control."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +13,7 @@ from saccade import geometry
 from saccade.attention.hard import gumbel_noise
 from saccade.families import model_spec
 from saccade.losses.multiset import hsal_expected_loss, hsal_loss
-from saccade.models.hsal import FineCells, HsalModel
+from saccade.models.hsal import HsalModel
 from saccade.models.multiset_reader import MultisetCountsModel
 from saccade.trace import ModelOutput
 from tiny_models import example_batch, named, tiny_model
@@ -194,7 +192,6 @@ def test_finer_activations_lie_under_their_cell() -> None:
     """A picture that is its own x coordinate: under each coarse cell the finer cells tell where they are."""
     model = tiny(fine_stage="stage1")
     fine = model.fine
-    assert isinstance(fine, FineCells)
     assert (fine.ratio, fine.channels) == (2, 32 * 4)
     frames, grids = model.backbone.frames, model.backbone.grid((31, 34))
     columns = frames["stage1"][0, 0] * (torch.arange(grids["stage1"][1]) + 0.5) + frames["stage1"][0, 2]

@@ -1,6 +1,4 @@
-"""Query models and their controls: any backbone, many labels, the prior, a pretrained start, FiLM, blind, a ViT."""
-
-from __future__ import annotations
+"""Query models and their controls: any backbone, many labels, the prior, a pretrained start, FiLM, a ViT, the head."""
 
 from collections.abc import Callable
 from typing import Any
@@ -8,12 +6,14 @@ from typing import Any
 import pytest
 import torch
 
+from saccade import geometry
 from saccade.attention.class_token import SelfAttention, attention_rollout
 from saccade.attention.soft import attend_uniformly
 from saccade.errors import DataError
 from saccade.families import model_spec, models
 from saccade.models.controls import BlindModel, CrossModel, FeatureModulation, FilmModel
 from saccade.models.picture_query import PictureQueryModel
+from saccade.models.question_head import QuestionHeadModel
 from saccade.models.vit import VitConfig, VitModel
 from tiny_models import OneHotModel, example_batch, publish, tiny_model, withdraw
 
@@ -26,7 +26,6 @@ every_model = pytest.mark.parametrize("name", sorted(ASKED))
 
 def tiny(name: str, seed: int = 0, **settings: Any) -> PictureQueryModel:
     model = tiny_model(name, seed, **settings)
-    assert isinstance(model, PictureQueryModel)
     return model
 
 
@@ -68,7 +67,6 @@ def test_the_prior_adds_a_row_for_each_query(name: str, multi_label: bool) -> No
     inputs, _ = example_batch(name, 3, 0)
     plain = tiny(name, multi_label=multi_label).eval()
     model = tiny(name, multi_label=multi_label, prior=True).eval()
-    assert model.prior is not None
     torch.nn.init.normal_(model.prior.weight)
     raw, before = model.forward_raw(**inputs), plain.forward_raw(**inputs)
     row = model.prior.weight[inputs["query"]]  # (B,K)
@@ -133,7 +131,6 @@ def test_modulation_by_hand(assert_near: Near) -> None:
 
 def test_film_is_stage_and_modulation_in_turn() -> None:
     model = control_of("film")
-    assert isinstance(model, FilmModel)
     images, query = torch.rand(2, 3, 100, 100), torch.tensor([3, 7])
     features = images
     for name, stage in model.backbone.stages.items():
@@ -188,3 +185,69 @@ def test_rollout_of_the_model_is_a_share_of_the_patches(model: VitModel) -> None
     assert shares.shape == (2, 10, 10)
     assert (shares > 0).all()
     assert (shares.sum((1, 2)) < 1).all()
+
+
+def trained(**changes: Any) -> QuestionHeadModel:
+    """A tiny model whose weights that start at zero are not zero, in double precision."""
+    model: QuestionHeadModel = tiny_model(QuestionHeadModel, 0, **changes)
+    torch.manual_seed(1)
+    for parameter in (model.terms, model.prior.weight if model.prior else None):
+        if parameter is not None:
+            torch.nn.init.normal_(parameter)
+    return model.double().eval()
+
+
+def test_the_answer_is_that_of_the_equations() -> None:
+    """s = g_att(k, q), α = softmax(s), c = Σ α v, (W + U_q) c + b + p_q: cell by cell."""
+    model = trained(scored_at="stage1")
+    inputs, _ = example_batch(QuestionHeadModel, 3, 0)
+    images, query = inputs["images"].double(), inputs["query"]
+    with torch.no_grad():
+        result = model.forward_raw(images, query)
+        encoding = model.encode(images)
+        scorer, head = model.attention.scorer, model.head
+        for b in range(3):
+            keys, values = encoding[b, :8].flatten(1), encoding[b, 8:].flatten(1)  # (D,n), (C,n)
+            norm = model.standardise
+            keys = (keys - norm.running_mean[:, None]) / (norm.running_var[:, None] + norm.eps).sqrt()
+            seen = scorer.from_features.weight[:, :, 0, 0] @ keys + scorer.from_features.bias[:, None]
+            met = (seen + scorer.from_query.weight[:, query[b]][:, None]).relu()
+            scores = scorer.to_score.weight[0, :, 0, 0] @ met + scorer.to_score.bias
+            weights = scores.softmax(0)
+            torch.testing.assert_close(result.acts["stage2"].weights[b].flatten(), weights)
+            context = (weights * values).sum(1)
+            torch.testing.assert_close(result.acts["stage2"].context[b], context)
+            context = head.norm(context[None])[0]
+            own = head.classify.weight + model.terms[query[b]]
+            logits = own @ context + head.classify.bias + model.prior.weight[query[b]]
+            torch.testing.assert_close(result.logits[b], logits)
+
+
+def test_at_first_every_question_has_the_same_classifier() -> None:
+    model = tiny_model(QuestionHeadModel, 0).eval()
+    feature = torch.rand(4, 8)
+    logits = [model.classify(feature, torch.eye(4)[[query] * 4]) for query in range(4)]
+    assert all(torch.equal(each, model.head(feature)) for each in logits)
+
+
+@pytest.mark.parametrize("backbone", ["mobilenetv2", "efficientnet-lite0", "vgg16"])
+def test_scores_are_read_where_the_attended_cells_lie(backbone: str) -> None:
+    """A map whose value at each cell is its own place is read at the places of the coarser cells, inside the border."""
+    model = tiny_model(QuestionHeadModel, 0, backbone=backbone, scored_at="finer")
+    fine, coarse = (model.backbone.frames[name] for name in (model.scored, model.look_name))
+    places = torch.stack(torch.meshgrid(torch.arange(14) + 0.5, torch.arange(14) + 0.5, indexing="xy"))  # (2,14,14)
+    at = geometry.apply(fine, places.flatten(1).T.double()).T.reshape(1, 2, 14, 14)  # pixels of each cell
+    read = model.at_attended(at, (7, 7))[0]  # (2,7,7)
+    cells = torch.stack(torch.meshgrid(torch.arange(7) + 0.5, torch.arange(7) + 0.5, indexing="xy"))
+    expected = geometry.apply(coarse, cells.flatten(1).T.double()).T.reshape(2, 7, 7)
+    torch.testing.assert_close(read[:, 1:-1, 1:-1], expected[:, 1:-1, 1:-1])
+
+
+def test_the_encoding_is_both_stages_and_has_a_name_of_its_own() -> None:
+    images = example_batch(QuestionHeadModel, 2, 0)[0]["images"]
+    model, plain = tiny_model(QuestionHeadModel, 0, scored_at="finer"), tiny_model(QuestionHeadModel, 0)
+    assert (model.encoding_name, plain.encoding_name) == ("stage1+stage2", "stage2")
+    encoding = model.eval().encode(images)
+    assert encoding.shape[1] == 16
+    torch.testing.assert_close(encoding[:, 8:], model.backbone(images))
+    assert torch.equal(plain.eval().encode(images), plain.backbone(images))

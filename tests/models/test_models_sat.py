@@ -1,7 +1,5 @@
 """Show, Attend and Tell as a model: drawn cells and captions, the baseline, the estimators, and the looks."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any
@@ -11,7 +9,6 @@ import torch
 from torch import Tensor
 
 from saccade.attention.hard import log_prob_of
-from saccade.families import model_spec
 from saccade.losses.captions import hard_attention_loss, word_log_likelihood
 from saccade.losses.policy import self_critical_loss
 from saccade.models.caption_decoder import CaptionDecoder, SatConfig
@@ -29,15 +26,6 @@ def build(seed: int = 0, **changes: Any) -> SatModel:
 def batch(count: int = 4) -> tuple[Tensor, Tensor]:
     inputs, words = example_batch(SatModel, count, 0)
     return inputs["images"], words
-
-
-def test_the_paper_sees_14_by_14_cells_of_512_channels() -> None:
-    model = model_spec("sat-soft").build()
-    assert isinstance(model, SatModel)
-    assert model.grid == (14, 14)
-    assert model.channels == 512
-    assert model.backbone.names[-1] == "conv5"
-    assert not hasattr(model, "baseline")
 
 
 def test_annotation_vectors_come_row_by_row() -> None:
@@ -81,13 +69,6 @@ def test_the_baseline_is_the_moving_average_of_a_word() -> None:
     mean = (earned.sum() / (words[~expected] >= 0).sum()).item()
     assert model.baseline.item() == pytest.approx(0.9 * start + 0.1 * mean)
     assert not model.baseline.requires_grad
-
-
-def test_a_batch_without_draws_leaves_the_baseline() -> None:
-    model = build(attention_kind="hard", expected_share=1.0).train()
-    before = model.baseline.clone()
-    model.forward_raw(*batch())
-    assert torch.equal(model.baseline, before)
 
 
 CELLS, STEPS = 4, 2
@@ -185,7 +166,6 @@ def gradient_of(value: Tensor, made: CaptionDecoder) -> Tensor:
 
 def cell_log_prob(drawn: SampledCaptions) -> Tensor:
     weights, choice = drawn.looked.weights, drawn.looked.choice
-    assert choice is not None
     return log_prob_of(weights.flatten(0, 1), choice.flatten().unsqueeze(1)).reshape(choice.shape)  # (1,T)
 
 

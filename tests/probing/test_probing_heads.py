@@ -1,7 +1,5 @@
 """Heads trained side by side: each comes out as it does alone with torch's own optimiser."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator
 from typing import Any

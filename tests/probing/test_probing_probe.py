@@ -1,7 +1,5 @@
 """``saccade.Probe``: a classifier as scikit-learn has them, its verdict on planted pictures, and its saved model."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from dataclasses import replace

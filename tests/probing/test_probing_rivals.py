@@ -1,7 +1,5 @@
 """Planted features: attention must win where one cell decides, not where the mean does; and how pictures are dealt."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from typing import Any, Literal
@@ -99,7 +97,6 @@ def probed(where: Where, heads: tuple[str, ...] = HEADS[:2], **plan: Any) -> Pro
 def test_attention_wins_where_one_cell_decides() -> None:
     result = probed("cell")
     soft = result.trials["soft"]
-    assert soft.difference is not None
     assert soft.difference.low > 0.1
     assert soft.score.mean > 0.9
     assert result.trials["linear"].score.mean < 0.7
@@ -137,7 +134,6 @@ def test_few_pictures_of_each_class_are_learned_from() -> None:
     some = some_of(split, 2, torch.arange(12) % 3, Questions.none(12))
     assert torch.bincount(some % 3).tolist() == [2, 2, 2]
     section = low_shot_section(result)
-    assert section is not None
     assert "<polyline" in section.blocks[0].image
     assert low_shot_section(replace(result, plan=PLAN)) is None
 

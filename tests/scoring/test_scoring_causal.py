@@ -1,7 +1,5 @@
 """Maps of a causal set by anyone: known maps get known scores about the scene, and missing twins are counted."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """Files of strangers as maps and as truth: what is read, and what is refused with the reason."""
 
-from __future__ import annotations
-
 import io
 import json
 import subprocess
@@ -169,10 +167,7 @@ def png(pixels: np.ndarray) -> bytes:
 BROKEN = {
     "npz cut short": ("p0.npz", npz(map=maps()[0])[:-40], "p0.npz"),
     "npz of two": ("p0.npz", npz(one=maps()[0], two=maps()[1]), "one, two"),
-    "empty file": ("p0.npy", b"", "p0.npy"),
     "header of a giant": ("p0.npy", npy(maps()[0]).replace(b"(12, 10)", b"(99999, 99999)"), "(99999, 99999)"),
-    "complex": ("p0.npy", npy(np.ones(SIZE, complex)), "complex"),
-    "png": ("p0.png", b"\x89PNG\r\n\x1a\nrest", "p0.png"),
     "colours": ("p0.png", png(np.random.default_rng(0).integers(0, 255, (*SIZE, 3), dtype=np.uint8)), "p0.png"),
     "h5": ("p0.h5", b"\x89HDF\r\n\x1a\nrest", "p0.h5"),
     "long side": ("p0.npy", npy(np.ones((1, 4_000_000), np.int8)), "4000000"),

@@ -1,7 +1,5 @@
 """Strangers' networks: opened from files, names and memory, and attribution methods on them against their equations."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

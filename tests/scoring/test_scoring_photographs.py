@@ -1,7 +1,5 @@
 """Methods on networks whose cause was planted: known causes get known scores, and the tool says when it cannot tell."""
 
-from __future__ import annotations
-
 import csv
 import json
 import math
@@ -16,7 +14,6 @@ from PIL import Image
 
 import saccade
 from planted_photographs import SIDE, reads_ground, reads_object, reads_patch, reads_stamp, write_photographs
-from saccade.data import read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.metrics.intervals import ByName
 from saccade.papers.results import results_folder
@@ -107,38 +104,6 @@ def test_there_is_none_where_filling_in_moves_the_answer_too(tmp_path):
     for change in ("patch", "target", "others"):
         found.effects.add_values(change, {"effect": 1e-5 * effects[change]["effect"]})
     assert "0.000" not in str(found.refused).split(", more than a tenth")[0]  # a small number is no zero
-
-
-def test_cause_top_and_misplaced_are_what_p_and_maps_say(photographs):
-    """The same from pictures, masks and the network alone."""
-    network, tops, wrongs = reads_stamp(), [], []
-    found = saccade.score(truth=photographs, model=network, method="gradxinput")
-    for photograph in read_causal_set(photographs):
-
-        def inputs(picture):
-            return torch.from_numpy(picture.image.copy()).permute(2, 0, 1)[None] / 255
-
-        pixels = inputs(photograph).requires_grad_()
-        logits = network(pixels)
-        answer = int(logits[0].argmax())
-        (slope,) = torch.autograd.grad(logits[0, answer], pixels)
-        map = (pixels * slope).sum(1)[0].abs().detach().numpy()
-
-        def share(picture, answer=answer, inputs=inputs):
-            return float(network(inputs(picture)).detach().softmax(-1)[0, answer])
-
-        effects, masks = [], []
-        for twin in photograph.twins.values():
-            if twin.change in ("removed", "empty"):
-                effects.append(abs(share(twin) - share(photograph)))
-                masks.append(photograph.masks[twin.object] if twin.change == "removed" else twin.changed)
-        mass = np.array([map[mask].sum() / map.sum() for mask in masks])
-        density = mass / [mask.mean() for mask in masks]
-        tops.append(float(np.argmax(density) == np.argmax(effects)))
-        wrongs.append(mass[np.array(effects) < 0.05].sum() / mass.sum())
-    about = found.about_model["maps"]
-    assert about["cause_top"].tolist() == tops
-    assert about["misplaced"].tolist() == pytest.approx(wrongs, rel=1e-4)
 
 
 class OfCaptum:

@@ -1,7 +1,5 @@
 """Scores of maps by anyone: known maps get known scores, and nothing is left out silently."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

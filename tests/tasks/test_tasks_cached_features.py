@@ -1,7 +1,5 @@
 """Features that are kept: what the encoder answers, computed once; training on them is no different."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from pathlib import Path
@@ -42,7 +40,6 @@ def compact(seed: int = 0) -> ImageModel:
     """A model whose backbone has norms."""
     torch.manual_seed(seed)
     model = model_spec("soft").build(COMPACT)
-    assert isinstance(model, ImageModel)
     return model
 
 

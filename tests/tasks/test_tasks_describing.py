@@ -1,7 +1,5 @@
 """What describes the inputs of a trained model: likeness and temperature, kept in its folder, told with every look."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 

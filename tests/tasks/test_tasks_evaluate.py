@@ -1,7 +1,5 @@
 """The one loop that scores: batches in order, joined as if in one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,14 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from saccade.families.question.scenes import SceneData, SceneDataConfig
-from saccade.families.question.scores import SceneScoring, sweep_areas
+from saccade.families.question.scores import sweep_areas
 from saccade.metrics.maps.faithfulness import deletion_and_insertion
-from saccade.models.hattnet import HAttNetConfig, HAttNetModel
 from saccade.tasks import evaluate as forward_passes
-from saccade.tasks import evaluate as module
 from saccade.tasks.evaluate import (
-    EncodedPictures,
     Job,
     Measurements,
     Scoring,
@@ -77,23 +71,6 @@ def test_batches_are_joined_in_their_order_however_many_are_under_way(together: 
     assert "verdict" not in found
 
 
-def test_scores_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.manual_seed(0)
-    model = HAttNetModel(HAttNetConfig(channels=4, hidden=4)).eval()
-    data = SceneData(SceneDataConfig(glyphs="pack"), "test")
-    found = []
-    for threads in (1, 3):
-        monkeypatch.setattr("saccade.families.question.scores.thread_count", lambda device, n=threads: n)
-        told: list[tuple[int, int]] = []
-        scoring = SceneScoring(model, data, limit=60, sweeps=4)
-        scoring.together = 20
-        found.append(evaluate(scoring, lambda what, *each, told=told: told.append(each)))
-        assert told == [(20, 64), (40, 64), (60, 64), (64, 64)]  # the last four are swept
-    assert found[0] == found[1]
-    assert found[0]["counts"]["deletion"] == 4
-    assert module.MAX_THREADS >= 2
-
-
 QUERY_MODELS = ("soft", "hard", "stn", "stn-tuned", "hattnet", "hattnet-ctx", "cross", "film", "vit", "blind")
 
 
@@ -126,20 +103,6 @@ def test_in_parts_is_the_whole_without_its_features(name):
     for key, tensor in named(parts).items():
         torch.testing.assert_close(tensor, expected[key], rtol=1e-5, atol=1e-6)
     assert [look.name for look in model.wrap(parts, images.shape[-2:]).trace.looks]
-
-
-@pytest.mark.usefixtures("two_at_once")
-@torch.no_grad()
-@pytest.mark.parametrize("name", QUERY_MODELS)
-def test_a_picture_encoded_once_answers_every_question_about_it(name):
-    model = tiny(name)
-    images, _ = batch(model)
-    picture, query = torch.tensor([2, 0, 2, 2, 1]), torch.tensor([0, 1, 2, 3, 0])
-    shared, apart = EncodedPictures(model, images[:3]).ask(query, picture), in_parts(model, images[picture], query)
-    for found, expected in zip(named(shared).values(), named(apart).values(), strict=True):
-        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-6)
-    in_turn = EncodedPictures(model, images[:3]).ask(query[:3])
-    torch.testing.assert_close(in_turn.logits, in_parts(model, images[:3], query[:3]).logits)
 
 
 @pytest.mark.usefixtures("two_at_once")

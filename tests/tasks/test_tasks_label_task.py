@@ -1,7 +1,5 @@
 """Pictures with one label: training, scoring and showing come with the task."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Linear rivals: that they are logistic regressions, what they are told, and that evaluations name them."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``saccade look`` with transformers of other libraries: stand-ins with the interfaces of timm and transformers."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -3,8 +3,6 @@
 The reference is each library's own eager attention, computed in float64.
 """
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager

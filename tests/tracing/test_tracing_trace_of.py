@@ -1,7 +1,5 @@
 """The attention of other people's transformers: equal to the textbook, on the right pixels, or refused."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -171,35 +169,6 @@ def test_a_picture_is_laid_in_and_the_map_is_on_its_own_pixels() -> None:
     assert frame.tolist() == [[16, 0, 0], [0, 16, -8]]
 
 
-class Linear(TinyViT):
-    """Cuts its patches by reshaping: no convolution tells where they lie."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.patches = nn.Unflatten(0, (-1, 1))
-        self.embed = nn.Linear(192, 24)
-
-    def forward(self, images: Tensor) -> Tensor:
-        cut = images.unfold(2, 8, 8).unfold(3, 8, 8)  # (B,3,h,w,8,8)
-        tokens = self.embed(cut.permute(0, 2, 3, 1, 4, 5).flatten(3).flatten(1, 2))  # (B,cells,D)
-        tokens = torch.cat([self.prefix.expand(len(tokens), -1, -1), tokens], 1)
-        for block in self.blocks:
-            tokens = block(tokens)
-        return self.classify(tokens[:, 0])
-
-
-def test_patches_without_a_convolution_need_their_grid_or_patch_size(images: Tensor) -> None:
-    model = Linear().double().eval()
-    with pytest.raises(ConfigError, match="grid="):
-        saccade.trace_of(model, images)
-    given = saccade.trace_of(model, images, grid=(4, 5))
-    model.patch_size = 8
-    told = saccade.trace_of(model, images)
-    for trace in (given, told):
-        assert trace.looks[0].frame.tolist() == [[8, 0, 0], [0, 8, 0]]
-        assert trace.looks[0].weights.shape == (2, 4, 5)
-
-
 def test_prefix_tokens_are_the_models_own_count_or_told(images: Tensor) -> None:
     model = tiny(registers=2)
     del model.num_prefix_tokens, model.has_class_token
@@ -251,8 +220,6 @@ class Convolutions(nn.Sequential):
 
 REFUSED = [
     (lambda: tiny(head="mean"), "mean of all patches"),
-    (lambda: tiny(head="mean", classes=0), "neither a class token nor a pooling head"),
-    (lambda: tiny(head="mean", registers=4), "mean of all patches"),
     (lambda: Windowed().double().eval(), "windows or groups, 8 for 2"),
     (lambda: Halved().double().eval(), "9, 21 tokens.*drops, merges or regroups"),
     (lambda: Convolutions().double().eval(), "no attention was seen"),
@@ -298,21 +265,6 @@ def test_a_model_that_trains_runs_in_eval_mode_and_trains_on(images: Tensor) -> 
     assert model.training
     assert model.blocks[0].attention.drop.training
     assert not model.blocks[1].attention.drop.training
-
-
-class Broken(TinyViT):
-    def forward(self, images: Tensor) -> Tensor:
-        super().forward(images)
-        raise RuntimeError("in the head")
-
-
-def test_an_error_of_the_model_undoes_everything(images: Tensor) -> None:
-    model = Broken().double().train()
-    with pytest.raises(RuntimeError, match="in the head"):
-        saccade.trace_of(model, images)
-    assert torch.overrides._get_current_function_mode() is None
-    assert model.training
-    assert saccade.trace_of(tiny(), images).looks  # and the next one is not taken for a second
 
 
 def test_wrapped_and_compiled_models_are_the_model_inside(images: Tensor) -> None:

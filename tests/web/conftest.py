@@ -1,7 +1,5 @@
 """One server with tiny models for all tests of its behaviour; tests of limits start their own."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path

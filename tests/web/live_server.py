@@ -1,7 +1,5 @@
 """A server of ours on a free port, in a thread, and a client that sends it whatever a test wants, good or bad."""
 
-from __future__ import annotations
-
 import base64
 import http.client
 import io

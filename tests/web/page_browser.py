@@ -1,7 +1,5 @@
 """A real Chromium for tests of the page: opened pages are watched, and any error in them fails the test."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import http.server

@@ -1,7 +1,5 @@
 """Views as models of every kind give them, made by hand."""
 
-from __future__ import annotations
-
 import base64
 import io
 from typing import Any

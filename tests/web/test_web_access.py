@@ -1,7 +1,5 @@
 """Who and what is let in: addresses, origins, the token, paths, names, sizes; and which address a server takes."""
 
-from __future__ import annotations
-
 import base64
 import json
 import logging
@@ -221,7 +219,6 @@ def test_the_command_serves_until_it_is_ended(tiny_folder: Path) -> None:
     command = [sys.executable, "-m", "saccade", "serve", str(tiny_folder / "words"), "--port", "0", "--device", "cpu"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
-            assert process.stdout is not None
             address = process.stdout.readline().strip()
             assert address.startswith("http://127.0.0.1:")
             # its socket listens by now: a request waits there until the server takes it

@@ -1,7 +1,5 @@
 """The API as a script uses it: models, pictures, questions, scenes, stories, edits, and answers fetched again."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json
@@ -146,16 +144,6 @@ def test_an_answer_can_be_fetched_again_in_every_form(server: LiveServer) -> Non
     assert page.body.decode() == offline_page(views=[view])  # what the page itself would save
 
 
-def test_the_api_describes_itself(server: LiveServer) -> None:
-    described = server.get("/api/openapi.json").json
-    paths = {"/api/models", "/api/encode", "/api/ask", "/api/edit", "/api/ask_all", "/api/scene"}
-    assert {*paths, "/api/records/{record}"} <= set(described["paths"])
-    asked = described["components"]["schemas"]["Question"]
-    assert asked["additionalProperties"] is False
-    assert set(asked["properties"]) == {"model", "encoding", "scene", "input", "question", "picture"}
-    assert server.get("/docs").status == 404  # its pages would load scripts from elsewhere
-
-
 def test_a_model_that_cannot_be_loaded_says_why(tmp_path: Path) -> None:
     save_tiny(tmp_path / "m", name="tiny")
     weights = tmp_path / "m" / "model.safetensors"
@@ -270,9 +258,7 @@ def test_what_is_no_attention_is_refused(server: LiveServer, own: dict[str, Any]
     for attention, said in (
         ({}, "attention"),
         ({"nothing": [1.0]}, "look 'nothing' cannot be edited"),
-        ({name: [1.0]}, "weights, found 1"),
         ({name: [-1.0]}, "greater than or equal to 0"),
-        ({name: ["1"]}, "valid number"),
         ({name: [0.5] * 16_385}, "at most 16384"),
         ({f"look{number}": [1.0] for number in range(17)}, "at most 16"),
     ):

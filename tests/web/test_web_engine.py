@@ -1,7 +1,5 @@
 """The engine of the page gives PyTorch's numbers: logits, every look, the total, and the hops of a story."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The page's modules, run in a real browser, against the numbers that the package computes itself."""
 
-from __future__ import annotations
-
 import base64
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The page in a real browser from end to end: digits behind a server, the story editor, and pages without a server."""
 
-from __future__ import annotations
-
 import base64
 import io
 from pathlib import Path

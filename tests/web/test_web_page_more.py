@@ -1,7 +1,5 @@
 """More of the page in a real browser: keys, files, screens, models of other kinds, and what goes wrong."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

@@ -1,7 +1,5 @@
 """Composed scenes are the generator's own, with the truth beside them; and what is told of scenes of training holds."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np
@@ -30,16 +28,6 @@ from saccade.web.schemas import Digit, Scene
 
 def digit(digit: int = 7, **changes: Any) -> Digit:
     return Digit(**{"digit": digit, "x": 10, "y": 20, "size": 28, "colour": "red", "glyph": 0, **changes})
-
-
-def test_one_digit_is_its_glyph_in_its_colour() -> None:
-    """At 28 px a glyph is itself: colour · ink / 255, rounded; red is (146, 16, 16)."""
-    found = compose(Scene(digits=[digit(7, glyph=3)]))
-    glyph = load_pack().images[7 * 200 + 3].numpy().astype(np.float64)
-    expected = np.zeros((CANVAS, CANVAS, 3))
-    expected[20:48, 10:38] = np.round(glyph[..., None] * np.array([146, 16, 16]) / 255)
-    assert (np.array(found.picture.image) == expected).all()
-    assert (found.masks[0].numpy() == (expected > 0).any(-1)).all()
 
 
 @pytest.mark.parametrize("background", ["black", "distractors", "photo:cat"])
@@ -93,7 +81,6 @@ def test_what_cannot_be_drawn_is_refused() -> None:
 )
 def test_what_is_told_of_training_holds_for_what_is_drawn(name: str, sample: Any, spec: Any) -> None:
     trained = page_entry(facts_of(name)).scenes
-    assert trained is not None
     layout = sample(spec, load_pack(), 3, torch.arange(300))
     assert (int(layout.count.min()), int(layout.count.max())) == trained.digits
     sides = set(layout.side[layout.present].tolist())

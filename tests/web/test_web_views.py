@@ -1,7 +1,5 @@
 """The JSON that the page draws holds what the trace holds; the page as one file under a policy of its own."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Work is bounded: decoding in processes, memory, queues; and who hangs up leaves nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import contextlib

@@ -1,7 +1,5 @@
 """Small untrained models of every family, and a family of somebody else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

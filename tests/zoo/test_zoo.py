@@ -1,7 +1,5 @@
 """The zoo: names to folders, every shipped model whole and able to answer, and the tool that ships one."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib.util
 import json
@@ -114,8 +112,6 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The tool, with a zoo of its own."""
     monkeypatch.setattr(zoo, "ZOO", tmp_path / "zoo")
     spec = importlib.util.spec_from_file_location("ship", TOOL)
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

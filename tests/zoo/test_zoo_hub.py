@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
-import json
 import shutil
-import subprocess
 import sys
-import threading
-from base64 import b64decode
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -161,82 +153,3 @@ def test_what_cannot_be_pushed_is_said_in_a_line(fake: FakeHub, monkeypatch: pyt
     with pytest.raises(OutputError, match=r"hf://mary/soft: cannot be written, huggingface.co cannot be reached"):
         model.push_to_hub("mary/soft")
     assert not (fake.remote / "mary" / "soft").exists()
-
-
-class HubServer(BaseHTTPRequestHandler):
-    """As much of the hub's web interface as the client needs to write one repository and to read it."""
-
-    files: dict[str, bytes]
-
-    @property
-    def place(self) -> str:
-        return f"http://{self.headers['Host']}"
-
-    def answer(self, content: bytes, **headers: str) -> None:
-        self.send_response(200)
-        for name, value in {"Content-Length": str(len(content)), **headers}.items():
-            self.send_header(name.replace("_", "-"), value)
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-
-    def do_POST(self) -> None:
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.path.endswith("/preupload/main"):
-            wanted = json.loads(body)["files"]
-            modes = [{"path": file["path"], "uploadMode": "regular", "shouldIgnore": False} for file in wanted]
-            self.answer(json.dumps({"files": modes}).encode())
-        elif self.path.endswith("/commit/main"):
-            for line in map(json.loads, body.splitlines()):
-                if line["key"] == "file":
-                    self.files[line["value"]["path"]] = b64decode(line["value"]["content"])
-            commit = {"commitUrl": f"{self.place}/mary/soft/commit/{'1' * 40}", "commitOid": "1" * 40, "success": True}
-            self.answer(json.dumps(commit).encode())
-        else:  # make a repository; look at the front page
-            self.answer(json.dumps({"url": f"{self.place}/mary/soft", "warnings": [], "errors": []}).encode())
-
-    def do_GET(self) -> None:
-        name = self.path.rpartition("/")[2]
-        if "/resolve/" in self.path and name in self.files:
-            self.answer(self.files[name], ETag=f'"{name}"', X_Repo_Commit="1" * 40)
-        elif "/tree/" in self.path:
-            entries = [
-                {"type": "file", "path": file, "size": len(data), "oid": file} for file, data in self.files.items()
-            ]
-            self.answer(json.dumps(entries).encode(), Content_Type="application/json")
-        elif "/api/models/" in self.path:
-            siblings = [{"rfilename": file} for file in self.files]
-            self.answer(json.dumps({"id": "mary/soft", "sha": "1" * 40, "siblings": siblings}).encode())
-        else:
-            self.send_error(404)
-
-    do_HEAD = do_GET  # noqa: N815
-
-    def log_message(self, *args: object) -> None: ...
-
-
-@contextmanager
-def hub_server() -> Iterator[str]:
-    handler = type("Handler", (HubServer,), {"files": {}})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-
-
-@pytest.mark.extras
-@pytest.mark.skipif(importlib.util.find_spec("huggingface_hub") is None, reason="needs huggingface_hub")
-def test_the_client_itself_writes_and_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code = (
-        "import saccade\n"
-        "address = saccade.load('soft-mref', 'cpu').push_to_hub('mary/soft')\n"
-        "model = saccade.load(address, 'cpu')\n"
-        "print(address, model.likeness is not None, model.look(saccade.example('digits'), 7).answer)"
-    )
-    with hub_server() as place:
-        for name, value in {"HF_ENDPOINT": place, "HF_TOKEN": "hf_x", "HF_HOME": str(tmp_path)}.items():
-            monkeypatch.setenv(name, value)
-        for name in ("HF_HUB_OFFLINE", "HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"):
-            monkeypatch.delenv(name, raising=False)
-        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120)
-    assert (ended.returncode, ended.stdout.split()[:2]) == (0, ["hf://mary/soft", "True"]), ended.stderr[-2000:]

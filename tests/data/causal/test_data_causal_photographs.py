@@ -16,7 +16,7 @@ from saccade.data.causal.photographs.making import make_photographs
 from saccade.data.causal.photographs.marking import UnusablePictureError, labeller, marker
 from saccade.data.causal.scenes import read_drawn_set
 from saccade.data.pictures.reading import read_picture
-from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, OutputError
+from saccade.errors import CheckpointError, DataError, MissingExtraError, OutputError
 from saccade.families.question.readers import CausalOptions, read_causal
 from saccade.files import RemoteFile, file_digest
 
@@ -244,15 +244,6 @@ def test_a_network_marks_what_stands_out(monkeypatch):
     assert (things.map.astype(bool) ^ square()).sum() < 30
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_one_other_places(tmp_path, whole):
-    again = make(pets(tmp_path), labels=tmp_path / "labels.csv")
-    ours, theirs = files_of(again.folder), files_of(whole.folder)
-    assert ours == theirs
-    other = make(tmp_path, "other", seed=1)
-    places = [{row.name: row.twins["moved"].row["box"] for row in each} for each in (again, other)]
-    assert all(places[0][name] != places[1][name] for name in places[0])
-
-
 def test_a_run_that_was_stopped_goes_on_to_the_same_set(tmp_path, whole, monkeypatch):
     pets(tmp_path)
     options = {"labels": tmp_path / "labels.csv"}
@@ -470,10 +461,6 @@ def test_damage_and_paths_that_lead_out_are_refused(tmp_path):
     (folder / "truth.jsonl").write_text("".join(truth.splitlines(keepends=True)[:2]))
     with pytest.raises(DataError, match="2 photographs of digest"):
         list(read_causal_set(folder))
-    facts = json.loads((folder / "causal.json").read_text())
-    (folder / "causal.json").write_text(json.dumps({**facts, "cuont": 3}))
-    with pytest.raises((ConfigError, CheckpointError), match="cuont"):
-        read_causal_set(folder)
 
 
 def test_the_command_makes_and_shows_a_set_and_refuses_bad_input(tmp_path):

@@ -1,7 +1,5 @@
 """One split of a table: pictures that fail, evidence in the network input, a model's own words, bounded memory."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -148,7 +146,6 @@ def test_masks_are_laid_in_like_their_picture(tmp_path: Path) -> None:
     rows = [row(image, q, mask=m) for q, m in (("a", None), ("b", mask), ("c", hair))]
     data = opened(*rows, row(image, "d", mask=tmp_path / "two.png", mask_grey=2), size=(16, 16))
     found = data.marks(torch.arange(4)).mask
-    assert found is not None
     assert found.flatten(1).sum(1).tolist() == [0, 32, 16, 32]
     assert [found[1].nonzero().amin(0).tolist(), found[1].nonzero().amax(0).tolist()] == [[4, 0], [7, 7]]
     assert set(found[2].nonzero()[:, 1].tolist()) == {1, 2}
@@ -172,7 +169,6 @@ def test_varied_pictures_take_their_evidence_along(tmp_path: Path, how: Augmenta
     )
     numbers = torch.zeros(40, dtype=torch.long)
     images, frames = data.images(numbers, how, 3)
-    assert frames is not None
     assert torch.equal(images, data.images(numbers, how, 3)[0])
     marks, white = data.marks(numbers, frames), images[:, 0] > 0.5
     assert not bool((white & ~touched(marks.box, (60, 60))).any())
@@ -186,7 +182,6 @@ def test_varied_pictures_take_their_evidence_along(tmp_path: Path, how: Augmenta
     back = apply(compose(data.pictures.canvas[data.picture[numbers]], frames), marks.point.double())
     torch.testing.assert_close(back, torch.tensor([[28.0, 35.0]]).double().expand(40, 2), rtol=0, atol=1e-4)
     masks = data.marks(numbers + 1, frames).mask
-    assert masks is not None
     assert int((white ^ masks).sum()) < 0.05 * int(white.sum())
     assert torch.equal(masks, carried(data.marks(numbers + 1).evidence(), frames))
 

@@ -1,7 +1,5 @@
 """Annotations of COCO: boxes, polygons and run lengths against masks by hand."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -41,7 +39,6 @@ def read(path: Path) -> Table:
 
 
 def mask_of(table: Table) -> np.ndarray:
-    assert table.rows[0].mask is not None
     return np.asarray(Image.open(table.rows[0].mask).convert("L")) > 0
 
 
@@ -68,7 +65,6 @@ def test_polygons_become_a_mask_in_the_cache_which_is_drawn_again_if_it_was_repl
     assert not marked[0].any()
     assert not marked[:, 5].any()
     mask = read(path).rows[0].mask
-    assert mask is not None
     assert mask.is_relative_to(tmp_path / "home")
     before = mask.read_bytes()
     mask.write_bytes(b"something else")
@@ -105,9 +101,7 @@ def test_run_lengths_as_numbers_and_as_text(tmp_path: Path, as_text: bool) -> No
     [
         ({"size": [4, 6], "counts": [5, 2]}, "unreadable segmentation: 1.png, runs that do not add up to 4 × 6"),
         ({"size": [10**6, 10**6], "counts": [10**12]}, "unreadable segmentation: 1.png, run lengths of"),
-        ([["a", "b"]], "unreadable segmentation: 1.png"),
         ({"size": [4, 6], "counts": [2**62, 2**62, 2**62, 2**62 + 24]}, "unreadable segmentation: 1.png"),
-        ({"size": [4, 6], "counts": "o" * 10**6}, "unreadable segmentation: 1.png"),
     ],
 )
 def test_a_segmentation_that_is_none_is_counted(tmp_path: Path, segmentation: object, why: str) -> None:

@@ -1,7 +1,5 @@
 """What words rest on: altered photographs, and edited weights of one word."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 
@@ -121,7 +119,6 @@ class Reading(SatModel):
             )
         )  # fmt: skip
         masks = scenes.word_masks()
-        assert masks is not None
         self.batch = scenes
         on = cells_on(masks.flatten(0, 1), self.backbone.frames[self.look_stage], self.grid)  # (B·T,h,w)
         self.on = on.unflatten(0, masks.shape[:2])  # (B,T,h,w)

@@ -1,7 +1,5 @@
 """Scores of captioners whose sentences and maps are known beforehand."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,18 +1,21 @@
 """Training captioners: batches, every loss, own words and their rewards, kept features, and every verb."""
 
-from __future__ import annotations
-
+import json
 from itertools import islice
 from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
+from safetensors.torch import load_file
 from torch import Tensor
+from typer.testing import CliRunner
 
+import saccade
 from caption_stubs import captioned_files, short_splits
+from saccade.commands.door import app
 from saccade.engine.recipe import Phase
 from saccade.errors import ConfigError
-from saccade.families.caption.scenes import SCENE_VOCABULARY
 from saccade.families.caption.task import (
     DRAWS,
     OWN_WORDS,
@@ -24,24 +27,21 @@ from saccade.families.caption.task import (
     SelfCritical,
     Soft,
 )
-from saccade.losses.captions import (
-    caption_cross_entropy,
-    doubly_stochastic,
-    hard_attention_loss,
-)
+from saccade.losses.captions import caption_cross_entropy, doubly_stochastic, hard_attention_loss
 from saccade.losses.policy import self_critical_loss
 from saccade.metrics.text.ngrams import cider_scores
 from saccade.metrics.text.tokens import ptb_tokens
+from saccade.models.facts import read_facts
 from saccade.trace import CaptionOutput
 
 SMALL = {"backbone": "small", "through": "stage2", "embed": 4, "hidden": 8, "attention": 4, "dropout": 0.0}
 SCENES = {"name": "scenes", "glyphs": "pack", "size": (40, 40)}
 
 
-@pytest.fixture(autouse=True)
-def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("SACCADE_HOME", str(tmp_path / "home"))
-    with short_splits():
+@pytest.fixture(autouse=True, scope="module")
+def _home(tmp_path_factory: pytest.TempPathFactory):
+    with short_splits(), pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SACCADE_HOME", str(tmp_path_factory.mktemp("home")))
         yield
 
 
@@ -56,18 +56,6 @@ def on_files(folder: Path, model: str = "sat-soft", seed: int = 0, **data: objec
 
 def first_batches(task: CaptionTask, count: int, start: int = 0, size: int = 4, **options: str) -> list[dict]:
     return list(islice(task.train_batches(start, batch_size=size, **options), count))
-
-
-def test_a_model_of_empty_scenes_can_say_so_and_is_told_to() -> None:
-    task = CaptionTask(model="sat-soft", model_config=SMALL, data={**SCENES, "empty": 0.5})
-    assert task.model.config.vocabulary == 24
-    assert task.answers == ("<end>", "<unknown>", *SCENE_VOCABULARY.words)
-    (batch,) = first_batches(task, 1, size=16)
-    bare = ~batch["images"].flatten(1).any(1)
-    assert 2 < int(bare.sum()) < 14
-    assert batch["words"][bare].tolist() == [[23, 0, *[-1] * 9]] * int(bare.sum())
-    assert not (batch["words"][~bare] == 23).any()
-    assert 0 <= task.validate(task.model.eval())["exact_match"] <= 1
 
 
 def taught(task: CaptionTask, loss: Loss) -> tuple[dict, dict, dict]:
@@ -185,3 +173,70 @@ def test_of_hard_attention_cells_are_judged_where_they_were_drawn_and_said_somet
         expected -= float(advantage[row]) * log_prob / (4 * DRAWS)
     assert float(found["loss"].detach()) == pytest.approx(expected, rel=1e-4)
     assert 0 < int(raw.expected.sum()) < 4 * DRAWS
+
+
+SIZES = "embed: 4, hidden: 8, attention: 4, dropout: 0.0, longest: 12"
+TINY = (
+    "data.glyphs=pack",
+    "data.size=[48, 48]",
+    f"model.config={{backbone: small, through: stage2, {SIZES}}}",
+    "batch_size=4",
+    "log_every=2",
+    "checkpoint_every=1",
+    "phases.0.steps=4",
+    "phases.0.validate_every=2",
+    "phases.0.schedule.warmup=0",
+)
+FILES = (
+    "data.size=[40, 48]",
+    "data.at_least=1",
+    f"model.config={{backbone: small, through: stage2, pretrained: false, {SIZES}}}",
+    "batch_size=4",
+    "log_every=1",
+    "phases.0.epochs=2",
+)
+runner = CliRunner()
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run; not to be changed."""
+    out = tmp_path_factory.mktemp("runs") / "sat"
+    return saccade.train("sat-soft-scenes", out=out, overrides=TINY, device="cpu", quiet=True).out
+
+
+def test_files_are_trained_on_kept_features_and_scored(tmp_path: Path) -> None:
+    table = f"csv:{captioned_files(tmp_path / 'files', 16)}"
+    out = saccade.train("sat-hard", data=table, out=tmp_path / "run", overrides=FILES, device="cpu", quiet=True).out
+    states = [load_file(next(path.glob("*.safetensors"))) for path in sorted((out / "checkpoints").iterdir())]
+    changed = {
+        name.split("/")[1].split(".")[0]
+        for name in states[0]
+        if name.startswith("model/") and not torch.equal(states[0][name], states[-1][name])
+    }
+    assert changed == {"decoder", "baseline"}  # the encoder rests
+    facts = read_facts(out / "model")
+    assert facts.data["name"] == facts.recipe["data"]["name"] == "csv"
+    with pytest.raises(ConfigError, match="give `data=csv:PATH`"):
+        saccade.evaluate(out, device="cpu")
+    found = saccade.evaluate(out, data=table, device="cpu")
+    assert (found["data"], found["protocol"], found["beam"]) == ("csv", "official", 5)
+    assert found["counts"]["altered_pictures"] == found["n"] == 2
+    words = len(facts.answers) - 2  # but for the end and the unknown word
+    assert f", {words} words; an epoch is " in (out / "log.txt").read_text(encoding="utf-8").splitlines()[0]
+
+
+def test_look_prints_captions_and_writes_strips(run: Path, tmp_path: Path) -> None:
+    Image.new("RGB", (80, 60), "grey").save(tmp_path / "a.png")
+    command = ["look", f"{tmp_path / 'a.png'}", "--model", f"{run}", "--device", "cpu", "--captions", "3"]
+    told = runner.invoke(app, [*command, "--json"])
+    assert told.exit_code == 0, told.output
+    found = json.loads(told.output)
+    assert found["answer"] == " ".join(entry["word"] for entry in found["words"])
+    assert len(found["other_captions"]) == 2
+    shown = runner.invoke(app, [*command, "--out", str(tmp_path / "out"), "--cells"])
+    assert shown.exit_code == 0, shown.output
+    assert "asked" not in shown.output
+    assert shown.output.count("a.png") == 3  # a row for every caption
+    names = sorted(path.name for path in (tmp_path / "out").glob("*.png"))
+    assert names == ["a-caption-2.png", "a-caption-3.png", "a.png"]

@@ -1,7 +1,5 @@
 """A model that zooms: its losses and phases, its scores, crops aimed elsewhere, and what is shown of it."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any
@@ -97,8 +95,6 @@ def test_evidence_goes_with_varied_pictures() -> None:
     config = LabelDataConfig(name="details", size=(224, 224), augment=Augmentation())
     plain = ClassifyTask.open(config, "val").take(torch.arange(4)).in_float()
     changed = varied(plain, config, 3)
-    assert changed.evidence is not None
-    assert plain.evidence is not None
     moved = [not torch.equal(*masks) for masks in zip(plain.evidence, changed.evidence)]
     assert any(moved)
     for image, mask in zip(changed.images, changed.evidence):
@@ -128,7 +124,6 @@ def test_who_looks_at_the_mark_follows_every_change() -> None:
     data = ClassifyTask.open(LabelDataConfig(name="details", size=(224, 224)), "test")
     numbers = torch.arange(1)  # as many as a CPU takes at once
     again = drawn_again(data, numbers)
-    assert again is not None
     shown = data.take(numbers)
     batch = shown.in_float()
     model.know([shown, *again.values()])

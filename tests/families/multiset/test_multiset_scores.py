@@ -1,7 +1,5 @@
 """Scores and edits on readers whose answers are known: perfect, elsewhere, by what is aimed at, by heart."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -63,18 +61,6 @@ def test_a_perfect_reader_on_a_fine_grid(data, batch) -> None:
     assert sum(found["counts"]["exact_match_by_count"].values()) == N
     steps = int((rightly(batch) != STOP).sum())
     assert found["counts"]["glimpse_on_label"] == found["counts"]["attn_saliency"] == steps
-
-
-def test_baselines_glimpse_elsewhere(data, batch) -> None:
-    model = Known(batch, rightly(batch), middles(batch, 20), (20, 20))
-    found = scored(model, data)
-    random, salient = (found["baselines"][name] for name in ("random_glimpse", "most_salient_glimpse"))
-    assert 0.05 < random["glimpse_in_evidence"] < 0.5
-    assert random["glimpse_on_label"] < random["glimpse_in_evidence"]
-    assert salient["attn_saliency"] > 0.98 > found["attention"]["attn_saliency"] > 0.3
-    assert random["attn_saliency"] == pytest.approx(0.5, abs=0.02)
-    assert {"uniform", "centre_gaussian", "shuffled", "grid_oracle"} <= set(found["baselines"])
-    assert found["baselines"]["grid_oracle"]["true_positive_strength"] > found["attention"]["true_positive_strength"]
 
 
 def test_the_right_digits_glimpsed_at_each_others_places(data, batch) -> None:

@@ -1,7 +1,5 @@
 """Training readers of multisets: every loss and what it teaches, validation, decoded answers, and controls."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Models that know the scenes they are asked about, so that their scores are known beforehand."""
 
-from __future__ import annotations
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn

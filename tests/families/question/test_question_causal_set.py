@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from saccade.commands.door import app
 from saccade.data import read_causal_set
 from saccade.data.causal import scenes as causal_facts
-from saccade.data.causal.scenes import TWINS, V1, V1_COUNT, V1_DIGESTS, map_name
+from saccade.data.causal.scenes import TWINS, V1_DIGESTS, map_name
 from saccade.data.tables.readers import with_reader
 from saccade.errors import DataError, SaccadeError
 from saccade.families.question.readers import CausalConfig, CausalOptions, read_causal, write_causal
@@ -39,14 +39,6 @@ def small(tmp_path, pinned):
     """Three scenes that a test may break."""
     write_causal(CausalConfig(seed=1), "test", 3, tmp_path / "set")
     return tmp_path / "set"
-
-
-def test_the_first_scenes_of_the_frozen_set_are_pinned(pinned):
-    facts = read_causal_set(pinned).facts
-    assert facts.digest == V1_DIGESTS[FIRST]
-    assert facts.version is None  # a part is not the set
-    assert f"The first {FIRST} scenes of {V1}" in (pinned / "README.md").read_text()
-    assert set(V1_DIGESTS) == {FIRST, V1_COUNT}
 
 
 def test_what_was_written_is_read_back_and_verified(pinned):
@@ -151,11 +143,9 @@ BROKEN = {
     "a twin without its object": (nameless_object, "line 1"),
     "other order": (swapped_lines, "of digest"),
     "leads out": (lambda folder: edited(folder, image="../../secret.png"), "leads out of the folder"),
-    "facts no json": (lambda folder: (folder / "causal.json").write_text("{"), "cannot be read"),
     "a later format": (lambda folder: other_facts(folder, format=2), "format 2 is newer"),
     "another digest": (lambda folder: other_facts(folder, digest="00" * 32), "00" * 32),
     "a pixel": (one_pixel, "is not as it was written"),
-    "another size": (lambda folder: Image.new("RGB", (9, 9)).save(first_twin(folder)), "not RGB 100×100"),
 }
 
 

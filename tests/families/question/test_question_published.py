@@ -120,7 +120,6 @@ def test_splits_by_species_share_none(folder):
     [
         (lambda base: (base / "images.txt").unlink(), "no images.txt here or in CUB_200_2011"),
         (lambda base: (base / "bounding_boxes.txt").write_text("0 1 2 3\n"), "line 1 has 4 cells, expected 5"),
-        (lambda base: (base / "train_test_split.txt").write_text("0 1\n"), "say nothing of number .1.; unpack"),
     ],
 )
 def test_damaged_folders_are_named(tmp_path, spoil, message):

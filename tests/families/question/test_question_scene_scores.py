@@ -4,7 +4,7 @@ import math
 
 import pytest
 import torch
-from attribute_stubs import Blind, Clairvoyant, Glancing
+from attribute_stubs import Blind, Clairvoyant
 from torch import nn
 
 import saccade.data.scenes.stream as stream
@@ -105,18 +105,6 @@ def test_the_likeliest_location_alone_is_scored_beside_the_sum(data, batch, perf
     assert found["counts"]["accuracy_argmax_location"] == N
     assert "accuracy_argmax_location" not in found["attention"]
     assert "accuracy_argmax_location" not in perfect["metrics"]
-
-
-def test_every_look_is_scored_when_there_are_several(data, batch, perfect):
-    found = evaluate(SceneScoring(Glancing(batch).eval(), data, limit=N, sweeps=0))
-    by_look = found["attention"]["by_look"]
-    assert list(by_look) == ["glance", "cell"]
-    assert all(set(scores) == MAPS for scores in by_look.values())
-    assert by_look["cell"] == {score: found["attention"][score] for score in by_look["cell"]}  # total = "last"
-    for score in MAPS - {"pr_auc"}:
-        assert by_look["glance"][score] == pytest.approx(perfect["baselines"]["uniform"][score], rel=1e-3)
-    assert found["baselines"] == perfect["baselines"]  # they live on the last look's grid
-    assert perfect["attention"]["by_look"] == {}
 
 
 FEW = 40

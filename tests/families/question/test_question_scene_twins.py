@@ -1,7 +1,5 @@
 """Scenes rendered again, and the scores of maps of models whose truth is known: one that knows, noise, a blind one."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -144,18 +144,11 @@ def test_clicks_are_scored_by_nearness_beside_every_position(points):
     asked = found["counts"]["accuracy_by_query"]
     mean = sum(by_query[word] * asked[word] for word in asked) / sum(asked.values())
     assert mean == pytest.approx(found["attention"]["pointing_at"])
-    compared = found["against"]["maps"]["by_query"]
-    assert {word: each["n"] for word, each in compared.items()} == found["counts"]["pointing_at_by_query"] == asked
-    assert {word: each["value"] for word, each in compared.items()} == by_query
     exact = found["baselines"]["part_prior_exact"]["pointing_at_by_query"]
-    for word, each in compared.items():
+    for word, each in found["against"]["maps"]["by_query"].items():
+        assert (each["n"], each["value"]) == (asked[word], by_query[word])
         assert each["chance_value"] == max(prior["pointing_at_by_query"][word], exact[word]), word
-        assert each["interval"][0] <= each["difference"] <= each["interval"][1], word
     near = {name: held["attention_near"] for name, held in found["baselines"].items() if "attention_near" in held}
-    assert set(near) == {
-        "uniform", "centre_gaussian", "shuffled", "box_centre", "box_centre_exact", "part_prior", "part_prior_exact",
-        "grid_oracle",
-    }  # fmt: skip
     assert near["uniform"] < found["attention"]["attention_near"] <= near["grid_oracle"] + 1e-6
     assert near["part_prior_exact"] == 1  # squares always lie at one place of the box of both
     assert near["box_centre_exact"] == 0  # between the two
@@ -184,17 +177,6 @@ def test_shares_of_answers_by_hand():
         pytest.approx([1 / 3, 2 / 3]),
         pytest.approx([0.5, 0.5]),
     ]
-
-
-def test_only_training_rows_in_the_words_of_the_model_count():
-    rows = (
-        row("crown", "red"),
-        row("crown", "black", split="test"),
-        row("beak", "black"),
-        row("crown", "green"),  # asked, and none of the known answers holds
-    )
-    assert prior_of(*rows).by_query[0].tolist() == [0, 0.5]
-    assert prior_of(row("crown", "red", split="test"), row("beak", "red")) is None
 
 
 def test_the_usual_place_by_hand():

@@ -151,7 +151,6 @@ def table(tmp_path, *rows):
     [
         ({"supporting": [1, 0], "task": "qa1", "more": 1}, "supporting", (1, 0)),
         ({"story": "Mary got the milk\nMary left"}, "sentences", ("Mary got the milk", "Mary left")),
-        ({"story": ""}, "sentences", ()),
         ({"answer": ["milk", "apple"]}, "answer", "milk,apple"),
     ],
 )
@@ -165,8 +164,6 @@ def test_ways_to_write_a_line(tmp_path, change, attribute, value):
     ("change", "reason"),
     [
         ({"story": 3}, "no story (line 2, found 3)"),
-        ({"question": "?"}, "question without a word (line 2, '?')"),
-        ({"answer": []}, "empty answer (line 2)"),
         ({"supporting": [2]}, "unusable supporting (line 2, [2]; sentences are numbered 0 to 1)"),
         ({"split": "exam"}, "unknown split (line 2, 'exam' is none of train, val, test)"),
     ],
@@ -256,12 +253,8 @@ def test_answers(story, question, answer, supporting):
         ([], "Where is Mary?"),
         (HELD, "Where was the milk before the bathroom?"),
         (["Mary got the milk."], "Where is the milk?"),
-        (["Mary is not in the park."], "Is Mary in the office?"),
         ([*HELD, "Mary is no longer in the garden."], "Where is the milk?"),
         (ROOMS, "What is west of the kitchen?"),
-        (ROOMS, "How do you go from the office to the attic?"),
-        (FEARS[1:], "What is emily afraid of?"),
-        (SHAPES, "Is the red square above the triangle?"),
         (["She went to the office."], "Where is Mary?"),
     ],
 )

@@ -1,7 +1,5 @@
 """Scores, causal tests and edited weights of story models: one that knows the truth, one that draws, a constant."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Edited weights, crops on the evidence, and windows in other places."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Deletion and insertion, and maps made from gradients."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -26,10 +24,6 @@ def linear(weights):
         return (images[:, 0] * weights[pictures]).sum(dim=(1, 2))
 
     return probability
-
-
-def random_order(seed, pictures=3, size=(8, 6)):
-    return torch.rand(pictures, *size, generator=torch.Generator().manual_seed(seed))
 
 
 def scene(seed=0, pictures=3, size=(8, 6)):
@@ -67,27 +61,6 @@ def test_several_answers_of_one_picture_have_a_curve_each():
     too_sure = torch.tensor([[0.5, 0.5], [1.5, 1.5], [0.5, 0.5]])
     with pytest.raises(DataError, match=r"picture 1 is 1\.5"):
         deletion_and_insertion(lambda altered, pictures: too_sure[pictures], images, weights, fill=0.0)
-
-
-@given(seed=st.integers(0, 500), max_batch=st.integers(1, 100))
-@settings(max_examples=20, deadline=None)
-def test_batching_changes_nothing_and_is_bounded(seed, max_batch):
-    images, weights = scene(seed)
-    maps = random_order(seed)
-    sizes = []
-
-    def counted(batch, pictures):
-        sizes.append(len(batch))
-        return linear(weights)(batch, pictures)
-
-    together = deletion_and_insertion(counted, images, maps, fill=0.2, steps=7, max_batch=max_batch)
-    assert max(sizes) <= max_batch
-    assert sum(sizes) == 3 * (8 + 6)
-    for i in range(3):
-        one = slice(i, i + 1)
-        alone = deletion_and_insertion(linear(weights[one]), images[one], maps[one], fill=0.2, steps=7)
-        for curve, curves in zip(alone, together):
-            torch.testing.assert_close(curve.probability[0], curves.probability[i])
 
 
 @pytest.mark.parametrize("constant", ["zero", "minus zero", "one", "projected", "noisy"])

@@ -1,7 +1,5 @@
 """Answers and maps of scenes that are rendered again with one thing changed."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

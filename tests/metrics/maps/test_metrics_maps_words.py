@@ -1,7 +1,5 @@
 """Whether words depend on what their maps mark, and follow what was changed."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

