@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, cast
 
 from saccade.errors import ConfigError, nearest
@@ -14,6 +16,7 @@ from saccade.show.tables import Table
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from saccade.families.question.scenes import SceneDataConfig
     from saccade.models.base import QueryModel
     from saccade.predict import Predictor
 
@@ -201,7 +204,8 @@ def cells_of(name: str) -> list[Cell]:
     for key in sorted(groups, key=lambda key: (sets.index(key[1]), places.index(key[0]), *key[2:])):
         command = next((run.command for run in groups[key]), "") or training_command(*key[:3])
         for metric in (*table.metrics, *table.further):
-            cells.append(Cell(*key, metric, printed.get((*key[:3], metric)), measure(groups[key], metric), command))
+            published_value = printed.get((key[0].partition("-authors")[0], *key[1:3], metric))
+            cells.append(Cell(*key, metric, published_value, measure(groups[key], metric), command))
     for bound, (system, baseline) in table.bounds.items():
         for key, runs in groups.items():
             measured = measure(runs, f"baseline/{baseline}/{STRENGTH}") if key[0] == system else None
@@ -284,8 +288,11 @@ def zero_border(maps: Tensor, frame: Tensor, size: tuple[int, int]) -> Tensor:
     return geometry.sample(maps.double().unsqueeze(1), inverse, size, padding_mode="zeros").squeeze(1).to(maps.dtype)
 
 
-def strengths(predictor: Predictor, n: int) -> dict[str, float]:
-    """By ``PROJECTION/product`` (all maps multiplied) and ``PROJECTION/last``: on the first ``n`` test questions."""
+def strengths(predictor: Predictor, n: int, scenes: SceneDataConfig | None = None) -> dict[str, float]:
+    """By ``PROJECTION/product`` (all maps multiplied) and ``PROJECTION/last``: on the first ``n`` test questions.
+
+    ``scenes`` says which scenes; None: fresh ones, in our own drawing.
+    """
     import torch
 
     from saccade.families.question.scenes import SceneData, SceneDataConfig
@@ -295,7 +302,8 @@ def strengths(predictor: Predictor, n: int) -> dict[str, float]:
     from saccade.tasks.evaluate import in_parts
 
     model = cast("QueryModel", predictor.model)
-    split = SceneData(SceneDataConfig(predictor.facts.data["name"]), "test", device=predictor.device, allow_pack=True)
+    scenes = scenes or SceneDataConfig(predictor.facts.data["name"])
+    split = SceneData(scenes, "test", device=predictor.device, allow_pack=True)
     batch = split.take(torch.arange(n))
     size = (split.spec.size, split.spec.size)
     with torch.no_grad():
@@ -310,15 +318,18 @@ def strengths(predictor: Predictor, n: int) -> dict[str, float]:
 
 
 def strength_table() -> Table:
-    """What :func:`strengths` gave for shipped models, one a line."""
+    """What :func:`strengths` gave, one line a model, the mean over its seeds."""
     columns = [f"{projection}/{which}" for projection in PROJECTIONS for which in ("product", "last")]
-    rows, counts = [], set()
+    groups: dict[str, list[Run]] = {}
     for run in recorded_runs().values():
-        scores = [run.scores.get(f"strength/{column}") for column in columns]
-        measured = [score for score in scores if score is not None]
-        if len(measured) == len(columns):
-            counts |= {score.n for score in measured}
-            rows.append([run.run, *(f"{100 * score.value:.1f}" for score in measured)])
+        if f"strength/{columns[0]}" in run.scores:
+            groups.setdefault(re.sub(r"-seed\d+$", "", run.run), []).append(run)
+    lines, counts = [], set()
+    for name, runs in groups.items():
+        counts.add(runs[0].scores[f"strength/{columns[0]}"].n)
+        cells = [[100 * run.scores[f"strength/{column}"].value for run in runs] for column in columns]
+        spread = [f" ± {stdev(cell):.1f}" if len(cell) > 1 else "" for cell in cells]
+        lines.append([name, *(f"{fmean(cell):.1f}{around}" for cell, around in zip(cells, spread)), str(len(runs))])
     heads = [column.replace("_", " ").replace("/", ", ") for column in columns]
     note = f"The first {min(counts):,} test questions. The paper does not say which of these it means."
-    return Table(["model", *heads], rows, "True-positive strength % of shipped models under two projections", note)
+    return Table(["model", *heads, "runs"], lines, "True-positive strength % under two projections", note)
