@@ -263,7 +263,9 @@ TABLES: dict[str, Callable[[], str]] = {
     "foreign": foreign,
     "board-scene": partial(board, "scene", "birds-pets", RIVALS),
     "board-model": partial(board, "model", "pets", ("centre", "target's mask")),
-    "board-stamp": partial(board, "model", "birds-pets-stamp"),
+    "board-stamp": partial(
+        board, "model", "birds-pets-stamp", ("centre", "even map", "candidate with the largest effect", "target's mask")
+    ),
     "board-moved": moved,
 }
 
