@@ -22,7 +22,7 @@ import yaml
 
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
 from saccade.papers.tables import KINDS, Cell, cell_text, cells_of, percent
-from saccade.show.tables import Table
+from saccade.show.tables import ShownTable
 
 ROOT = Path(__file__).parent.parent
 FILES = (ROOT / "README.md", ROOT / "docs" / "results.md", ROOT / "docs" / "board.md")
@@ -46,7 +46,7 @@ STABLE = 0.9  # Kendall's τ between two halves of the photographs, at least
 
 def headline() -> str:
     """Some systems in one line each, for the README."""
-    return f"{Table(COLUMNS, [_line(row) for row in TEXTS['systems']]).markdown()}\n{NOTE}\n"
+    return f"{ShownTable(COLUMNS, [_line(row) for row in TEXTS['systems']]).markdown()}\n{NOTE}\n"
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
@@ -104,7 +104,7 @@ def pivot(table: str, columns: Sequence[tuple[str, str, str, str]], labels: str)
             }
             counts = list(seeds.values()) if len(set(seeds.values())) > 1 else list(seeds.values())[:1]
             lines.append([label, *(cell_text(cell).replace(" ± ", "±") for cell in chosen), "/".join(counts)])
-    return Table(["", *(column[0] for column in columns), "seeds"], lines).markdown()
+    return ShownTable(["", *(column[0] for column in columns), "seeds"], lines).markdown()
 
 
 def _chosen(cells: Sequence[Cell], wanted: str) -> Cell | None:
@@ -123,7 +123,7 @@ def listing(lines: Mapping[str, str], columns: Sequence[tuple[str, str]]) -> str
         scores = [_recorded("|".join([cell, *wanted.split("|")[:-1]]), wanted.split("|")[-1]) for _, wanted in columns]
         numbers = ["–" if score is None else _percent(score.mean) for score in scores]
         shown.append([label, *numbers, f"{_measured(cell, columns[0][1]).n:,}"])
-    return Table(["", *(heading for heading, _ in columns), "n"], shown).markdown()
+    return ShownTable(["", *(heading for heading, _ in columns), "n"], shown).markdown()
 
 
 def parts() -> str:
@@ -157,7 +157,7 @@ def leaderboard() -> str:
     lines = [[row["model"], row["method"], *(percent(row[score]) for score in LED)] for row in shown]
     tau = next(row for row in known if row["method"] == "split-half tau")
     lines.append(["split-half τ", "", *(f"{float(tau[score]):.2f}" for score in LED)])
-    return Table(["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
+    return ShownTable(["model", "map", *(score.replace("_", " ") for score in LED)], lines).markdown()
 
 
 def board(about: str, name: str, baselines: Sequence[str] = ()) -> str:
@@ -193,7 +193,7 @@ def board(about: str, name: str, baselines: Sequence[str] = ()) -> str:
     lines.append(["split-half τ", "", *taus, *([""] if counted else [])])
     stars = ["" if float(tau[score]) >= STABLE else "*" for score in BOARD[about]]
     heads = [score.replace("_", " ") + star for score, star in zip(BOARD[about], stars)]
-    return Table(["network", "map", *heads, *(["n"] if counted else [])], lines).markdown()
+    return ShownTable(["network", "map", *heads, *(["n"] if counted else [])], lines).markdown()
 
 
 def _rivals(measured: Sequence[Mapping[str, str]], network: str, names: Sequence[str]) -> list[Mapping[str, str]]:
@@ -230,7 +230,7 @@ def moved() -> str:
         cells = [percent(row["accuracy"]), *shown, f"{100 * share:.1f}", refused, f"{int(row['scenes']):,}"]
         lines.append([row["set"], row["model"], *cells])
     heads = ["set", "network", "accuracy", *changes.values(), "patch ÷ object, %", "refused", "n"]
-    return Table(heads, lines).markdown()
+    return ShownTable(heads, lines).markdown()
 
 
 def foreign() -> str:
@@ -242,7 +242,7 @@ def foreign() -> str:
         scores = recorded_runs()[model].scores
         names = [*(f"foreign_found/{kind}" for kind in kinds), "foreign_false_alarms"]
         lines.append([model, *(_percent(scores[name].value) if name in scores else "–" for name in names)])
-    return Table(["model", *kinds, "false alarms"], lines).markdown()
+    return ShownTable(["model", *kinds, "false alarms"], lines).markdown()
 
 
 TABLES: dict[str, Callable[[], str]] = {

@@ -28,7 +28,7 @@ from saccade.looks import ShortRepr
 from saccade.models.base import AttentionModel, Encoding, Given
 from saccade.models.facts import ModelFacts
 from saccade.models.folder import load_likeness, load_model
-from saccade.models.likeness import Fit, Likeness, input_features
+from saccade.models.likeness import InputFit, Likeness, input_features
 from saccade.sighting import Sighting
 from saccade.trace import AttentionTrace
 from saccade.zoo.folders import push_folder, resolve, shipped
@@ -68,7 +68,7 @@ class Encoded(ShortRepr):
 
     features: Encoding  #: What the model's ``encode`` made of them, on its device: a tensor (B,…), or several by name.
     items: tuple[ReadItem, ...]  #: What was read.
-    fits: tuple[Fit, ...]  #: For each item whether it is like what the model learned from.
+    fits: tuple[InputFit, ...]  #: For each item whether it is like what the model learned from.
 
     def __len__(self) -> int:
         return len(self.items)
@@ -205,9 +205,9 @@ class Predictor:
         inputs = [tensor.to(self.device) for tensor in prepared.inputs]
         encoding = self.model.encode(*inputs)  # (B,…)
         if self.likeness is None or self.facts.inputs is None:
-            return Encoded(encoding, prepared.items, (Fit(),) * len(prepared.items))
+            return Encoded(encoding, prepared.items, (InputFit(),) * len(prepared.items))
         features = input_features(self.model, self.facts.inputs.features, inputs[0], encoding)
-        fits = [Fit(p, self.trained_on) for p in self.likeness.p_values(features).tolist()]
+        fits = [InputFit(p, self.trained_on) for p in self.likeness.p_values(features).tolist()]
         return Encoded(encoding, prepared.items, tuple(fits))
 
     def ask(

@@ -21,7 +21,7 @@ from saccade.data.pictures.reading import Picture
 from saccade.errors import DataError
 from saccade.families.answering import Item
 from saccade.files import write_bytes
-from saccade.models.likeness import Fit
+from saccade.models.likeness import InputFit
 from saccade.trace import Answer, AttentionTrace, Look
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Sighting:
     others: tuple[Sighting, ...] = ()
     remarks: tuple[str, ...] = ()  #: What of the input and the question the model could not use.
     #: Whether the input is like those that the model learned from.
-    fit: Fit = Fit()  # noqa: RUF009  # frozen
+    fit: InputFit = InputFit()  # noqa: RUF009  # frozen
 
     @property
     def unlike(self) -> bool | None:

@@ -12,17 +12,17 @@ import torch
 import saccade
 from saccade import geometry
 from saccade.models.facts import read_facts
-from saccade.papers.results import Run, Score, measure, published_for, recorded_runs
+from saccade.papers.results import PaperRun, RunScore, measure, published_for, recorded_runs
 from saccade.papers.tables import TABLES, cells_of, zero_border
 from saccade.zoo.folders import shipped
 from typed import typed
 
-FIELDS = tuple(field.name for field in dataclasses.fields(Run) if field.name != "scores")
+FIELDS = tuple(field.name for field in dataclasses.fields(PaperRun) if field.name != "scores")
 
 
-def run(value: float = 0.8, seed: int = 0, half: float | None = 0.01, n: int = 10_000) -> Run:
+def run(value: float = 0.8, seed: int = 0, half: float | None = 0.01, n: int = 10_000) -> PaperRun:
     ends = (None, None) if half is None else (value - half, value + half)
-    return Run({"accuracy": Score(value, *ends, n, "test")}, **{**dict.fromkeys(FIELDS, ""), "seed": str(seed)})
+    return PaperRun({"accuracy": RunScore(value, *ends, n, "test")}, **{**dict.fromkeys(FIELDS, ""), "seed": str(seed)})
 
 
 def test_one_seed_has_no_spread_and_its_own_interval() -> None:

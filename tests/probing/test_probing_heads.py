@@ -12,9 +12,9 @@ from torch.utils._pytree import tree_map
 from saccade.backbones.stages import Level
 from saccade.models.probe import standardised
 from saccade.models.probe_heads import HEADS, HeadName, ProbeHead
-from saccade.probing.examples import Examples, Questions
-from saccade.probing.features import Features, View
-from saccade.probing.heads import Material, Places, Training, batches_of, rate_factor, stacked
+from saccade.probing.examples import ProbedExamples, Questions
+from saccade.probing.features import Features, Reading
+from saccade.probing.heads import EvidenceCells, Material, Training, batches_of, rate_factor, stacked
 from saccade.probing.plan import Plan, Setting
 
 P, C, H, W, K = 8, 5, 2, 3, 3
@@ -34,14 +34,16 @@ def _in_double() -> Iterator[None]:
     torch.set_default_dtype(torch.float32)
 
 
-def training_of(name: HeadName, questions: Questions = PLAIN, places: Places | None = None, **plan: int) -> Training:
+def training_of(
+    name: HeadName, questions: Questions = PLAIN, places: EvidenceCells | None = None, **plan: int
+) -> Training:
     """Heads of one kind on random features; the prior of the question is not 0, where it could not be seen."""
     maps = torch.randn(P, C, H, W, generator=torch.Generator().manual_seed(0))
     maps[:, 0, 0, 0] += 4
     features = Features(lambda numbers: maps[numbers], P)
     if name == "pyramid":
         features = Features(lambda n: maps[n][:, 4:], P, folded=lambda n: maps[n][:, :4], levels=LEVELS)
-    examples = Examples(
+    examples = ProbedExamples(
         torch.arange(len(questions.query)) % K, range(K), range(len(questions.query)), questions
     )  # fmt: skip
     training = Training(
@@ -167,7 +169,7 @@ def test_heads_are_taught_where_to_look(name: HeadName) -> None:
     on = torch.zeros(P, H, W)
     on[:, 0, 0] = 1
     shares = []
-    for places in (Places(on, torch.ones(1, H, W), 5.0), None):
+    for places in (EvidenceCells(on, torch.ones(1, H, W), 5.0), None):
         training = training_of(name, PLAIN, places, steps=40, batch_size=P)
         (head,) = training.run([0], [Setting(0.1, 0.0)], torch.arange(P))
         acts = alone(training, head, torch.arange(P))[1].values()
@@ -178,7 +180,7 @@ def test_heads_are_taught_where_to_look(name: HeadName) -> None:
 def test_only_examples_that_are_learned_from_teach_where_to_look() -> None:
     """Two examples with shares 1/2 and 1/4 on the evidence, of which both or only the second count."""
     maps = torch.tensor([[[[0.5, 0.5]], [[0.25, 0.75]]]])  # (M,R,1,2)
-    places = Places(torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]]), torch.ones(1, 1, 2), 1.0)
+    places = EvidenceCells(torch.tensor([[[1.0, 0.0]], [[1.0, 0.0]]]), torch.ones(1, 1, 2), 1.0)
     missed = [places.missed(maps, torch.tensor([0, 1]), torch.tensor(counts)) for counts in ([1.0, 1.0], [0.0, 1.0])]
     torch.testing.assert_close(torch.cat(missed).exp().double(), torch.tensor([8**0.5, 4.0]))
 
@@ -190,12 +192,12 @@ def test_features_are_standardised_once_or_batch_by_batch_alike(monkeypatch: pyt
         asked.append(len(some))
         return features[some]
 
-    once = View(read, 30)
+    once = Reading(read, 30)
     batch = once.batches(*once.statistics(torch.arange(9)))
     asked.clear()
     values = batch(numbers)
     assert asked == []  # from memory
     monkeypatch.setattr("saccade.probing.features.RESIDENT", 0)
-    view = View(read, 30)
+    view = Reading(read, 30)
     torch.testing.assert_close(values, view.batches(*view.statistics(torch.arange(9)))(numbers))
     assert asked[-1] == 3

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
 from saccade.models.probe_heads import HEADS
-from saccade.probing.examples import Examples, Questions, Split, deal, some_of, splits_of
+from saccade.probing.examples import ProbedExamples, ProbeSplit, Questions, deal, some_of, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.folder import low_shot_section
 from saccade.probing.heads import Material, head_trial
@@ -51,7 +51,7 @@ def test_a_share_keeps_every_class_and_is_inside_the_next_larger() -> None:
     assert {LABELS[number] for number in quarter} == {0, 1}
     assert len(half) == len(split.train) // 2
     none = torch.tensor([], dtype=torch.long)
-    some = some_of(Split(torch.arange(7), none, none), 0.5, torch.zeros(7, dtype=torch.long), QUESTIONS)
+    some = some_of(ProbeSplit(torch.arange(7), none, none), 0.5, torch.zeros(7, dtype=torch.long), QUESTIONS)
     pictures = {*QUESTIONS.picture[some].tolist()}
     assert len(pictures) == 2
     assert len(some) == sum(int(picture) in pictures for picture in QUESTIONS.picture)  # with all their questions
@@ -84,8 +84,8 @@ def planted(where: Where) -> tuple[torch.Tensor, torch.Tensor]:
     return features.reshape(N, CHANNELS, SIDE, SIDE), labels
 
 
-def examples_of(labels: torch.Tensor) -> Examples:
-    return Examples(labels, ("no", "yes"), range(len(labels)), Questions.none(len(labels)))
+def examples_of(labels: torch.Tensor) -> ProbedExamples:
+    return ProbedExamples(labels, ("no", "yes"), range(len(labels)), Questions.none(len(labels)))
 
 
 def probed(where: Where, heads: tuple[str, ...] = HEADS[:2], **plan: Any) -> ProbeResult:
@@ -130,7 +130,7 @@ def test_few_pictures_of_each_class_are_learned_from() -> None:
     assert [*curve] == ["1", "2", "5", "10"]
     means = [sum(scores) / len(scores) for scores in curve.values()]
     assert means[0] < means[-1] <= 1
-    split = Split(torch.arange(12), torch.tensor([0]), torch.tensor([1]))
+    split = ProbeSplit(torch.arange(12), torch.tensor([0]), torch.tensor([1]))
     some = some_of(split, 2, torch.arange(12) % 3, Questions.none(12))
     assert torch.bincount(some % 3).tolist() == [2, 2, 2]
     section = low_shot_section(result)
@@ -185,8 +185,8 @@ def test_a_pyramid_finds_what_a_finer_stage_has() -> None:
 def test_habits_by_hand() -> None:
     """Question a is mostly answered 1, question b always 0, and question c is never asked in training."""
     labels, query = torch.tensor([1, 1, 0, 0, 1, 1, 1]), torch.tensor([0, 0, 1, 1, 0, 1, 2])
-    examples = Examples(labels, ("no", "yes"), range(7), Questions(("a", "b", "c"), query, torch.arange(7)))
-    split = Split(torch.tensor([0, 1, 2, 3, 4]), torch.tensor([4]), torch.tensor([4, 5, 6]))
+    examples = ProbedExamples(labels, ("no", "yes"), range(7), Questions(("a", "b", "c"), query, torch.arange(7)))
+    split = ProbeSplit(torch.tensor([0, 1, 2, 3, 4]), torch.tensor([4]), torch.tensor([4, 5, 6]))
     trial = habit_trial("prior", examples, [split], query)
     assert trial.probabilities.argmax(1)[4:].tolist() == [1, 0, 1]  # of question c the commonest of all
     assert trial.test == [[pytest.approx(2 / 3)]]
@@ -197,7 +197,7 @@ def test_neighbours_vote_among_those_that_are_asked_the_same() -> None:
     """Picture 2 looks like picture 0; what it is asked decides which answer of picture 0 counts."""
     pooled = torch.tensor([[1.0, 0.1], [0.1, 1.0], [1.0, 0.2]])
     questions = Questions(("a", "b"), torch.tensor([0, 1, 0, 1, 0, 1]), torch.tensor([0, 0, 1, 1, 2, 2]))
-    examples = Examples(torch.tensor([0, 1, 1, 0, 0, 1]), ("no", "yes"), range(6), questions)
+    examples = ProbedExamples(torch.tensor([0, 1, 1, 0, 0, 1]), ("no", "yes"), range(6), questions)
     held = Features(lambda numbers: pooled[numbers][:, :, None, None], 3)
-    split = Split(torch.arange(4), torch.tensor([4]), torch.tensor([4, 5]))
+    split = ProbeSplit(torch.arange(4), torch.tensor([4]), torch.tensor([4, 5]))
     assert neighbour_trial(Material(held, examples, PLAN), [split]).test == [[1.0]]

@@ -18,7 +18,7 @@ from saccade.errors import CheckpointError, DataError, MissingExtraError
 from saccade.metrics.labels import details_of
 from saccade.record import Record
 from saccade.show import colours
-from saccade.show.report import Code, Gallery, KeyFigures, Picture, Report, Section
+from saccade.show.report import Code, Figure, Gallery, KeyFigures, Report, Section
 from saccade.show.report_sources import (
     course,
     metrics_with_a_course,
@@ -28,7 +28,7 @@ from saccade.show.report_sources import (
     training_curves,
 )
 from saccade.show.score_tables import confusion_section, score_tables
-from saccade.show.tables import Cell, Table
+from saccade.show.tables import Cell, ShownTable
 from saccade.trace import AttentionTrace, Look
 
 EVIL = "<script>alert('x')</script>\"><img src=x onerror=alert(1)>&amp;"
@@ -73,11 +73,13 @@ def full_report(text: str = "plain") -> Report:
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="3" height="3"><script>alert(1)</script></svg>'
     cell = Cell(0.5, text, text)
     blocks = [
-        Table((text, "n"), [(text, cell), (Cell(text, note=text), Cell(2))], caption=text, source=text, best_row=1),
+        ShownTable(
+            (text, "n"), [(text, cell), (Cell(text, note=text), Cell(2))], caption=text, source=text, best_row=1
+        ),
         KeyFigures([(text, cell)]),
-        Picture(image, text, text, text),
-        Picture(svg, text, text, dark=svg),
-        Gallery([Picture(image, text, text, text)], text, text),
+        Figure(image, text, text, text),
+        Figure(svg, text, text, dark=svg),
+        Gallery([Figure(image, text, text, text)], text, text),
         Code(text, text),
     ]
     return Report(text, text, [Section(text, text, blocks), Section(text)], [KeyFigures([(text, cell)])])
@@ -126,12 +128,12 @@ def test_the_policy_allows_this_style_and_nothing_else():
 
 def test_pictures_come_back_from_the_page():
     image = Image.new("RGB", (5, 2), (10, 20, 30))
-    html = html_of(Picture(image, "c", "a"))
+    html = html_of(Figure(image, "c", "a"))
     assert 'width="5" height="2"' in html
     data = base64.b64decode(re.search(r"base64,([^\"]+)", html)[1])
     assert data.startswith(b"\x89PNG")
-    assert html_of(Picture(data, "c")).count(base64.b64encode(data).decode()) == 1
-    assert "data:image/jpeg" in html_of(Picture(b"\xff\xd8\xff\xe0", "c"))
+    assert html_of(Figure(data, "c")).count(base64.b64encode(data).decode()) == 1
+    assert "data:image/jpeg" in html_of(Figure(b"\xff\xd8\xff\xe0", "c"))
 
 
 def test_text_is_cleaned_and_back_quotes_become_code():
@@ -157,11 +159,11 @@ RESULT = {
 }  # fmt: skip
 
 
-def shown(table: Table) -> list[list[str]]:
+def shown(table: ShownTable) -> list[list[str]]:
     return [[cell.shown if isinstance(cell, Cell) else str(cell) for cell in row] for row in table.rows]
 
 
-def by_title(tables: list[Table]) -> dict[str, Table]:
+def by_title(tables: list[ShownTable]) -> dict[str, ShownTable]:
     return {table.caption: table for table in tables}
 
 

@@ -16,7 +16,7 @@ import saccade
 from saccade.backbones.pretrained import imagenet_weights
 from saccade.errors import CheckpointError, DataError
 from saccade.models.facts import read_facts
-from saccade.papers.results import Run
+from saccade.papers.results import PaperRun
 from saccade.zoo import folders as zoo
 from tiny_models import save_tiny
 
@@ -127,9 +127,9 @@ def run(tmp_path: Path) -> Path:
 def ship(tool: ModuleType, monkeypatch: pytest.MonkeyPatch, run: Path, *options: str) -> None:
     result = run.with_suffix(".json")
     result.write_text(json.dumps({"data": "mref", "split": "test", "n": 5, "metrics": {"accuracy": 0.5}}))
-    fields = dict.fromkeys((field.name for field in dataclasses.fields(Run)), "")
+    fields = dict.fromkeys((field.name for field in dataclasses.fields(PaperRun)), "")
     fields |= {"scores": {}, "commit": "abc", "sha256": read_facts(run / "model").sha256[:16]}
-    monkeypatch.setattr(tool, "recorded_runs", lambda: {"run": Run(**{**fields, "command": "saccade train"})})
+    monkeypatch.setattr(tool, "recorded_runs", lambda: {"run": PaperRun(**{**fields, "command": "saccade train"})})
     monkeypatch.setattr(sys, "argv", ["ship.py", str(run), str(result), *options])
     tool.main()
 

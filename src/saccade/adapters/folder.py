@@ -28,14 +28,14 @@ from saccade.data.pictures.reading import find_pictures, read_picture
 from saccade.errors import ConfigError, DataError, OutputError
 from saccade.families.answering import Question
 from saccade.files import make_folder, parse_json, read_regular, write_bytes, write_json
-from saccade.models.likeness import Fit
+from saccade.models.likeness import InputFit
 from saccade.predict import load
 from saccade.progress import OnProgress, no_progress
 from saccade.record import Record
 from saccade.trace import AttentionTrace, Look
 
 JOB = "job.json"
-_AT_ONCE = 64  # rows that are read together
+_ROWS_AT_ONCE = 64  # rows that are read together
 _ERRORS_TOLD = 5
 
 
@@ -113,7 +113,7 @@ def look_folder(
     on_progress("parts", len(parts), len(parts))
     rows = list(read_rows(folder, ["error", "fit"]))
     errors = [str(row["error"]) for row in rows if row["error"]]
-    unlike = sum(bool(Fit(row["fit"]).unlike) for row in rows)
+    unlike = sum(bool(InputFit(row["fit"]).unlike) for row in rows)
     remarks = tuple(filter(None, [predictor.of_unlike(unlike, len(rows) - len(errors)), *predictor.caveats]))
     counts = (len(rows), len(errors), len(parts), resumed, round(time.monotonic() - started, 2), unlike)
     return FolderLooks(os.fspath(out), *counts, remarks, tuple(errors[:_ERRORS_TOLD]))
@@ -185,7 +185,7 @@ def rows_in(file: Path, columns: Sequence[str] | None = None) -> Iterator[dict[s
     """The rows of one file."""
     _, parquet = parquet_modules()
     try:
-        for batch in parquet.ParquetFile(file).iter_batches(_AT_ONCE, columns=columns):
+        for batch in parquet.ParquetFile(file).iter_batches(_ROWS_AT_ONCE, columns=columns):
             yield from batch.to_pylist()
     except (OSError, ValueError) as error:
         raise DataError(f"{file}: damaged ({' '.join(str(error).split())[:120]}); look again") from error

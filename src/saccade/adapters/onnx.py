@@ -42,7 +42,7 @@ _OF_SCORES = ("data", "split", "n", "seed", "protocol", "metrics", "attention")
 VARYING = ("weights", "gain", "choice", "active", "emits")  # Of a look, from picture to picture; its frame may vary too
 NOTHING = -1  # The word before the first
 
-Examples = Callable[[int, int], Mapping[str, Tensor]]  # Count and seed → made-up inputs of the graph by name
+MadeUpInputs = Callable[[int, int], Mapping[str, Tensor]]  # Count and seed → made-up inputs of the graph by name
 # Axes whose size may differ from input to input: name of the input → axis → word for its size.
 FreeSizes = Mapping[str, Mapping[int, str]]
 
@@ -69,7 +69,7 @@ def export_onnx(model: str | Path, out: str | Path) -> dict[str, Any]:
     return sidecar
 
 
-def _exported(graph: Any, examples: Examples, free: FreeSizes) -> tuple[bytes, dict[str, Any]]:
+def _exported(graph: Any, examples: MadeUpInputs, free: FreeSizes) -> tuple[bytes, dict[str, Any]]:
     example = examples(2, 0)
     data = onnx_bytes(graph, example, free)
     checked = check(data, graph, examples)
@@ -188,7 +188,7 @@ def _opset(data: bytes) -> int:
     return next(int(entry.version) for entry in onnx.load_from_string(data).opset_import if not entry.domain)
 
 
-def check(data: bytes, graph: Any, examples: Examples) -> dict[str, Any]:
+def check(data: bytes, graph: Any, examples: MadeUpInputs) -> dict[str, Any]:
     """How far each output of the ONNX file ``data`` is off the ``graph``; over :data:`TOLERANCE` a CheckpointError."""
     import onnxruntime
 

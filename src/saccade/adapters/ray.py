@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from saccade.adapters.rows import Job, KeptMaps, digest_of, job_of, table_of
+from saccade.adapters.rows import FolderJob, KeptMaps, digest_of, job_of, table_of
 from saccade.data.pictures.reading import Picture, read_picture
 from saccade.errors import CheckpointError, ConfigError, DataError, MissingExtraError, SaccadeError
 from saccade.families.answering import Question
@@ -48,7 +48,7 @@ class Pool:
 
 def write_parts(
     pool: Pool,
-    job: Job,
+    job: FolderJob,
     parts: Mapping[int, Sequence[tuple[str, str]]],
     folder: Path,
     on_progress: OnProgress = no_progress,
@@ -111,7 +111,7 @@ def look_dataset(
 class PartLooker:
     """The actor that looks at parts. The model is loaded with the first: Ray starts failing actors again and again."""
 
-    def __init__(self, job: Job, device: str) -> None:
+    def __init__(self, job: FolderJob, device: str) -> None:
         self._job, self._device = job, device
         self._loaded: Predictor | None = None
 
@@ -135,7 +135,7 @@ class PartLooker:
 class PictureLooker(PartLooker):
     """The actor that looks at encoded pictures."""
 
-    def __init__(self, job: Job, device: str, column: str | None) -> None:
+    def __init__(self, job: FolderJob, device: str, column: str | None) -> None:
         super().__init__(job, device)
         self._column = column
 

@@ -62,7 +62,7 @@ def row_schema() -> pyarrow.Schema:
 
 
 @dataclass(frozen=True)
-class Job:
+class FolderJob:
     """What is asked of every picture."""
 
     model: str
@@ -77,7 +77,7 @@ class Job:
 
 def job_of(
     predictor: Predictor, model: str, ask: Question | None, options: Mapping[str, object], **settings: object
-) -> Job:
+) -> FolderJob:
     """What is asked, once it is known that the model can answer it; ``settings`` are the other fields of the job."""
     if predictor.facts.preprocessing is None:
         raise ConfigError(f"engine: '{predictor.name}' does not read pictures, and a row is about a picture")
@@ -86,7 +86,7 @@ def job_of(
     where = os.path.abspath(model) if os.path.isdir(model) else model
     settings |= {"model": where, "digest": digest_of(predictor), "ask": None if ask is None else str(ask)}
     settings["options"] = {name: value for name, value in options.items() if value is not None}
-    return from_dict(Job, settings)
+    return from_dict(FolderJob, settings)
 
 
 def digest_of(predictor: Predictor) -> str:
@@ -95,7 +95,7 @@ def digest_of(predictor: Predictor) -> str:
 
 
 def table_of(
-    predictor: Predictor, job: Job, pictures: Sequence[tuple[str, str, str | Picture | DataError]], part: int = 0
+    predictor: Predictor, job: FolderJob, pictures: Sequence[tuple[str, str, str | Picture | DataError]], part: int = 0
 ) -> pyarrow.Table:
     """A row for each picture, in order; one that cannot be read has an error and no answer.
 
@@ -122,7 +122,7 @@ def _key(source: object) -> str:
     return source.name if isinstance(source, Picture) else str(source)
 
 
-def answer_columns(sighting: Sighting, job: Job) -> dict[str, object]:
+def answer_columns(sighting: Sighting, job: FolderJob) -> dict[str, object]:
     """What a row says of one sighting."""
     height, width = sighting.picture.size
     pairs = sighting.labels

@@ -20,7 +20,7 @@ from saccade.data.maps import SEPARATOR, by_short_name
 from saccade.errors import ConfigError, DataError, SaccadeError
 from saccade.progress import OnProgress, no_progress
 from saccade.scoring.results import Policies, ScoreResult
-from saccade.scoring.score import Scoring, Shard, score_maps
+from saccade.scoring.score import MapScoring, Shard, score_maps
 from saccade.scoring.sources import Maps, Named, open_truth
 
 
@@ -79,7 +79,7 @@ def score_rows(
         if engine == "ray":
             raise ConfigError("`engine=ray` scores against masks and boxes; leave it out for points and causal sets")
         return score_maps(maps, opened, policies, on_progress=on_progress)
-    scoring = Scoring(maps, opened, policies, on_progress)
+    scoring = MapScoring(maps, opened, policies, on_progress)
     arguments: dict[str, Any] = {"out": os.path.abspath(out), "policies": policies, "key": key, "short": scoring.short}
     if engine == "ray":
         from saccade.adapters.ray import on_tasks
@@ -101,7 +101,7 @@ def score_file(
 ) -> Shard:
     """What is found of the file ``item``."""
     opened = open_truth(truth, objects=objects, key=key)
-    scoring = Scoring(RowMaps(out, [Path(item)]), opened, policies, no_progress, short=short)
+    scoring = MapScoring(RowMaps(out, [Path(item)]), opened, policies, no_progress, short=short)
     scoring.gather()
     scoring.score_waiting()
     return scoring.shard

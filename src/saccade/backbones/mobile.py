@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from saccade.backbones.stages import Normalise, Stages, add_in_place, started
 
 
-class Row(NamedTuple):
+class BlockRow(NamedTuple):
     """The blocks of one row of a published table."""
 
     widening: int
@@ -78,7 +78,7 @@ class InvertedResidual(nn.Module):
 
 
 def inverted_residual_stages(
-    table: Sequence[Row], *, stem: int, head: int, width: float, normalise: Normalise, convolve: Convolve = centred
+    table: Sequence[BlockRow], *, stem: int, head: int, width: float, normalise: Normalise, convolve: Convolve = centred
 ) -> Stages:
     """Stages "block0" (a convolution to ``stem`` channels), "block1" … (of ``table``), "head" (1×1, ``head`` channels).
 
@@ -109,13 +109,13 @@ def _rectified(convolution: nn.Conv2d) -> nn.Sequential:
 
 STEM, HEAD = 32, 1280
 TABLE = (
-    Row(1, 16, 1, 1),
-    Row(6, 24, 2, 2),
-    Row(6, 32, 3, 2),
-    Row(6, 64, 4, 2),
-    Row(6, 96, 3, 1),
-    Row(6, 160, 3, 2),
-    Row(6, 320, 1, 1),
+    BlockRow(1, 16, 1, 1),
+    BlockRow(6, 24, 2, 2),
+    BlockRow(6, 32, 3, 2),
+    BlockRow(6, 64, 4, 2),
+    BlockRow(6, 96, 3, 1),
+    BlockRow(6, 160, 3, 2),
+    BlockRow(6, 320, 1, 1),
 )
 """Table 2: widening t, channels c, blocks n, stride s of the first of them."""
 
@@ -144,13 +144,13 @@ def mobilenet_v2_key(key: str) -> str:
 
 
 LITE_TABLE = (
-    Row(1, 16, 1, 1),
-    Row(6, 24, 2, 2),
-    Row(6, 40, 2, 2, kernel=5),
-    Row(6, 80, 3, 2),
-    Row(6, 112, 3, 1, kernel=5),
-    Row(6, 192, 4, 2, kernel=5),
-    Row(6, 320, 1, 1),
+    BlockRow(1, 16, 1, 1),
+    BlockRow(6, 24, 2, 2),
+    BlockRow(6, 40, 2, 2, kernel=5),
+    BlockRow(6, 80, 3, 2),
+    BlockRow(6, 112, 3, 1, kernel=5),
+    BlockRow(6, 192, 4, 2, kernel=5),
+    BlockRow(6, 320, 1, 1),
 )
 """Table 1: widening, channels, blocks, stride of the first of them, kernel."""
 

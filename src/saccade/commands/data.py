@@ -17,7 +17,7 @@ from saccade.progress import OnProgress, no_progress
 Split = Literal["train", "val", "test"]
 Glyphs = Literal["disjoint", "merged", "pack"]
 Drawing = Literal["blend", "authors", "both", "mostly-authors"]
-Fill = Literal["auto", "migan", "smooth"]
+FillName = Literal["auto", "migan", "smooth"]
 _COUNT = 100  # scenes
 _NAMED = 3  # photographs that are named for each reason to leave them out
 # Options of ``make`` that are for one kind of set.
@@ -44,7 +44,7 @@ def make(
     labels: Path | None = None,
     cutouts: Path | None = None,
     backgrounds: Path | None = None,
-    fill: Fill | None = None,
+    fill: FillName | None = None,
     size: Annotated[int | None, Within(32, 4096)] = None,
     max_share: Annotated[float | None, Within(0.01, 0.9)] = None,
     resume: bool = False,

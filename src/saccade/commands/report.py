@@ -16,7 +16,7 @@ from saccade.models.facts import CONFIG
 from saccade.predict import load
 from saccade.record import Record, read_record
 from saccade.show.overlay import Mask
-from saccade.show.report import Block, Gallery, Picture, Report, Section
+from saccade.show.report import Block, Figure, Gallery, Report, Section
 from saccade.show.report_sources import report_from_records, report_from_run
 from saccade.show.score_tables import answer_sections, caption, mistakes_section, scores_section
 from saccade.show.slot_table import SlotHeat
@@ -131,7 +131,7 @@ def run_looks(run: Path, count: int, device: str = "auto") -> Section | None:
 
 def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, device: str = "auto") -> Section:
     """The surest wrong answers that the model of ``run`` gave on ``split``, each with where it looked."""
-    pictures: list[Picture] = []
+    pictures: list[Figure] = []
     missing = ""
     try:
         predictor = load(run, device)
@@ -140,7 +140,7 @@ def mistake_looks(run: Path, mistakes: Sequence[Mapping[str, Any]], split: str, 
             text = f"{caption(mistake)}. {Path(mistake['picture']).name}"
             shown = seen.overlay()
             shown.thumbnail((_PANEL, _PANEL))
-            pictures.append(Picture(shown, text, f"{Path(mistake['picture']).name} with the map over it"))
+            pictures.append(Figure(shown, text, f"{Path(mistake['picture']).name} with the map over it"))
     except SaccadeError as error:
         missing = f"Not all can be shown: {error}"
     return mistakes_section(pictures, f"{split} pictures", missing)
@@ -159,7 +159,7 @@ def look_blocks(seen: Sequence[tuple[Sighting, Example]], title: str) -> list[Bl
         evidence = [Mask(mask.numpy()) for mask in example.masks]
         outline: dict[str, Any] = {} if sighting.is_caption else {"outline": evidence}
         panel = 150 if example.question is None else 200  # many steps, small panels
-        pictures.append(Picture(sighting.filmstrip(panel=panel, **outline), text, alt=f"Every look; {text}"))
+        pictures.append(Figure(sighting.filmstrip(panel=panel, **outline), text, alt=f"Every look; {text}"))
     caption = f"{title}; the evidence is outlined where it is known"
     return [*([Gallery(pictures, caption, wide=True)] if pictures else []), *tables]
 

@@ -20,7 +20,7 @@ from saccade.models.facts import ModelFacts, Score, read_facts
 from saccade.predict import Predictor, load
 from saccade.progress import OnProgress, no_progress
 from saccade.show.report import Block, Code, Report, Section
-from saccade.show.tables import Cell, Table, percent
+from saccade.show.tables import Cell, ShownTable, percent
 from saccade.web.page import live_part
 from saccade.zoo.folders import EXAMPLES, example, shipped
 
@@ -54,7 +54,7 @@ class TourResult:
     """Where the page is, and what it says in short."""
 
     report: Path
-    table: Table
+    table: ShownTable
     seconds: float
 
 
@@ -98,7 +98,7 @@ def tour(
     if others := [_row(read_facts(models[name]), None) for name in models if name not in visited]:
         columns = [column for column in COLUMNS if "here" not in column]
         cells: list[list[Cell | str]] = [[row[0], row[1], *row[4:]] for row in others]
-        table = Table(columns, cells, caption=f"Full test, and published. {BRACKETS}")
+        table = ShownTable(columns, cells, caption=f"Full test, and published. {BRACKETS}")
         text = "These scores were recorded when the models were trained. The full tour computes all of them."
         sections.append(Section("The other models that ship", text, [table, Code("saccade tour --out tour")]))
     live = [name for family in families().values() for name in family.live if name in models]
@@ -109,7 +109,7 @@ def tour(
         live=live_part([load(name, "cpu") for name in live]) if live else None,
     )
     report = page.save(folder / "report.html")
-    return TourResult(report, Table(COLUMNS, rows, "scores"), time.monotonic() - started)
+    return TourResult(report, ShownTable(COLUMNS, rows, "scores"), time.monotonic() - started)
 
 
 def _visit(name: str, quick: bool, device: str) -> tuple[Section, list[str]]:
@@ -173,7 +173,7 @@ def _scores(facts: ModelFacts, here: Score | None) -> list[Block]:
         rows.append([name.replace("_", " "), percent(own[name], note=note), percent(whole.get(name)), paper, *beside])
     columns = ["score", "this model", f"full test, n = {full.n:,}{_drawn(full, here)}", "(published)"]
     heads = [*columns, *(rival.replace("_", " ") for rival in rivals)]
-    return [Table(heads, rows, caption=f"Scores, %. {BRACKETS}", note=full.note, source=note)]
+    return [ShownTable(heads, rows, caption=f"Scores, %. {BRACKETS}", note=full.note, source=note)]
 
 
 def _in_brackets(published: float | None) -> str:

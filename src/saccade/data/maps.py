@@ -299,7 +299,7 @@ def truth_for(name: str, truths: Mapping[str, object], separator: str) -> str | 
     return picture if picture in truths else None
 
 
-Kind = Literal["boxes", "points"]
+MarkKind = Literal["boxes", "points"]
 _IMAGES = ("image", "file_name", "file", "picture")
 _LABELS = ("label", "asked", "category", "class")
 
@@ -329,13 +329,13 @@ class MarkTable:
     """Marks of pictures by the path of the picture without its suffix."""
 
     where: str
-    kind: Kind = "boxes"
+    kind: MarkKind = "boxes"
     pictures: dict[str, PictureMarks] = field(default_factory=dict)
     unusable: list[str] = field(default_factory=list)  # Rows that could not be read, with the reason
 
     def add(self, image: str, size: Size | None, mark: Mark) -> None:
         """Add a mark; the first one says what kind all must be of."""
-        kind: Kind = "boxes" if len(mark.place) == 4 else "points"
+        kind: MarkKind = "boxes" if len(mark.place) == 4 else "points"
         if self.pictures and kind != self.kind:
             raise UnusableRowError(f"a row of {kind} in a table of {self.kind}")
         self.kind = kind

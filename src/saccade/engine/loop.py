@@ -86,13 +86,13 @@ def fit(
     chosen = open_loggers((*loggers, "tensorboard") if recipe.tensorboard else loggers)
     folder = RunFolder(Path(out), keep_checkpoints=recipe.keep_checkpoints)
     fabric = pick_hardware(recipe, device, devices, nodes, strategy)
-    run = Run(task, recipe, folder, resume, accept_changed_data, max_minutes, progress, chosen)
+    run = TrainingRun(task, recipe, folder, resume, accept_changed_data, max_minutes, progress, chosen)
     result: RunResult = fabric.launch(run)
     return result
 
 
 @dataclass(eq=False)
-class Run:
+class TrainingRun:
     """One run: each process that is launched with it sets it up and trains."""
 
     task: Task

@@ -48,7 +48,7 @@ def pooled(features: Tensor) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Fit:
+class InputFit:
     """Whether an input is like those that the model learned from."""
 
     p: float | None = None  # its p-value among held-out inputs of that kind; None: not known

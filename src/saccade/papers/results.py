@@ -25,7 +25,7 @@ _STUDENT = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 
 
 @dataclass(frozen=True)
-class Score:
+class RunScore:
     """One score of one run."""
 
     value: float
@@ -36,10 +36,10 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Run:
+class PaperRun:
     """One training run: a row of ``runs.csv``, and its rows of ``scores.csv``."""
 
-    scores: dict[str, Score]
+    scores: dict[str, RunScore]
 
     run: str
     table: str
@@ -87,14 +87,14 @@ def results_folder() -> Path:
 
 
 @cache
-def recorded_runs(folder: Path | None = None) -> dict[str, Run]:
+def recorded_runs(folder: Path | None = None) -> dict[str, PaperRun]:
     """Every run by name, those of ``folder`` or those that come with saccade."""
     folder = folder or results_folder()
-    runs = {row["run"]: Run({}, **row) for row in rows(folder / "runs.csv")}
+    runs = {row["run"]: PaperRun({}, **row) for row in rows(folder / "runs.csv")}
     for row in rows(folder / "scores.csv"):
         value, low, high = (float(row[key]) if row[key] else None for key in ("value", "low", "high"))
         if value is not None:
-            runs[row["run"]].scores[row["metric"]] = Score(value, low, high, int(row["n"]), row["split"])
+            runs[row["run"]].scores[row["metric"]] = RunScore(value, low, high, int(row["n"]), row["split"])
     return runs
 
 
@@ -104,7 +104,7 @@ def rows(path: Path) -> Iterator[dict[str, str]]:
         yield from csv.DictReader(file)
 
 
-def measure(runs: Iterable[Run], metric: str) -> Measured | None:
+def measure(runs: Iterable[PaperRun], metric: str) -> Measured | None:
     """The mean of ``metric`` over ``runs`` of one cell, which differ in their seed; None when none of them has it."""
     by_seed = {int(run.seed): run.scores[metric] for run in runs if metric in run.scores}
     if not by_seed:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from saccade.errors import ConfigError, nearest
 from saccade.families.registry import recipes
-from saccade.papers.results import Measured, Run, measure, published, recorded_runs, results_folder, rows
-from saccade.show.tables import Table
+from saccade.papers.results import Measured, PaperRun, measure, published, recorded_runs, results_folder, rows
+from saccade.show.tables import ShownTable
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -150,7 +150,7 @@ class Reproduction:
 
     table: str
     title: str
-    tables: Sequence[Table]  # What is printed, in order.
+    tables: Sequence[ShownTable]  # What is printed, in order.
     cells: Sequence[Cell]
     figures: Mapping[str, str]
 
@@ -176,21 +176,21 @@ def reproduction(name: str) -> Reproduction:
     cells = cells_of(name)
     notes = dict.fromkeys(row.conditions for row in published() if row.table == name and row.conditions)
     note = "Measured ± standard deviation over seeds (published), %. " + ". ".join(notes) + "." + table.note
-    tables = [Table(*beside(cells, table.metrics), table.title, note)]
+    tables = [ShownTable(*beside(cells, table.metrics), table.title, note)]
     if name == "hattnet-table1":
         tables.append(strength_table())
     trained = dict.fromkeys((cell.system, cell.data, cell.protocol, cell.drawing, cell.command) for cell in cells)
     commands = [[", ".join(filter(None, row[:-1])), row[-1]] for row in trained if row[-1]]
-    tables.append(Table(("row", "command"), commands, "What trains each row"))
+    tables.append(ShownTable(("row", "command"), commands, "What trains each row"))
     if table.figures:
-        tables.append(Table(("figure", "command"), [*table.figures.items()], "Figures, from shipped models"))
+        tables.append(ShownTable(("figure", "command"), [*table.figures.items()], "Figures, from shipped models"))
     return Reproduction(name, table.title, tables, cells, table.figures)
 
 
 def cells_of(name: str) -> list[Cell]:
     """Every cell of a table: first the systems of the paper in its order, then the others."""
     table = TABLES[name]
-    groups: dict[tuple[str, str, str, str], list[Run]] = {}
+    groups: dict[tuple[str, str, str, str], list[PaperRun]] = {}
     for run in recorded_runs().values():
         if run.kind == "main" and run.table == name:
             groups.setdefault((run.system, run.data, run.label, run.drawing), []).append(run)
@@ -252,7 +252,7 @@ def number(value: float, metric: str) -> str:
     return f"{value:.0f}" if metric in COUNTS else f"{100 * value:.2f}"
 
 
-def causal_tables() -> list[Table]:
+def causal_tables() -> list[ShownTable]:
     """Two tables for each set, best maps first; below each, how well two halves of the scenes agree."""
     measured = list(rows(results_folder() / "causal.csv"))
     tables = []
@@ -271,7 +271,7 @@ def causal_tables() -> list[Table]:
             taus = ", ".join(f"{score} {float(halves[score]):.2f}" for score in scores if halves[score])
             note = f"n: questions or photographs, one seed. Kendall's τ between two halves of them: {taus}."
             columns = ["model", "map", *(score.replace("_", " ") for score in scores), "n"]
-            tables.append(Table(columns, lines, f"{title}, {name}, %", note))
+            tables.append(ShownTable(columns, lines, f"{title}, {name}, %", note))
     return tables
 
 
@@ -317,10 +317,10 @@ def strengths(predictor: Predictor, n: int, scenes: SceneDataConfig | None = Non
     return values
 
 
-def strength_table() -> Table:
+def strength_table() -> ShownTable:
     """What :func:`strengths` gave, one line a model, the mean over its seeds."""
     columns = [f"{projection}/{which}" for projection in PROJECTIONS for which in ("product", "last")]
-    groups: dict[str, list[Run]] = {}
+    groups: dict[str, list[PaperRun]] = {}
     for run in recorded_runs().values():
         if f"strength/{columns[0]}" in run.scores:
             groups.setdefault(re.sub(r"-seed\d+$", "", run.run), []).append(run)
@@ -332,4 +332,4 @@ def strength_table() -> Table:
         lines.append([name, *(f"{fmean(cell):.1f}{around}" for cell, around in zip(cells, spread)), str(len(runs))])
     heads = [column.replace("_", " ").replace("/", ", ") for column in columns]
     note = f"The first {min(counts):,} test questions. The paper does not say which of these it means."
-    return Table(["model", *heads, "runs"], lines, "True-positive strength % under two projections", note)
+    return ShownTable(["model", *heads, "runs"], lines, "True-positive strength % under two projections", note)

@@ -32,8 +32,8 @@ from saccade.metrics.result import Part, without_nan
 from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
 from saccade.models.probe import AnyProbe
 from saccade.models.probe_heads import LINEAR
-from saccade.probing.examples import Split
-from saccade.probing.heads import Places
+from saccade.probing.examples import ProbeSplit
+from saccade.probing.heads import EvidenceCells
 from saccade.probing.pictures import ProbedPictures
 from saccade.probing.rivals import ProbeResult
 from saccade.progress import OnProgress
@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from saccade.probing.probe import Probe
 
 MAX_MAPS = 1000  # Pictures whose maps are scored
-_AT_ONCE = 100  # pictures that are changed, or whose maps are scored, together
+_PART = 100  # pictures that are changed, or whose maps are scored, together
 
 
-def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> Places | None:
+def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float) -> EvidenceCells | None:
     """Where labels can be seen on the cells (h,w) of the features, for heads that are taught where to look.
 
     ``frame`` (2,3) leads from cells to pixels of the network input.
@@ -59,11 +59,9 @@ def places_of(pictures: ProbedPictures, frame: Tensor, grid: Size, weight: float
             "evidence weight: no picture has evidence; name data with boxes or masks (a table with a column box or "
             "mask, COCO annotations), or leave it out"
         )
-    cells = [
-        seen_by_cells(evidence.marks(rows).evidence(), frame, grid) for rows in torch.split(pictures.rows, _AT_ONCE)
-    ]
+    cells = [seen_by_cells(evidence.marks(rows).evidence(), frame, grid) for rows in torch.split(pictures.rows, _PART)]
     everywhere = torch.ones(1, *pictures.store.size, dtype=torch.bool)
-    return Places(torch.cat(cells), seen_by_cells(everywhere, frame, grid), weight)
+    return EvidenceCells(torch.cat(cells), seen_by_cells(everywhere, frame, grid), weight)
 
 
 @torch.no_grad()
@@ -91,7 +89,7 @@ def _tested(result: ProbeResult, chosen: Tensor) -> Iterator[tuple[int, Tensor]]
     for number, split in enumerate(result.splits):
         rows = split.test[torch.isin(split.test, chosen)]
         order = rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))]
-        for part in torch.tensor_split(order, max(1, len(order) // _AT_ONCE)):
+        for part in torch.tensor_split(order, max(1, len(order) // _PART)):
             if len(part):
                 yield number, part
 
@@ -137,13 +135,13 @@ def _map_scores(probe: Probe, evidence: Evidence) -> MapScorer:
     return scorer
 
 
-def _usual_places(pictures: ProbedPictures, evidence: Evidence, splits: Sequence[Split]) -> Tensor:
+def _usual_places(pictures: ProbedPictures, evidence: Evidence, splits: Sequence[ProbeSplit]) -> Tensor:
     """Where evidence lies on the mean over the training examples of the split that tests each example: (N,2).
 
     It is the mean of the same question. NaN where nothing is known.
     """
     query, asked = pictures.questions.query, len(pictures.questions.words)
-    centre = torch.cat([_centres(evidence, rows) for rows in torch.split(pictures.rows, _AT_ONCE)])  # (N,2)
+    centre = torch.cat([_centres(evidence, rows) for rows in torch.split(pictures.rows, _PART)])  # (N,2)
     box = evidence.boxes_of_objects(pictures.rows).double()  # (N,4)
     corner, extent = box[:, :2], box[:, 2:] - box[:, :2]
     places = torch.zeros(len(pictures), 2)

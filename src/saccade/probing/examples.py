@@ -70,7 +70,7 @@ class Questions:
 
 
 @dataclass(frozen=True)
-class Examples:
+class ProbedExamples:
     """What is learned: labels of pictures, or answers to questions about pictures. Nothing here is a file."""
 
     labels: Tensor  # (N,) the number of each example's class
@@ -86,7 +86,7 @@ class Examples:
         return self.questions.query[examples] if self.questions.are_asked else None
 
 
-class Split(NamedTuple):
+class ProbeSplit(NamedTuple):
     """Numbers of examples, (n,) each."""
 
     train: Tensor
@@ -120,17 +120,17 @@ def deal(labels: Sequence[int], groups: Sequence[int], folds: int) -> list[int]:
     return fold_of
 
 
-def splits_of(fold_of: Sequence[int], folds: int) -> list[Split]:
+def splits_of(fold_of: Sequence[int], folds: int) -> list[ProbeSplit]:
     """The J splits of pictures that were dealt into J folds."""
     fold = torch.tensor(fold_of)  # (N,)
     splits = []
     for number in range(folds):
         test, val = fold == number, fold == (number + 1) % folds
-        splits.append(Split(*(part.nonzero()[:, 0] for part in (~(test | val), val, test))))
+        splits.append(ProbeSplit(*(part.nonzero()[:, 0] for part in (~(test | val), val, test))))
     return splits
 
 
-def some_of(split: Split, part: float, labels: Tensor, questions: Questions) -> Tensor:
+def some_of(split: ProbeSplit, part: float, labels: Tensor, questions: Questions) -> Tensor:
     """The first training pictures of each class, at least one: (n,) examples. ``part`` is a share, or an int: how many.
 
     With questions, classes are not looked at: a picture comes with all its questions.

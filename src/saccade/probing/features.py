@@ -29,19 +29,19 @@ FEATURES, FINER = "features", "features of finer stages"  # What progress calls 
 RESIDENT = 1 << 30
 """Bytes up to which features are kept in memory, as they are and once more standardised; of more, batches are read."""
 
-Batch = Callable[[Tensor], Tensor]  # Numbers of pictures (B,) → features (B,C,H,W)
+Encode = Callable[[Tensor], Tensor]  # Numbers of pictures (B,) → features (B,C,H,W)
 Input = Callable[[Tensor], Tensor | list[Tensor]]
 """The same, standardised as a head reads them: of a pyramid the maps of its levels."""
 
 
-class View:
+class Reading:
     """What one kind of rival reads of the pictures, by number: ``read`` makes features (B,C,H,W) of numbers (B,).
 
     ``cells`` makes those that statistics are from (None: the same). ``levels`` are the maps of a pyramid that are
     folded into one.
     """
 
-    def __init__(self, read: Batch, count: int, *, cells: Batch | None = None, levels: Sequence[Level] = ()) -> None:
+    def __init__(self, read: Encode, count: int, *, cells: Encode | None = None, levels: Sequence[Level] = ()) -> None:
         self._count, self._levels = count, levels
         first = read(torch.tensor([0]))
         self.shape: tuple[int, ...] = tuple(first.shape[1:])  # (C,H,W)
@@ -55,7 +55,7 @@ class View:
     def _is_kept(self) -> bool:
         return 4 * self._count * math.prod(self.shape) <= RESIDENT
 
-    def _kept(self, read: Batch) -> Batch:
+    def _kept(self, read: Encode) -> Encode:
         """The same, read once for all pictures where that fits into memory."""
         if not self._is_kept:
             return lambda numbers: channels_together(read(numbers))
@@ -107,28 +107,28 @@ class Features:
 
     def __init__(
         self,
-        read: Batch,
+        read: Encode,
         count: int,
         *,
         token: bool = False,
-        folded: Batch | None = None,
+        folded: Encode | None = None,
         levels: Sequence[Level] = (),
     ) -> None:
         self.levels = levels
-        self.map = View((lambda numbers: read(numbers)[:, :, :-1]) if token else read, count)
+        self.map = Reading((lambda numbers: read(numbers)[:, :, :-1]) if token else read, count)
         parts = torch.split(torch.arange(count), 256)
         self.pooled = torch.cat([self.map.take(part).flatten(2).mean(-1) for part in parts])
         """(N,C): the mean of all cells."""
-        self._views: dict[str, View] = {
+        self._views: dict[str, Reading] = {
             # the mean of standardised cells is the standardised mean: a linear head needs one cell
-            LINEAR: View(lambda numbers: self.pooled[numbers][..., None, None], count, cells=self.map.take)
+            LINEAR: Reading(lambda numbers: self.pooled[numbers][..., None, None], count, cells=self.map.take)
         }
         if token:  # as a map of one cell
-            self._views[CLASS_TOKEN] = View(lambda numbers: read(numbers)[:, :, -1:, :1], count)
+            self._views[CLASS_TOKEN] = Reading(lambda numbers: read(numbers)[:, :, -1:, :1], count)
         if folded is not None:  # all maps, folded into one
-            self._views[PYRAMID] = View(lambda n: torch.cat([folded(n), self.map.take(n)], 1), count, levels=levels)
+            self._views[PYRAMID] = Reading(lambda n: torch.cat([folded(n), self.map.take(n)], 1), count, levels=levels)
 
-    def view(self, name: str) -> View:
+    def view(self, name: str) -> Reading:
         """What a rival reads."""
         if name in (CLASS_TOKEN, PYRAMID) and name not in self._views:
             lacks = "no class token" if name == CLASS_TOKEN else "one stage only at this size"
@@ -153,7 +153,7 @@ def features_of(
         return Features(maps, len(paths), token=folder.has_class_token)
     stages = cast(Stages, model.encoder)  # as of every model of a probe
 
-    def kept(encode: Batch, what: str, part: str = FEATURES) -> Batch:
+    def kept(encode: Encode, what: str, part: str = FEATURES) -> Encode:
         encoder = SimpleNamespace(config=model.config, encoder=stages, encode=encode)
         what = f"{stages.names[-1]}{what}"
         return CachedFeatures(

@@ -29,9 +29,9 @@ from saccade.probing.pictures import ProbedPictures
 from saccade.probing.plan import SHOTS
 from saccade.probing.rivals import ProbeResult
 from saccade.show.overlay import fit_panel, overlay
-from saccade.show.report import Picture, Report, Section
+from saccade.show.report import Figure, Report, Section
 from saccade.show.score_tables import caption, classes_section, confusion_section, mistakes_section, rests_on_section
-from saccade.show.tables import Cell, Row, Table, percent
+from saccade.show.tables import Cell, ShownRow, ShownTable, percent
 from saccade.tasks.describing import MIN_ANSWERS, halves, shown_by
 from saccade.tasks.task import evenly_spaced
 
@@ -138,7 +138,7 @@ def probe_page(probe: Probe, *, title: str) -> Report:
 
 
 def _rivals(result: ProbeResult) -> Section:
-    rows: list[Row] = []
+    rows: list[ShownRow] = []
     for row in result.trials.values():
         difference = row.difference
         test = Cell(row.score.mean, row.score.percent())
@@ -172,7 +172,7 @@ def _rivals(result: ProbeResult) -> Section:
         )
     best = [*result.trials].index(result.kept)
     columns = ("rival", "test accuracy, %", f"less {ALL_TITLES[LINEAR]}, points", "differs", "validation")
-    return Section("Rivals", text, [Table(columns, rows, best_row=best, dash="compared with itself")])
+    return Section("Rivals", text, [ShownTable(columns, rows, best_row=best, dash="compared with itself")])
 
 
 def _by_question(result: ProbeResult) -> Section | None:
@@ -182,7 +182,7 @@ def _by_question(result: ProbeResult) -> Section | None:
         return None
     names = [*dict.fromkeys((kept, LINEAR))]
     order = sorted(scores, key=lambda word: (scores[word][kept], word))
-    rows: list[Row] = [
+    rows: list[ShownRow] = [
         [word, int(scores[word]["n"]), *(percent(scores[word][name]) for name in (*names, "commonest_answer"))]
         for word in order[:_QUESTIONS]
     ]
@@ -190,7 +190,7 @@ def _by_question(result: ProbeResult) -> Section | None:
     if len(scores) > len(rows):
         text += f" {len(scores) - len(rows)} better ones are in results.json."
     columns = ("question", "asked", *(ALL_TITLES[name] for name in names), ALL_TITLES["prior"])
-    return Section("Scores of questions", text, [Table(columns, rows)])
+    return Section("Scores of questions", text, [ShownTable(columns, rows)])
 
 
 def _maps_beside(result: ProbeResult) -> Section | None:
@@ -198,7 +198,7 @@ def _maps_beside(result: ProbeResult) -> Section | None:
     maps = result.maps
     if not maps.get("blind_maps"):
         return None
-    rows: list[Row] = [[ALL_TITLES[result.kept], percent(maps["value"]), Cell(None)]]
+    rows: list[ShownRow] = [[ALL_TITLES[result.kept], percent(maps["value"]), Cell(None)]]
     for name, blind in sorted(maps["blind_maps"].items(), key=lambda pair: -(pair[1]["value"] or 0)):
         low, high = blind["interval"]
         less = Cell(blind["difference"], f"{100 * blind['difference']:+.1f} ({100 * low:+.1f} to {100 * high:+.1f})")
@@ -215,7 +215,7 @@ def _maps_beside(result: ProbeResult) -> Section | None:
         "chance is the best of them. Differences are paired, with a 95 % interval."
     )
     columns = ("map", "peak there", "head less this map, points")
-    return Section("Where it looked", text, [Table(columns, rows, best_row=0, dash="compared with itself")])
+    return Section("Where it looked", text, [ShownTable(columns, rows, best_row=0, dash="compared with itself")])
 
 
 def _mistakes(probe: Probe) -> Section:
@@ -230,7 +230,7 @@ def _mistakes(probe: Probe) -> Section:
         trace = probe.trace(split_of[example], number).placed(*pictures.canvas(number))
         text = caption({**mistake, **place})
         drawn.append(
-            Picture(
+            Figure(
                 overlay(shown, trace.image_map("total", (shown.height, shown.width))[0]),
                 f"{text}. {path.parent.name}/{path.name}",
                 f"{path.name} with the map of the head over it",
@@ -246,7 +246,7 @@ def _calibration(result: ProbeResult) -> Section:
             "Calibration", f"{few}: too few to tell how true the confidences are. It takes {MIN_ANSWERS}.", []
         )
     confidence, answers = result.probabilities.max(1)  # (N,) each
-    right, rows = answers == result.examples.labels, list[Row]()
+    right, rows = answers == result.examples.labels, list[ShownRow]()
     for number in range(_BINS):
         inside = (confidence * _BINS).long().clamp(max=_BINS - 1) == number  # (N,)
         if bool(inside.any()):
@@ -257,7 +257,7 @@ def _calibration(result: ProbeResult) -> Section:
         f"{100 * result.calibration:.1f} points: 0 means that of answers given with 80 % confidence, 80 % are "
         "right."
     )
-    return Section("Calibration", text, [Table(("confidence", "answers", "mean confidence", "accuracy"), rows)])
+    return Section("Calibration", text, [ShownTable(("confidence", "answers", "mean confidence", "accuracy"), rows)])
 
 
 def _data(pictures: ProbedPictures) -> Section:
@@ -273,7 +273,7 @@ def _data(pictures: ProbedPictures) -> Section:
             f"{pluralise(len(copies), 'picture')} has the bytes of another one. Both stay in the same part of every "
             "split, so no test picture leaks into training."
         )
-    blocks = [Table(("picture", "same as"), copies[:_COPIES])] if copies else []
+    blocks = [ShownTable(("picture", "same as"), copies[:_COPIES])] if copies else []
     return Section("The pictures", "\n\n".join(lines), blocks)
 
 
@@ -283,13 +283,13 @@ _LIGHT, _DARK = ("#16191f", "#c2410c", "#0b5cd5"), ("#e7eaef", "#fb923c", "#6ea1
 
 def learning_section(result: ProbeResult) -> Section:
     """How much more pictures would help."""
-    rows: list[Row] = [[name, *map(percent, curve)] for name, curve in _curves(result, "shares").items()]
+    rows: list[ShownRow] = [[name, *map(percent, curve)] for name, curve in _curves(result, "shares").items()]
     text = (
         "Test accuracy after learning from a part of the training pictures (first seed, mean over splits). Where it "
         "still rises between the last two columns, more pictures are likely to help."
     )
     columns = ["", *(f"{share:.0%}" for share in (*result.plan.shares, 1.0))]
-    return Section("Would more pictures help?", text, [Table(columns, rows)])
+    return Section("Would more pictures help?", text, [ShownTable(columns, rows)])
 
 
 def _curves(result: ProbeResult, parts: str) -> dict[str, list[float]]:
@@ -313,9 +313,9 @@ def low_shot_section(result: ProbeResult) -> Section | None:
         "with the setting that is best for all of them. Features are standardised by all training pictures of a split."
     )
     alt = "a line for each row of the table below"
-    drawn = Picture(_drawn(curves, columns, _LIGHT), alt=alt, dark=_drawn(curves, columns, _DARK))
-    rows: list[Row] = [[name, *map(percent, curve)] for name, curve in curves.items()]
-    return Section("How few pictures are enough?", text, [drawn, Table(["", *columns], rows)])
+    drawn = Figure(_drawn(curves, columns, _LIGHT), alt=alt, dark=_drawn(curves, columns, _DARK))
+    rows: list[ShownRow] = [[name, *map(percent, curve)] for name, curve in curves.items()]
+    return Section("How few pictures are enough?", text, [drawn, ShownTable(["", *columns], rows)])
 
 
 def _drawn(curves: Mapping[str, Sequence[float]], columns: Sequence[str], colours: Sequence[str]) -> str:

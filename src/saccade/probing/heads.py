@@ -30,7 +30,7 @@ from saccade.losses.maps import evidence_loss
 from saccade.metrics.intervals import Resplit
 from saccade.metrics.result import Part
 from saccade.models.probe_heads import LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
-from saccade.probing.examples import Examples, Split, some_of
+from saccade.probing.examples import ProbedExamples, ProbeSplit, some_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.plan import SHOTS, Plan, Setting
 
@@ -39,7 +39,7 @@ BUDGET = 64 << 20  # Numbers that a step of a stack may keep at most; larger sta
 
 
 @dataclass(frozen=True)
-class Places:
+class EvidenceCells:
     """Where labels can be seen, on the cells of the features; see :mod:`saccade.losses.maps`."""
 
     on_evidence: Tensor
@@ -192,9 +192,9 @@ class Material(NamedTuple):
     """What rivals learn from."""
 
     features: Features
-    examples: Examples
+    examples: ProbedExamples
     plan: Plan
-    places: Places | None = None  # Where labels can be seen, for heads that are taught where to look
+    places: EvidenceCells | None = None  # Where labels can be seen, for heads that are taught where to look
 
 
 class Training:
@@ -278,7 +278,7 @@ class Training:
 
 
 def head_trial(
-    name: str, material: Material, splits: Sequence[Split], on_split: Callable[[int], None] = lambda done: None
+    name: str, material: Material, splits: Sequence[ProbeSplit], on_split: Callable[[int], None] = lambda done: None
 ) -> Trial:
     """Train one kind of head on all splits; ``on_split`` is called with how many are done, from 0 on."""
     _, examples, plan, _ = material

@@ -32,7 +32,7 @@ from saccade.errors import ConfigError, DataError, nearest
 from saccade.families.registry import OWN_DATA, Family, Probing, data_entries, families, family_of_data, read_table
 from saccade.geometry import Size
 from saccade.metrics.result import Part
-from saccade.probing.examples import Examples, Questions
+from saccade.probing.examples import ProbedExamples, Questions
 from saccade.progress import OnProgress
 
 IN_MEMORY = "pictures"  # What stands for the name of data that has none
@@ -127,7 +127,7 @@ def digest_of(table: Table) -> str:
 
 
 @dataclass(frozen=True)
-class ProbedPictures(Examples):
+class ProbedPictures(ProbedExamples):
     """Examples of a table, with their files."""
 
     paths: Sequence[Path]  # (P,) the files

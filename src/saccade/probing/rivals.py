@@ -26,16 +26,16 @@ from saccade.metrics.intervals import resplit_interval
 from saccade.metrics.labels import calibration_error, details_of
 from saccade.metrics.result import Part, without_nan
 from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName
-from saccade.probing.examples import Examples, Split, deal, splits_of
+from saccade.probing.examples import ProbedExamples, ProbeSplit, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
-from saccade.probing.heads import Material, Places, Trained, Training, Trial, accuracy, head_trial
+from saccade.probing.heads import EvidenceCells, Material, Trained, Training, Trial, accuracy, head_trial
 from saccade.probing.plan import Plan, Setting
 
 RIVALS: tuple[str, ...] = (*HEADS, CLASS_TOKEN)  # All rivals that are trained
 NEIGHBOURS = (1, 5, 20)  # How many neighbours vote; validation chooses
 
 
-def habit_trial(name: str, examples: Examples, splits: Sequence[Split], kinds: Tensor) -> Trial:
+def habit_trial(name: str, examples: ProbedExamples, splits: Sequence[ProbeSplit], kinds: Tensor) -> Trial:
     """Always the commonest class of the training examples of the same kind (N,), such as the same question."""
     labels, classes = examples.labels, len(examples.classes)
     trial = Trial(name, probabilities=torch.zeros(len(labels), classes))
@@ -49,7 +49,7 @@ def habit_trial(name: str, examples: Examples, splits: Sequence[Split], kinds: T
     return trial
 
 
-def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
+def neighbour_trial(material: Material, splits: Sequence[ProbeSplit]) -> Trial:
     """The nearest training pictures, of the same question, vote, by the cosine of standardised pooled features."""
     features, examples, trial = material.features, material.examples, Trial("knn")
     labels, picture, query = examples.labels, examples.questions.picture, examples.questions.query
@@ -81,8 +81,8 @@ def neighbour_trial(material: Material, splits: Sequence[Split]) -> Trial:
 class ProbeResult:
     """All that came of it."""
 
-    examples: Examples
-    splits: Sequence[Split]
+    examples: ProbedExamples
+    splits: Sequence[ProbeSplit]
     plan: Plan
     trials: dict[str, Trial]
     kept: HeadName  # The name of the head that is kept
@@ -164,12 +164,12 @@ def wanted_heads(plan: Plan) -> tuple[str, ...]:
 
 
 def compare_rivals(
-    examples: Examples,
+    examples: ProbedExamples,
     features: Features,
     *,
     plan: Plan,
     heads: Sequence[str],
-    places: Places | None = None,
+    places: EvidenceCells | None = None,
     on_split: Callable[[str, int], None] = lambda head, split: None,
 ) -> ProbeResult:
     """Train, test and compare ``heads``, the linear one among them, and rivals that are not trained.

@@ -47,7 +47,7 @@ COPIES = 25  # of SmoothGrad
 NOISE = 0.15  # its standard deviation, as a share of the range of the input
 WINDOWS = 8  # of occlusion along each side; they move by half their width
 MASKS, CELLS, KEPT = 400, 7, 0.5  # of RISE: how many, cells along each side, share of cells that are kept
-_AT_ONCE = 32  # inputs that go through the network together
+_INPUTS_AT_ONCE = 32  # inputs that go through the network together
 
 
 class CellMaps(NamedTuple):
@@ -207,7 +207,7 @@ def _rise(network: Network, images: Tensor, targets: Tensor) -> Tensor:
 
 def _parts(items: Any, batch: int) -> Iterator[Any]:
     """A few at a time, so that few inputs go through the network together."""
-    many = max(1, _AT_ONCE // batch)
+    many = max(1, _INPUTS_AT_ONCE // batch)
     return (items[start : start + many] for start in range(0, len(items), many))
 
 

@@ -47,14 +47,14 @@ from saccade.metrics.maps.twins import (
 )
 from saccade.scoring.results import Policies, SceneScores
 from saccade.scoring.score import laid_over, reduced
-from saccade.scoring.sources import Evidence, Truths
+from saccade.scoring.sources import TruthMask, Truths
 
 FIRST, SECOND = "first", "other_question"
 """Which map it is: of the scene, for its first or for its second question. Maps of twins are called as the twin is."""
 ROLES = (FIRST, SECOND, *READ)
 BACKGROUND = "background_changed"
 _OPEN = 128  # scenes whose maps are waited for at once
-_AT_ONCE = 32  # scenes that are scored together
+_SCENES_AT_ONCE = 32  # scenes that are scored together
 NEEDS = {
     "map_follow": (FIRST, "target_moved", "other_moved"),
     "map_turn": (FIRST, SECOND),
@@ -105,13 +105,13 @@ class CausalTruth(Truths):
         """All maps that a score reads, scene by scene."""
         return [name for name, place in self.places.items() if place.role in ROLES]
 
-    def evidence(self, name: str, size: Size) -> Evidence:
+    def evidence(self, name: str, size: Size) -> TruthMask:
         """The pixels of what is asked for, and of all objects."""
         place = self.names[name]
         scene = self.scenes[place.scene]
         labels = torch.from_numpy(scene.label_map.copy())  # (H,W)
         asked = scene.target if place.role == FIRST else scene.other
-        return Evidence(labels == asked + 1, labels > 0)
+        return TruthMask(labels == asked + 1, labels > 0)
 
     def pool(self, policies: Policies) -> TwinPool:
         """Takes all maps scene by scene."""
@@ -183,7 +183,7 @@ class TwinPool:
         key = (size, shown, like.dtype, like.device)
         ready = self._ready.setdefault(key, [])
         ready.append((scene, {role: laid_over(map[None].to(like), shown)[0][0] for role, map in maps.items()}))
-        if len(ready) >= _AT_ONCE:
+        if len(ready) >= _SCENES_AT_ONCE:
             self._score(key)
 
     def _score(self, key: _Key) -> None:

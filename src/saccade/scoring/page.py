@@ -18,9 +18,9 @@ from saccade.scoring.results import TITLES, WORDS, ScoreResult
 from saccade.scoring.sources import Maps, Truths
 from saccade.show import overlay as marks
 from saccade.show.overlay import overlay
-from saccade.show.report import Gallery, Picture, Report, Section
+from saccade.show.report import Figure, Gallery, Report, Section
 from saccade.show.sheet import font
-from saccade.show.tables import Table
+from saccade.show.tables import ShownTable
 
 _EACH = 4  # maps of a kind that are drawn
 _PANEL = 320  # pixels of a drawing's longer side
@@ -35,13 +35,13 @@ def score_page(scored: ScoreResult, maps: Maps, truths: Truths, *, pictures: Pat
     files = {} if pictures is None else {file.stem: file for file in find_files([pictures], SUFFIXES, "picture")}
     about = WORDS["about"]
     columns, rows = scored.table()
-    table = Table(columns, rows, best_row=0, dash="not defined, or no bound known")
+    table = ShownTable(columns, rows, best_row=0, dash="not defined, or no bound known")
     explained = f"{about['points' if scored.kind == 'points' else 'masks']}\n\n{about['rows']}"
     sections = [Section("Scores", explained, [table])]
     if scored.scene is not None:
         facts = scored.scene.facts
         version = f"{facts.get('version') or 'a causal set'} of {facts['count']:,} scenes, digest `{facts['digest']}`"
-        table = Table(*scored.scene.table(), dash="not defined, or no such map")
+        table = ShownTable(*scored.scene.table(), dash="not defined, or no such map")
         sections.append(Section("About the scene", f"{about['scenes']}\n\nSet: {version}.", [table]))
     sections += _drawn(scored, maps, truths, files)
     sections.append(Section("What was done", "\n\n".join(f"`{line}`" for line in scored.policies.lines())))
@@ -53,7 +53,7 @@ def score_page(scored: ScoreResult, maps: Maps, truths: Truths, *, pictures: Pat
     if lost:
         more = f" The first {_LISTED} of {len(lost):,}; all are in maps.csv." if len(lost) > _LISTED else ""
         text = f"What was not scored, and why.{more}"
-        sections.append(Section("Left out", text, [Table(("name", "why"), lost[:_LISTED])]))
+        sections.append(Section("Left out", text, [ShownTable(("name", "why"), lost[:_LISTED])]))
     return Report(f"Scores of {Path(scored.maps).name or 'maps'}", f"{scored.counted()}.", sections)
 
 
@@ -72,7 +72,7 @@ def _drawn(scored: ScoreResult, maps: Maps, truths: Truths, files: Mapping[str, 
     return sections
 
 
-def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, files: Mapping[str, Path]) -> Picture | None:
+def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, files: Mapping[str, Path]) -> Figure | None:
     """A map on its picture, or on grey; None where it cannot be read again."""
     name, separator = scored.names[at], scored.policies.separator
     try:
@@ -93,13 +93,13 @@ def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, files: Ma
     drawn = overlay(below, values.numpy(), outline=outline)
     drawn.thumbnail((_PANEL, _PANEL))
     text = f"{name}: {TITLES[scored.main]} {float(scored.values[scored.main][at]):.3f}"
-    return Picture(drawn, text, f"the map {name} with its truth outlined")
+    return Figure(drawn, text, f"the map {name} with its truth outlined")
 
 
 def photographs_page(scored: PhotographScores) -> Report:
     """The page of a method that was scored on photographs: verdict, tables, and its best and worst maps."""
     sections = [
-        Section(title.capitalize(), text, [Table(*rows, dash="not defined, or not made")])
+        Section(title.capitalize(), text, [ShownTable(*rows, dash="not defined, or not made")])
         for title, text, rows in scored.tables()
     ]
     if scored.refused:
@@ -113,7 +113,7 @@ def photographs_page(scored: PhotographScores) -> Report:
     return Report(f"{scored.method} of {scored.model}", f"{scored.verdict}\n\n{scored.counted()}.", sections)
 
 
-def _strip(drawn: Drawn) -> Picture:
+def _strip(drawn: Drawn) -> Figure:
     """A photograph and its twins side by side, each with its map."""
     photograph, names, cells, canvas, share, strength = drawn
     panels = []
@@ -129,4 +129,4 @@ def _strip(drawn: Drawn) -> Picture:
         pen.text((left + 2, 1), text, "black", font=font(12))
         left += max(panel.width, _WIDE)
     caption = f"{photograph.name}: strength {strength:.3f}"
-    return Picture(strip, caption, f"the map of {photograph.name} and of its twins")
+    return Figure(strip, caption, f"the map of {photograph.name} and of its twins")

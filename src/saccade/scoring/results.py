@@ -32,7 +32,7 @@ _LISTED = 10
 _NAMED = 3  # maps that are named in a line
 
 Means = Mapping[str, Mapping[str, float]]  # Name of a baseline or bound → its scores
-Rows = tuple[list[str], list[list[str]]]  # The columns and the rows of a table
+TableRows = tuple[list[str], list[list[str]]]  # The columns and the rows of a table
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class SceneScores:
     """The score of each scene (N,), NaN where a map that it needs is missing, or where the areas are not alike."""
     facts: Mapping[str, Any]  # of the causal set, from its causal.json: version, digest, count and settings
 
-    def table(self) -> Rows:
+    def table(self) -> TableRows:
         """Columns and rows: the maps with their intervals, the scenes that count, then baselines."""
         return score_table(self.scores, WORDS["scene_titles"], self.baselines, WORDS["scene_rows"], has_n=True)
 
@@ -116,7 +116,7 @@ class ScoreResult:
         of_scenes = {} if self.scene is None else self.scene.scores
         return "\n".join(f"{TITLES.get(name, name)} {score}" for name, score in {**self.scores, **of_scenes}.items())
 
-    def table(self) -> Rows:
+    def table(self) -> TableRows:
         """Columns and rows: the maps with their intervals, then baselines and bounds."""
         means = dict(self.baselines)
         if not self.counts["resized"]:
@@ -213,7 +213,7 @@ def score_table(
     *,
     name: str = "maps",
     has_n: bool = False,
-) -> Rows:
+) -> TableRows:
     """Columns and rows: the means, below them the ends of their intervals and how many values count, then baselines."""
     columns = [score for score in titles if score in scores]
     own = [scores[score] for score in columns]

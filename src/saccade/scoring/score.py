@@ -29,9 +29,9 @@ from saccade.metrics.maps.scorer import Baseline, MapScorer
 from saccade.metrics.verdict import maps_verdict
 from saccade.progress import OnProgress, no_progress
 from saccade.scoring.results import Policies, ScoreResult
-from saccade.scoring.sources import Maps, Points, Truths
+from saccade.scoring.sources import Maps, TruthPoints, Truths
 
-_AT_ONCE = 256  # maps of one size that are scored together
+_MAPS_AT_ONCE = 256  # maps of one size that are scored together
 _PIXELS_AT_ONCE = 1 << 22  # of their truths
 _PIXELS_WAITING = 1 << 25  # of truths whose maps wait for others of their size
 _DONORS = 16  # maps that are kept to stand in for those of other pictures, where a batch has but one picture
@@ -118,12 +118,12 @@ class Shard:
 
 def score_maps(maps: Maps, truths: Truths, policies: Policies, *, on_progress: OnProgress = no_progress) -> ScoreResult:
     """Score all maps."""
-    scoring = Scoring(maps, truths, policies, on_progress)
+    scoring = MapScoring(maps, truths, policies, on_progress)
     scoring.gather()
     return scoring.finish()
 
 
-class Scoring:
+class MapScoring:
     """Scores maps of one kind against their truth: :meth:`gather` them, then :meth:`finish`.
 
     Parts of the maps may be gathered apart; their :attr:`shard` is then joined to that of the others.
@@ -249,7 +249,7 @@ class Scoring:
         key = (size, shown, map.dtype, map.device)
         waiting = self._waiting.setdefault(key, [])
         waiting.append(_Waiting(name, truth, map, mask, objects))
-        if len(waiting) >= _AT_ONCE or len(waiting) * math.prod(shown) >= _PIXELS_AT_ONCE:
+        if len(waiting) >= _MAPS_AT_ONCE or len(waiting) * math.prod(shown) >= _PIXELS_AT_ONCE:
             self._score(key)
         while sum(math.prod(key[1]) * len(maps) for key, maps in self._waiting.items()) > _PIXELS_WAITING:
             self._score(max(self._waiting, key=lambda key: len(self._waiting[key])))
@@ -402,7 +402,7 @@ class FixationPool:
         return ~inside.any(1)
 
 
-def _scaled(points: Points, shown: Size) -> Tensor:
+def _scaled(points: TruthPoints, shown: Size) -> Tensor:
     if points.size is None or points.size == shown:
         return points.at
     return points.at * torch.tensor([shown[1] / points.size[1], shown[0] / points.size[0]], dtype=torch.float64)

@@ -197,14 +197,14 @@ def _total_map(file: Path, name: str) -> Tensor:
     return trace.image_map("total")[0].float()
 
 
-class Evidence(NamedTuple):
+class TruthMask(NamedTuple):
     """Where a map should lie."""
 
     mask: Tensor  # (H,W) bool; empty where truths are points
     objects: Tensor | None  # (H,W) bool: the pixels of all objects of the picture
 
 
-class Points(NamedTuple):
+class TruthPoints(NamedTuple):
     """Points of one picture."""
 
     at: Tensor  # (K,2) as (x, y) in pixels of the picture
@@ -237,19 +237,19 @@ class Truths(ABC):
         return list(self.names)
 
     @abstractmethod
-    def evidence(self, name: str, size: Size) -> Evidence:
+    def evidence(self, name: str, size: Size) -> TruthMask:
         """The mask of a truth; ``size`` is that of the map, for pictures without one."""
 
-    def points(self, name: str) -> Points:
+    def points(self, name: str) -> TruthPoints:
         """The points of a truth; of masks none."""
-        return Points(torch.zeros(0, 2), None)
+        return TruthPoints(torch.zeros(0, 2), None)
 
     def pool(self, policies: Policies) -> TwinPool | None:
         """Takes all maps scene by scene, those of twins too, where the truth is a causal set; else None."""
         return None
 
 
-class Masks(Truths):
+class MaskTruths(Truths):
     """Masks; objects in others, by the same name or by that of the picture."""
 
     def __init__(self, masks: Maps, objects: Maps | None) -> None:
@@ -264,21 +264,21 @@ class Masks(Truths):
         if self._objects is not None:
             self._objects.name(short)
 
-    def evidence(self, name: str, size: Size) -> Evidence:
+    def evidence(self, name: str, size: Size) -> TruthMask:
         """The mask, and that of the objects."""
         mask = self._masks.read(name)
         if self._objects is None:
-            return Evidence(mask, None)
+            return TruthMask(mask, None)
         matching = truth_for(name, self._objects.names, self._separator)
         if matching is None:
             raise DataError(f"objects: none of '{name}' in {self._objects.where}; give a mask of them for each picture")
         objects = self._objects.read(matching)
         if objects.shape != mask.shape:
             raise ShapeError(f"objects of '{name}'", f"{tuple(mask.shape)} as its mask", objects.shape)
-        return Evidence(mask, objects)
+        return TruthMask(mask, objects)
 
 
-class Marks(Truths):
+class MarkTruths(Truths):
     """Boxes, segmentations and points of a table, by picture, and by picture and label."""
 
     def __init__(self, table: MarkTable) -> None:
@@ -299,19 +299,19 @@ class Marks(Truths):
         of_labels = {name for name, (_, label) in self.names.items() if label is not None}
         return [name for name in self.names if (name in of_labels) == bool(matched & of_labels)]
 
-    def evidence(self, name: str, size: Size) -> Evidence:
+    def evidence(self, name: str, size: Size) -> TruthMask:
         """The pixels of a label with those of the whole picture as objects; or the pixels of a picture."""
         marks, label = self.names[name]
         if self.kind == "points":
-            return Evidence(torch.zeros(marks.size or size, dtype=torch.bool), None)
+            return TruthMask(torch.zeros(marks.size or size, dtype=torch.bool), None)
         mask, every = (torch.from_numpy(marked_pixels(marks.of(of), marks.size or size)) for of in (label, None))
-        return Evidence(mask, None if label is None else every)
+        return TruthMask(mask, None if label is None else every)
 
-    def points(self, name: str) -> Points:
+    def points(self, name: str) -> TruthPoints:
         """The points of a picture, or of one of its labels."""
         marks, label = self.names[name]
         at = torch.tensor([mark.place for mark in marks.of(label)], dtype=torch.float64).reshape(-1, 2)
-        return Points(at, marks.size)
+        return TruthPoints(at, marks.size)
 
 
 def has_photographs(truth: Any) -> bool:
@@ -332,14 +332,14 @@ def open_truth(
     """Truth of any kind: a path, masks (N,H,W), or a mapping from names; see :func:`saccade.score`."""
     if not isinstance(truth, (str, os.PathLike)):
         if kind in ("boxes", "points"):
-            return Marks(_as_table(truth, "boxes" if kind == "boxes" else "points", names))
+            return MarkTruths(_as_table(truth, "boxes" if kind == "boxes" else "points", names))
         masks = open_masks(truth, names=names)
     else:
         path = Path(truth)
         if path.is_dir() and (path / "scenes.jsonl").is_file():
             path = path / "scenes.jsonl"  # pictures that `saccade data make` wrote; their truth lies beside them
         is_causal = (path / "causal.json").is_file()
-        marks = Marks(read_marks(path)) if path.suffix.lower() in TABLES and path.is_file() else None
+        marks = MarkTruths(read_marks(path)) if path.suffix.lower() in TABLES and path.is_file() else None
         if objects is not None and (is_causal or marks is not None):
             raise ConfigError(f"objects: {path} says itself what else is in a picture; leave it out")
         actual = "masks" if marks is None else marks.kind
@@ -352,7 +352,7 @@ def open_truth(
 
             return CausalTruth(path)
         masks = open_masks(path, key=key)
-    return Masks(masks, None if objects is None else open_masks(objects, names=names))
+    return MaskTruths(masks, None if objects is None else open_masks(objects, names=names))
 
 
 def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str] | None) -> MarkTable:

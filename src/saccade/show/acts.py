@@ -34,7 +34,7 @@ from saccade.trace import AttentionTrace, Look
 
 
 @dataclass(frozen=True)
-class Act:
+class DrawnAct:
     """One act: a look of one example without a step axis."""
 
     look: Look
@@ -83,7 +83,7 @@ class Drawing:
         self.acts = [act for look in self.trace.looks if look.is_spatial for act in acts_of(look)]
         self._outline = as_marks(outline)
 
-    def map(self, act: Act, *, cells: bool = False) -> Values:
+    def map(self, act: DrawnAct, *, cells: bool = False) -> Values:
         """The act's map (H,W) over the picture; with ``cells`` each pixel takes the nearest cell's weight."""
         if not cells or act.look.weights is None:
             return as_map(self.trace.image_map(act.look, self.size))
@@ -96,11 +96,11 @@ class Drawing:
         row = in_cells[..., 1].floor().clamp(0, rows - 1).long()
         return as_map(act.look.weights[0][row, col])
 
-    def frame(self, act: Act) -> Tensor:
+    def frame(self, act: DrawnAct) -> Tensor:
         """(2,3): cells of the act's grid → pixels of the shown picture."""
         return self.trace.frame_on(act.look, self.size).reshape(2, 3)
 
-    def marks(self, act: Act) -> list[Mark]:
+    def marks(self, act: DrawnAct) -> list[Mark]:
         """What is outlined on the shown picture: the box of a crop, the cell that was chosen."""
         look = act.look
         if look.kind == "crop" and look.grid is not None:
@@ -119,7 +119,7 @@ class Drawing:
         """``image`` with the evidence on it."""
         return draw_marks(image, self._outline, self.original.size)
 
-    def crop(self, act: Act) -> Image.Image:
+    def crop(self, act: DrawnAct) -> Image.Image:
         """What a crop let the network see, in the shape of its grid, centred on a panel of the shown size."""
         height, width = act.look.grid or self.size
         ratio = min(self.size[0] / height, self.size[1] / width)
@@ -133,12 +133,12 @@ class Drawing:
         return panel
 
 
-def acts_of(look: Look) -> list[Act]:
+def acts_of(look: Look) -> list[DrawnAct]:
     """The steps of a look that are no padding; a look without steps is one act."""
     if not look.has_steps:
-        return [Act(look, None)] if look.active is None or bool(look.active.all()) else []
+        return [DrawnAct(look, None)] if look.active is None or bool(look.active.all()) else []
     active = [True] * look.steps if look.active is None else look.active.reshape(-1).bool().tolist()
-    return [Act(look.step(step), step) for step in range(look.steps) if active[step]]
+    return [DrawnAct(look.step(step), step) for step in range(look.steps) if active[step]]
 
 
 def _of_picture(trace: AttentionTrace, height: int, width: int) -> AttentionTrace:

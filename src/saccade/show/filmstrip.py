@@ -20,7 +20,7 @@ from PIL import Image
 
 from saccade.data.causal.photographs.format import CHANGES, Photograph
 from saccade.errors import DataError
-from saccade.show.acts import Act, Drawing
+from saccade.show.acts import Drawing, DrawnAct
 from saccade.show.colours import (
     FAINT_INK,
     INK,
@@ -142,7 +142,7 @@ def _total_in_words(trace: AttentionTrace) -> str:
     return f"{trace.total} of the other looks" if has_derived else f"{trace.total} of all looks"
 
 
-def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.Image], str]:
+def _act_images(drawing: Drawing, act: DrawnAct, values: Values) -> tuple[list[Image.Image], str]:
     if act.look.kind == "crop":  # its map is its box: dim what lies outside rather than tint what lies inside
         upper, lower = drawing.outlined(let_through(drawing.shown, 0.35 + 0.65 * values)), drawing.crop(act)
         note = f"crop, {values.mean():.0%} of the picture"
@@ -152,7 +152,7 @@ def _act_images(drawing: Drawing, act: Act, values: Values) -> tuple[list[Image.
     return [draw_marks(upper, drawing.marks(act), drawing.shown.size), lower], note
 
 
-def _title(act: Act, captions: Captions) -> str:
+def _title(act: DrawnAct, captions: Captions) -> str:
     text = captions.get(act.look.name)
     if text is None:
         return act.title
@@ -161,7 +161,7 @@ def _title(act: Act, captions: Captions) -> str:
     return text[act.step or 0]
 
 
-def _legend(acts: Sequence[Act], scaled: Sequence[Scaled], scale: Scale) -> str:
+def _legend(acts: Sequence[DrawnAct], scaled: Sequence[Scaled], scale: Scale) -> str:
     if all(act.look.kind == "crop" for act in acts):
         return ""  # nothing is painted
     if scale == "shared":
@@ -191,7 +191,7 @@ def word_strip(
     drawing = Drawing(picture, trace, lambda original: fit_panel(original, panel))
     original, shown = drawing.original, drawing.shown
     look = drawing.trace.look(WORD)
-    acts = [Act(look.step(step), step) for step in range(len(words))]
+    acts = [DrawnAct(look.step(step), step) for step in range(len(words))]
     maps = [drawing.map(act, cells=cells) for act in acts]
     if not cells:
         frames = map(drawing.frame, acts)
@@ -250,7 +250,7 @@ def glimpse_strip(
     steps = _shown_steps(looks["covert"])
 
     def painted(*names: str) -> list[Image.Image]:
-        acts = [Act(looks[name].step(step), step) for name in names for step in steps]
+        acts = [DrawnAct(looks[name].step(step), step) for name in names for step in steps]
         scaled = by_shared_peak([drawing.map(act, cells=cells) for act in acts])
         return [paint(shown, colours.values) for colours in scaled]
 

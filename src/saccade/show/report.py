@@ -28,14 +28,14 @@ from saccade import __version__
 from saccade.files import write_text
 from saccade.show.overlay import data_url, png_bytes
 from saccade.show.slot_table import NEEDED, SlotHeat, heat_rules, style_of
-from saccade.show.tables import Cell, Table
+from saccade.show.tables import Cell, ShownTable
 
 Source = Image.Image | bytes | str
 """A PIL image, the bytes of a PNG or JPEG file, or the text of an SVG."""
 
 
 @dataclass(frozen=True)
-class Picture:
+class Figure:
     """A picture with a caption and, for those who cannot see it, a description."""
 
     image: Source
@@ -60,7 +60,7 @@ class Picture:
 class Gallery:
     """Pictures side by side, as many in a row as fit."""
 
-    pictures: Sequence[Picture]
+    pictures: Sequence[Figure]
     caption: str = ""
     source: str = ""
     wide: bool = False
@@ -82,7 +82,7 @@ class Code:
     caption: str = ""
 
 
-Block = Table | KeyFigures | Code | Picture | Gallery | SlotHeat
+Block = ShownTable | KeyFigures | Code | Figure | Gallery | SlotHeat
 
 
 @dataclass(frozen=True)

@@ -21,13 +21,13 @@ from saccade.files import parse_json, read_regular
 from saccade.record import Record
 from saccade.show.colours import SERIES
 from saccade.show.filmstrip import filmstrip, glimpse_strip, has_glimpses, has_words, word_strip
-from saccade.show.report import Block, Code, KeyFigures, Picture, Report, Section
+from saccade.show.report import Block, Code, Figure, KeyFigures, Report, Section
 from saccade.show.slot_table import SlotHeat, slot_grid
-from saccade.show.tables import DASH, Cell, Row, Table, percent, spaced
+from saccade.show.tables import DASH, Cell, ShownRow, ShownTable, percent, spaced
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Plot
 
 Metrics = Mapping[str, Any]
 """A line of metrics.jsonl: {"step", "phase", "kind": "train" | "validation", "values": {...}}."""
@@ -51,7 +51,7 @@ def report_from_run(
     settings, rows = _read_settings(folder), read_metrics(folder / "metrics.jsonl")
     source = f"`{folder.name}/metrics.jsonl`"
     figures = [("steps", Cell(max(row["step"] for row in rows), note=f"last step in {source}"))]
-    best: list[Row] = []
+    best: list[ShownRow] = []
     for name, kind in _kinds(rows).items():
         points = course(rows, name, kind)
         if not points:
@@ -65,7 +65,7 @@ def report_from_run(
             if kind == "validation" and name != "loss" and len(figures) < 5:
                 figures.append((spaced(name), top))
         best.append((spaced(name), top, at, points[-1][1]))
-    results = Table(
+    results = ShownTable(
         ("metric", "best", "at step", "last"),
         best,
         caption="Best and last values, from validation where there was one",
@@ -76,7 +76,7 @@ def report_from_run(
     sections += _curve_sections(rows, source)
     sections += [section for section in (looks, *scored) if section is not None]
     resolved = f"`{folder.name}/config.yaml`, as resolved"
-    table = Table(("setting", "value"), list(_flat(settings)), source=resolved, dash="not set")
+    table = ShownTable(("setting", "value"), list(_flat(settings)), source=resolved, dash="not set")
     sections.append(Section("Settings", "All settings of this run, including defaults.", [table]))
     recipe = settings.get("recipe")
     recipe = recipe if isinstance(recipe, Mapping) else settings
@@ -160,7 +160,7 @@ def _curve_sections(rows: Sequence[Metrics], source: str) -> list[Section]:
     shown, rest = names[:_CURVES_SHOWN], names[_CURVES_SHOWN:]
     light, dark = (_as_svg(training_curves(rows, shown, theme)) for theme in _THEMES)
     alt = f"Curves over training steps of {', '.join(shown)}"
-    picture = Picture(light, "Over training steps; a dotted line is where a phase begins.", alt, source, dark)
+    picture = Figure(light, "Over training steps; a dotted line is where a phase begins.", alt, source, dark)
     return [Section("Curves", f"Not drawn: {', '.join(map(spaced, rest))}." if rest else "", [picture])]
 
 
@@ -190,7 +190,7 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
         )
         caption = f"Looks in order: {looks}. Colours are rescaled for display; the numbers are the model's own."
         strip = _strip(record, record.picture, question, sure)
-        blocks.append(Picture(strip, caption, f"Filmstrip of {len(spatial)} looks; answer {answer}"))
+        blocks.append(Figure(strip, caption, f"Filmstrip of {len(spatial)} looks; answer {answer}"))
     sentences = info.get("sentences") or info.get("slots")
     over_slots = [look.name for look in trace.looks if not look.is_spatial]
     if sentences and (over_slots or not trace.looks):
@@ -199,7 +199,7 @@ def _record_section(number: int, record: Record, *, name_model: bool) -> Section
         blocks.append(SlotHeat(grid, f"Weights of {', '.join(over_slots)} over the sentences." if over_slots else ""))
     facts = list(_facts(info))
     if facts:
-        blocks.append(Table(("about this answer", ""), facts))
+        blocks.append(ShownTable(("about this answer", ""), facts))
     heading = " → ".join(part for part in (question, answer) if part) or f"Record {number}"
     source = info.get("picture") or info.get("source")  # with its folders it is among the facts
     title = f"{Path(source).name}: {heading}" if isinstance(source, str) and source else heading
@@ -260,10 +260,10 @@ _THEMES: dict[Theme, tuple[str, str, str, str, str]] = {
 """Ink, soft ink, rules, the line of training, the line of validation."""
 
 
-def training_curves(rows: Sequence[Metrics], names: Sequence[str], theme: Theme = "light") -> Figure:
+def training_curves(rows: Sequence[Metrics], names: Sequence[str], theme: Theme = "light") -> Plot:
     """One panel for each of the metrics ``names``, training and validation in it, phases marked by dotted lines."""
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Plot
 
     ink, soft, rule, *colours = _THEMES[theme]
     starts: dict[str, int] = {}  # the first step of each phase
@@ -281,7 +281,7 @@ def training_curves(rows: Sequence[Metrics], names: Sequence[str], theme: Theme 
         "legend.frameon": False, "legend.fontsize": 8.5, "legend.borderaxespad": 0.3, "legend.handlelength": 1.4,
     }  # fmt: skip
     with rc_context(style):
-        figure = Figure(figsize=(3.7 * columns, 2.7 * lines), layout="constrained")
+        figure = Plot(figsize=(3.7 * columns, 2.7 * lines), layout="constrained")
         for number, name in enumerate(names, 1):
             panel = figure.add_subplot(lines, columns, number)
             _draw_metric(panel, rows, name, colours)
@@ -321,7 +321,7 @@ def course(rows: Sequence[Metrics], name: str, kind: str) -> list[tuple[int, flo
     return sorted((step, value) for step, value in points.items() if math.isfinite(value))
 
 
-def _as_svg(figure: Figure) -> str:
+def _as_svg(figure: Plot) -> str:
     """The figure as SVG text, the same text for the same figure."""
     from matplotlib import rc_context
 

@@ -10,8 +10,8 @@ from importlib.resources import files
 from typing import Any
 
 from saccade.config import quick_yaml
-from saccade.show.report import Block, Gallery, Picture, Section
-from saccade.show.tables import Cell, Row, Table, percent, spaced
+from saccade.show.report import Block, Figure, Gallery, Section
+from saccade.show.tables import Cell, ShownRow, ShownTable, percent, spaced
 
 Scores = Mapping[str, Any]
 
@@ -22,7 +22,7 @@ ORACLE, BOUNDED = "grid_oracle", "true_positive_strength"
 """Name of the grid oracle, and the only score for which it is an upper bound."""
 
 
-def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
+def score_tables(result: Scores, *, columns: int | None = None) -> list[ShownTable]:
     """The tables of one result: answers, attention, look by look, and both beside their baselines."""
     attention = {name: value for name, value in result.get("attention", {}).items() if name != "by_look"}
     looks = result.get("attention", {}).get("by_look", {})
@@ -43,7 +43,7 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[Table]:
     return [table for table in tables if table.rows]
 
 
-def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[Table]]:
+def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[ShownTable]]:
     """The scores of maps under intervention by group: two groups, which answer two questions, never in one table.
 
     About the scene: does the map lie on what was asked for? About the model: does it say what the answer rests on?
@@ -51,7 +51,7 @@ def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[s
     change.
     """
     parts = {name: part for name, part in result.get("interventions", {}).items() if isinstance(part, Mapping)}
-    groups: dict[str, list[Table]] = {}
+    groups: dict[str, list[ShownTable]] = {}
     for group, part in parts.items():
         title = f"about the {group}"
         heading = f"{_done(parts)[0]}, {title}"
@@ -76,9 +76,9 @@ def _done(groups: Collection[str]) -> tuple[str, str]:
     return "edited attention", "Weights, windows or glimpses are edited, and the rest of the model runs on them"
 
 
-def questions_table(by_question: Mapping[str, Scores]) -> Table:
+def questions_table(by_question: Mapping[str, Scores]) -> ShownTable:
     """The model beside the best rival on each question; no rows where nothing, one thing or very much is asked."""
-    rows: list[Row] = [
+    rows: list[ShownRow] = [
         (
             word,
             Cell(part["n"], f"{part['n']:,}"),
@@ -90,10 +90,10 @@ def questions_table(by_question: Mapping[str, Scores]) -> Table:
         for word, part in by_question.items()
     ]
     columns = ("question", "n", "model", "best rival", "has", "difference, 95 %")
-    return Table(columns, rows, caption="answers beside the best rival, question by question")
+    return ShownTable(columns, rows, caption="answers beside the best rival, question by question")
 
 
-def rests_on_table(rests_on: Scores) -> Table:
+def rests_on_table(rests_on: Scores) -> ShownTable:
     """What answers rest on: how many are right when a part of the picture is gone; no rows where nothing is known."""
     accuracy, intervals = rests_on.get("accuracy", {}), rests_on.get("intervals", {})
     rows = [
@@ -102,7 +102,7 @@ def rests_on_table(rests_on: Scores) -> Table:
         if name in accuracy
     ]
     n = f", n {rests_on['n']:,}" if "n" in rests_on else ""
-    return Table(("what is there", "right", "95 % interval"), rows, caption=f"what the answers depend on{n}")
+    return ShownTable(("what is there", "right", "95 % interval"), rows, caption=f"what the answers depend on{n}")
 
 
 def _title(result: Scores) -> str:
@@ -112,21 +112,21 @@ def _title(result: Scores) -> str:
     return f"{result['model']} on {result['data']} {result['split']}{protocol}{drawn}, n {result['n']:,}{seed}"
 
 
-def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> Table:
+def _one_by_one(title: str, scores: Scores, result: Scores, remark: str = "") -> ShownTable:
     """One row a score: its value, its interval, and how many it is the mean of, where known."""
     intervals, counts, units = result.get("intervals", {}), flat(result.get("counts", {})), result.get("units", {})
-    rows: list[Row] = []
+    rows: list[ShownRow] = []
     for name, value in flat(scores).items():
         n = Cell(counts[name], f"{counts[name]:,}") if name in counts else ""
         unit = units.get(name)
         rows.append((_marked(name), _cell(name, value, unit), _interval(name, intervals.get(name), unit), n))
     note = "; ".join(filter(None, (_note(scores), remark)))
-    return Table(("metric", "value", "95 % interval", "n"), rows, caption=title, note=note)
+    return ShownTable(("metric", "value", "95 % interval", "n"), rows, caption=title, note=note)
 
 
 def _side_by_side(
     title: str, what: str, contenders: Mapping[str, Scores], columns: int | None, scores: Sequence[str] | None = None
-) -> list[Table]:
+) -> list[ShownTable]:
     """One row a contender, a dash for what it has not; in several tables where there are more than ``columns``."""
     if scores is None:
         scores = list(dict.fromkeys(name for row in contenders.values() for name in row))
@@ -142,7 +142,7 @@ def _side_by_side(
             best = f"the map of the model's grids with the best {spaced(BOUNDED)}"
             notes.append(f"grid oracle: {best}; a bound of that score only")
         tables.append(
-            Table(
+            ShownTable(
                 (what, *(spaced(_marked(score)) for score in part)),
                 [(spaced(who), *(_cell(score, contenders[who].get(score)) for score in part)) for who in names],
                 caption=title if len(parts) == 1 else f"{title}, {number} of {len(parts)}",
@@ -204,14 +204,14 @@ def confusion_section(confusion: Mapping[str, Any], classes: int) -> Section | N
     """The matrix of up to 20 classes, else the most confused pairs; None where nothing is known."""
     names, matrix, pairs = (confusion.get(key, ()) for key in ("classes", "matrix", "mistakes"))
     if matrix and len(names) <= MATRIX_CLASSES:
-        rows: list[Row] = [[name, *map(int, row)] for name, row in zip(names, matrix)]
-        table = Table(["true \\ said", *names], rows)
+        rows: list[ShownRow] = [[name, *map(int, row)] for name, row in zip(names, matrix)]
+        table = ShownTable(["true \\ said", *names], rows)
         return Section("Confusion matrix", "A row for each true class, a column for each answer.", [table])
     if not pairs:
         return None
     text = f"The most confused pairs; a matrix of {classes} classes would not fit the page."
     rows = [[pair["true"], pair["said"], int(pair["n"])] for pair in pairs]
-    return Section("Confusions", text, [Table(("true", "said", "times"), rows)])
+    return Section("Confusions", text, [ShownTable(("true", "said", "times"), rows)])
 
 
 def classes_section(per_class: Mapping[str, Mapping[str, Any]], elsewhere: str) -> Section | None:
@@ -219,17 +219,17 @@ def classes_section(per_class: Mapping[str, Mapping[str, Any]], elsewhere: str) 
     if not per_class:
         return None
     recall = {name: 1.0 if score["recall"] is None else score["recall"] for name, score in per_class.items()}
-    rows: list[Row] = []
+    rows: list[ShownRow] = []
     for name in sorted(per_class, key=lambda name: (recall[name], name))[:CLASSES]:
         score = per_class[name]
         rows.append([name, score["pictures"], percent(score["recall"]), percent(score["precision"])])
     left = len(per_class) - len(rows)
     text = "The worst come first." + (f" {left} better ones are in {elsewhere}." if left else "")
     columns = ("class", "pictures", "found (recall)", "right when said (precision)")
-    return Section("Scores of classes", text, [Table(columns, rows, dash="no such picture, or never said")])
+    return Section("Scores of classes", text, [ShownTable(columns, rows, dash="no such picture, or never said")])
 
 
-def mistakes_section(pictures: Sequence[Picture], what: str, missing: str = "") -> Section:
+def mistakes_section(pictures: Sequence[Figure], what: str, missing: str = "") -> Section:
     """The worst mistakes with their maps, on ``what`` ("test pictures"); ``missing`` says why some cannot be shown."""
     if not pictures and not missing:
         return Section("Worst mistakes", f"No mistake was made on {what}.")
@@ -272,10 +272,10 @@ def scores_section(result: Scores) -> Section:
     return Section(TITLE, f"{verdict}{text}", [*score_tables(overall), *words])
 
 
-def _words(scores: Collection[str], rivals: Collection[str]) -> list[Table]:
+def _words(scores: Collection[str], rivals: Collection[str]) -> list[ShownTable]:
     rows = [(spaced(name), text) for name, text in WORDS["asks"].items() if name in scores]
     rows += [(spaced(name), text) for name, text in WORDS["rivals"].items() if name in rivals]
-    return [Table(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []
+    return [ShownTable(("in the tables", "meaning"), rows, caption="What the words mean")] if rows else []
 
 
 def answer_sections(result: Scores) -> list[Section]:

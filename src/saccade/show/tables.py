@@ -44,7 +44,7 @@ class Cell:
         return isinstance(self.value, (int, float)) and not isinstance(self.value, bool)
 
 
-Row = Sequence[Cell | Value]
+ShownRow = Sequence[Cell | Value]
 
 
 def spaced(name: str) -> str:
@@ -60,11 +60,11 @@ def percent(value: float | None, *, note: str = "") -> Cell:
 
 
 @dataclass(frozen=True)
-class Table:
+class ShownTable:
     """Rows under columns; on a page numbers line up and the best row is set off."""
 
     columns: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[ShownRow]
     """A text may have several lines."""
     caption: str = ""
     note: str = ""
@@ -103,7 +103,7 @@ class Table:
     def markdown(self) -> str:
         r"""The rows and columns as Markdown, without the caption.
 
-        >>> print(Table(("a", "b"), [("1", "2\n3")]).markdown(), end="")
+        >>> print(ShownTable(("a", "b"), [("1", "2\n3")]).markdown(), end="")
         | a | b |
         |---|---|
         | 1 | 2<br>3 |

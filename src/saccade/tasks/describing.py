@@ -27,7 +27,7 @@ from saccade.trace import ModelOutput
 
 HELD_OUT = 1000  # Most examples used after a training
 FOREIGN = 100  # Foreign pictures of each kind by which features are chosen
-AT_ONCE = 50
+TOGETHER = 50
 MIN_ANSWERS = 100  # Fewest answers for fitting a temperature
 
 
@@ -83,7 +83,7 @@ def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
 
 
 def _in_parts(batch: HeldOut) -> Iterator[HeldOut]:
-    parts = [[None] * len(batch.images) if tensor is None else torch.split(tensor, AT_ONCE) for tensor in batch]
+    parts = [[None] * len(batch.images) if tensor is None else torch.split(tensor, TOGETHER) for tensor in batch]
     yield from (HeldOut(*fields) for fields in zip(*parts))
 
 

@@ -38,7 +38,7 @@ CHECKED = 5_000  # pictures of a table that are decoded to see whether they can 
 NAMED = 5  # of those that cannot
 
 
-class Examples(Protocol):
+class DataSplit(Protocol):
     """One split of the data, on the device."""
 
     split: Any  # train, val or test
@@ -197,7 +197,7 @@ class Task(ABC):
 
     @classmethod
     def open(cls, config: Any, split: Split, device: torch.device | str = "cpu", how: Opening = AS_IS) -> Any:
-        """One split of the data on a device, see :class:`~saccade.tasks.task.Examples`."""
+        """One split of the data on a device, see :class:`~saccade.tasks.task.DataSplit`."""
         raise DataError(f"the family '{cls.name}' has no way to open its data: there is nothing to show")
 
     @classmethod
@@ -500,7 +500,7 @@ class Task(ABC):
         config = cls.configure(cls.settings_to_show(settings, facts))
         table = cls.read(config)
         first = None if table is None else table.first(split, count)
-        examples: Examples = cls.open(config, split, how=Opening(first, facts, True, on_progress))
+        examples: DataSplit = cls.open(config, split, how=Opening(first, facts, True, on_progress))
         summary = remark or cls.summary_of(table, examples)
         if check and isinstance(table, Table):
             summary = "\n".join([summary, *_unreadable(table, on_progress)])

@@ -29,7 +29,7 @@ from torch.overrides import TorchFunctionMode
 
 from saccade.errors import ConfigError
 
-Rows = Tensor | None  # (R,) numbers of query rows; None: all of them
+QueryRows = Tensor | None  # (R,) numbers of query rows; None: all of them
 
 _active = threading.local()
 
@@ -42,7 +42,7 @@ class AttentionCall:
     queries: int
     keys: int
     source: Tensor  # computed from the keys: says where they lie on the picture
-    weights: Callable[[Rows], Tensor]  # rows → (*lead, R, K), which multiplied the values
+    weights: Callable[[QueryRows], Tensor]  # rows → (*lead, R, K), which multiplied the values
 
     def heads(self, batch: int) -> int | None:
         """How many heads there are, if the call is about ``batch`` pictures; None where it is about something else."""
@@ -52,7 +52,7 @@ class AttentionCall:
             return self.lead[0] // batch
         return None
 
-    def rows(self, batch: int, rows: Rows = None) -> Tensor:
+    def rows(self, batch: int, rows: QueryRows = None) -> Tensor:
         """(B,h,R,K) weights of ``rows``, in float32 or wider; they share no memory with the model."""
         weights = self.weights(rows).detach()
         weights = weights.reshape(batch, -1, *weights.shape[-2:])  # (B,h,R,K)
@@ -116,7 +116,7 @@ def _scaled_dot_product(
     """Arguments and meaning as torch has them; the weights are computed when they are asked for."""
     queries, keys = query.shape[-2], key.shape[-2]
 
-    def weights(rows: Rows) -> Tensor:
+    def weights(rows: QueryRows) -> Tensor:
         chosen = _wide(query if rows is None else query.index_select(-2, rows))  # (B,h,R,d)
         all_keys = key.repeat_interleave(query.shape[-3] // key.shape[-3], -3) if enable_gqa else key  # (B,h,K,d)
         scores = chosen @ _wide(all_keys).transpose(-2, -1)  # (B,h,R,K)
@@ -146,7 +146,7 @@ def _multi_head(args: Sequence[Any], named: dict[str, Any]) -> AttentionCall:
     query, key = arguments["query"], arguments["key"]
     queries, keys = query.shape[0], key.shape[0]
 
-    def weights(rows: Rows) -> Tensor:
+    def weights(rows: QueryRows) -> Tensor:
         changed: dict[str, Any] = {"need_weights": True, "average_attn_weights": False}
         changed |= {"is_causal": False, "training": False}
         mask = arguments.get("attn_mask")
@@ -188,7 +188,7 @@ def _is_left(func: Any, args: Sequence[Any], weights: Tensor) -> bool:
 
 
 def _eager(computed: Tensor) -> AttentionCall:
-    def weights(rows: Rows) -> Tensor:
+    def weights(rows: QueryRows) -> Tensor:
         return computed if rows is None else computed.index_select(-2, rows)  # (…,R,K)
 
     return AttentionCall(tuple(computed.shape[:-2]), computed.shape[-2], computed.shape[-1], computed, weights)

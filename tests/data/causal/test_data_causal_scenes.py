@@ -80,6 +80,6 @@ def test_scenes_do_not_depend_on_how_many_are_drawn_at_once(batch, monkeypatch):
 
     whole = digests([batch])
     assert len({digest for _, digest in whole}) == 40
-    monkeypatch.setattr(causal, "AT_ONCE", 7)
+    monkeypatch.setattr(causal, "SCENES_AT_ONCE", 7)
     assert digests(drawn()) == whole
     assert digests(drawn(count=5, start=int(whole[8][0]))) == whole[8:13]

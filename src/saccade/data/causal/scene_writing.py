@@ -38,7 +38,7 @@ from saccade.data.scenes.hashing import hash_u32
 from saccade.data.scenes.layout import (
     OTHER_COLOUR,
     TARGET_COLOUR,
-    Places,
+    FreePlaces,
     SceneLayout,
     SceneSpec,
     drawn_from,
@@ -51,7 +51,7 @@ from saccade.data.scenes.sampler import sample_layout
 from saccade.files import folder_in_place, make_folder
 from saccade.progress import OnProgress, no_progress
 
-AT_ONCE = 128  # Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it.
+SCENES_AT_ONCE = 128  # Scenes drawn together; their pictures take 37 MB. What is drawn does not depend on it.
 
 _TARGET = 106  # a draw on top of those that make a scene and its twins
 
@@ -71,17 +71,17 @@ def causal_batches(spec: SceneSpec, glyphs: GlyphSet, seed: int, start: int, cou
     """The first ``count`` usable scenes from number ``start`` on, some at a time."""
     used, number = 0, start
     while used < count:
-        layout = sample_layout(spec, glyphs, seed, torch.arange(number, number + AT_ONCE))
-        number += AT_ONCE
+        layout = sample_layout(spec, glyphs, seed, torch.arange(number, number + SCENES_AT_ONCE))
+        number += SCENES_AT_ONCE
         areas = torch.bincount(inked_pixels(layout).obj, minlength=layout.present.numel()).view(layout.present.shape)
         places = free_places(layout)
         usable = (places.found.sum(1) >= 2).nonzero().squeeze(1)[: count - used]
         if len(usable):
-            yield _drawn(layout[usable], Places(*(column[usable] for column in places)), areas[usable])
+            yield _drawn(layout[usable], FreePlaces(*(column[usable] for column in places)), areas[usable])
         used += len(usable)
 
 
-def _drawn(layout: SceneLayout, places: Places, areas: Tensor) -> CausalBatch:
+def _drawn(layout: SceneLayout, places: FreePlaces, areas: Tensor) -> CausalBatch:
     """All pictures of some usable scenes; ``areas`` (B, N) in pixels."""
     target = drawn_from(places.found, hash_u32(layout.seed, layout.index, _TARGET))  # (B,)
     others = places.found.scatter(1, target[:, None], False)  # (B, N)

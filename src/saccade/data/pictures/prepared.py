@@ -99,7 +99,7 @@ def prepared_mask(path: Path, picture_size: Size, size: Size, grey: int | None) 
     return (half if bool(half.any()) else share > 0).to(torch.uint8)
 
 
-_AT_ONCE = 256  # decoded before they go to the device together
+_DECODED_AT_ONCE = 256  # decoded before they go to the device together
 
 
 class ByteStore:
@@ -125,8 +125,8 @@ class ByteStore:
         capacity = min(count, limit // max(1, math.prod(shape)))
         self._kept = torch.zeros((capacity, *shape), dtype=torch.uint8, device=device)
         self._all_kept = capacity == count
-        for start in range(0, count, _AT_ONCE):
-            stop = min(start + _AT_ONCE, count)
+        for start in range(0, count, _DECODED_AT_ONCE):
+            stop = min(start + _DECODED_AT_ONCE, count)
             decoded = dict(zip(range(start, stop), self._pool.map(self._try, range(start, stop))))
             self.unreadable |= {number: error for number, error in decoded.items() if isinstance(error, str)}
             tensors = {at: tensor for at, tensor in decoded.items() if not isinstance(tensor, str) and at < capacity}

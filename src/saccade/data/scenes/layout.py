@@ -241,7 +241,7 @@ def other_colour(layout: SceneLayout, obj: Tensor, target: Tensor, draw: int) ->
     return (old + step) % len(COLOURS)
 
 
-class Places(NamedTuple):
+class FreePlaces(NamedTuple):
     """Where objects can be moved, such as the N of each of B scenes."""
 
     x: Tensor  # (B, N) left edge of the new box
@@ -249,7 +249,7 @@ class Places(NamedTuple):
     found: Tensor  # (B, N) bool: the object is present, and a place was found for it
 
 
-def free_places(layout: SceneLayout, *, least: int = CELL) -> Places:
+def free_places(layout: SceneLayout, *, least: int = CELL) -> FreePlaces:
     """A place on free ground for each object, ``least`` pixels away: the first of some draws that fits."""
     size, (batch, slots) = layout.spec.size, layout.present.shape
     ink = torch.zeros(batch, size + 1, size + 1, dtype=torch.int32, device=layout.device)
@@ -267,10 +267,10 @@ def free_places(layout: SceneLayout, *, least: int = CELL) -> Places:
     far = ((x - layout.x[..., None]).abs() >= least) | ((y - layout.y[..., None]).abs() >= least)
     fits = (met == 0) & far & layout.present[..., None]  # (B, N, tries)
     first = fits.int().argmax(-1, keepdim=True)  # (B, N, 1): the first of equals
-    return Places(*(tries.gather(-1, first).squeeze(-1) for tries in (x, y, fits)))
+    return FreePlaces(*(tries.gather(-1, first).squeeze(-1) for tries in (x, y, fits)))
 
 
-def move_to(layout: SceneLayout, obj: Tensor, places: Places) -> SceneLayout:
+def move_to(layout: SceneLayout, obj: Tensor, places: FreePlaces) -> SceneLayout:
     """The object ``obj`` (B,) of each scene moved to its place, which was found."""
     at = obj[:, None]
     moved = layout.move(obj, places.x.gather(1, at).squeeze(1), places.y.gather(1, at).squeeze(1))

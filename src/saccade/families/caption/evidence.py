@@ -44,7 +44,7 @@ from saccade.tasks.evaluate import Measurements, encoded
 from saccade.trace import AttentionTrace
 
 PICTURES = 120  # photographs whose words are scored: a word of them costs four forward passes, a caption has about ten
-AT_ONCE = 32  # altered copies in one forward pass
+COPIES_AT_ONCE = 32  # altered copies in one forward pass
 BLUR_FILL, PATCH_FILL = "blur", "patch"
 CONTENT, FUNCTION = "word", "function"
 
@@ -106,7 +106,7 @@ def _drops(
     ``before`` (T,) has log p of each word of the ``caption`` (1,T) for the unchanged ``image`` (1,3,H,W).
     """
     after = []
-    for part in torch.split(marked(maps[places]), AT_ONCE):
+    for part in torch.split(marked(maps[places]), COPIES_AT_ONCE):
         copies = torch.where(part[:, None], fill, image)  # (R,3,H,W)
         same = caption.expand(len(part), -1)  # (R,T): the same caption, whatever the model would say now
         logits = model.teacher_force(encoded(model.encode, copies), same).logits

@@ -59,7 +59,7 @@ class Memory(NamedTuple):
     notes: tuple[str, ...]  # What was left out
 
 
-class Stories(InputReader):
+class StoryReader(InputReader):
     """A text file with one sentence a line, or a list of sentences."""
 
     thing = "story"
@@ -143,7 +143,7 @@ class Stories(InputReader):
         }
 
 
-STORIES = Stories()
+STORIES = StoryReader()
 
 
 def _random_words(shape: tuple[int, ...], facts: ModelFacts, generator: torch.Generator) -> Tensor:

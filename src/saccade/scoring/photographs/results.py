@@ -33,7 +33,7 @@ from saccade.scoring.results import (
     SCHEMA_VERSION,
     SCORES,
     WORDS,
-    Rows,
+    TableRows,
     csv_cell,
     csv_of,
     score_table,
@@ -123,14 +123,14 @@ class PhotographScores:
             )
         return None
 
-    def table(self, group: str) -> Rows:
+    def table(self, group: str) -> TableRows:
         """Columns and rows of a group, scene or model: the maps with their intervals, n, then baselines."""
         titles = WORDS["photograph_titles"][group]
         values = self.scene if group == "scene" else self.about_model
         scores = {name: score for name, score in self.intervals(group).items() if score.n}
         return score_table(scores, titles, values.means(), WORDS["photograph_rows"], name=self.method, has_n=True)
 
-    def effects_table(self) -> Rows:
+    def effects_table(self) -> TableRows:
         """Columns and rows: how far each change moves the answer."""
         rows = []
         for change, title in WORDS["changes"].items():
@@ -141,7 +141,7 @@ class PhotographScores:
                 rows.append([title, f"{moved.mean:.3f}", ends, f"{changes.mean:.3f}", f"{moved.n:,}"])
         return ["", "|Δp|", "95 % interval", "answers that change", "n"], rows
 
-    def tables(self) -> list[tuple[str, str, Rows]]:
+    def tables(self) -> list[tuple[str, str, TableRows]]:
         """Title, what it means, columns and rows of all tables."""
         about, refused = WORDS["about"], self.refused
         tables = [

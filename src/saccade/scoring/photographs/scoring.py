@@ -43,7 +43,7 @@ from saccade.scoring.photographs.measures import (
 from saccade.scoring.photographs.results import OWN, Drawn, PhotographScores
 from saccade.scoring.results import Policies
 
-_AT_ONCE = 32  # pictures that go through the network together
+_PICTURES_AT_ONCE = 32  # pictures that go through the network together
 _AHEAD = 6  # photographs that are read while others are scored
 
 
@@ -179,7 +179,7 @@ def chunks(photographs: Iterable[PreparedPhotograph]) -> Iterator[list[PreparedP
     chunk: list[PreparedPhotograph] = []
     for prepared in photographs:
         chunk.append(prepared)
-        if sum(len(other.names) for other in chunk) >= _AT_ONCE:
+        if sum(len(other.names) for other in chunk) >= _PICTURES_AT_ONCE:
             yield chunk
             chunk = []
     if chunk:

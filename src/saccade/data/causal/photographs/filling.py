@@ -15,7 +15,7 @@ import importlib
 import os
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +27,6 @@ from saccade.errors import DataError, MissingExtraError
 from saccade.files import FILES, cache_home, verify_digest
 
 Fill = Callable[[Pixels, Masks], Pixels]  # (picture (H,W,3), hole (H,W)) → the picture with the hole filled in
-FillName = Literal["auto", "migan", "smooth"]
 Floats = npt.NDArray[np.float64]
 
 MIGAN = "migan"  # What ``saccade data get`` calls it, and its folder in the cache
@@ -48,8 +47,8 @@ def growth(size: tuple[int, ...]) -> int:
     return max(1, round(GROWTH * max(size[:2])))
 
 
-def filler(name: FillName) -> tuple[str, Fill]:
-    """How to fill holes in, and its name; ``auto`` is MI-GAN where its file and onnxruntime are there."""
+def filler(name: str) -> tuple[str, Fill]:
+    """``migan`` or ``smooth``, and how to fill holes in by it; ``auto`` is MI-GAN where its file and runtime are."""
     if name == "smooth":
         return name, smooth_fill
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from saccade.data.causal.photographs.composing import ComposedScenes
-from saccade.data.causal.photographs.filling import Fill, FillName, filler
+from saccade.data.causal.photographs.filling import Fill, filler
 from saccade.data.causal.photographs.format import PhotographFacts
 from saccade.data.causal.photographs.marking import Marked, Marker, UnusablePictureError, labeller, marked, marker
 from saccade.data.causal.photographs.twins import Ground, Twins, hole_of, twins_of
@@ -34,7 +34,7 @@ def make_photographs(
     backgrounds: Path | None = None,
     masks: str | None = None,
     labels: Path | None = None,
-    fill: FillName = "auto",
+    fill: str = "auto",
     count: int | None = None,
     seed: int = 0,
     size: int = 512,

@@ -27,7 +27,7 @@ SCALES = (1.0, 0.7, 0.5)  # of a patch, along each side: the first at which ther
 OVERLAPS = (0.0, 0.25, 0.5)  # Share of a moved object that lies on its old place: the first at which there is a place
 FEATHER = 0.003  # of the longest side: the blur of a pasted edge
 _MOVED, _PATCH = 0, 1  # Counters of draws
-Box = tuple[int, int, int, int]
+PixelBox = tuple[int, int, int, int]
 Alpha = npt.NDArray[np.float64]
 Grid = TypeVar("Grid", bound=npt.NDArray[Any])
 
@@ -40,7 +40,7 @@ class Twin(NamedTuple):
     labels: Pixels  # (H,W)
     changed: Masks  # (H,W)
     object: int | None = None
-    box: Box | None = None
+    box: PixelBox | None = None
     ground: str | None = None
     scale: float | None = None
 
@@ -108,7 +108,7 @@ def drawer(seed: int, name: str) -> Callable[[int], int]:
     return lambda counter: int(hash_u32(seed, key, counter))
 
 
-def box_of(mask: Masks) -> Box:
+def box_of(mask: Masks) -> PixelBox:
     """x0 y0 x1 y1 around ``mask``, right and lower edge excluded."""
     rows, columns = np.flatnonzero(mask.any(1)), np.flatnonzero(mask.any(0))
     return int(columns[0]), int(rows[0]), int(columns[-1]) + 1, int(rows[-1]) + 1
