@@ -44,29 +44,20 @@ RIVALS = ("centre", "Sobel edges", "another picture's map", "even map", "target'
 STABLE = 0.9  # Kendall's τ between two halves of the photographs, at least
 
 
-def systems(only: Sequence[str] = ()) -> str:
-    """Every system in one line, or only those with these labels, with what to know of them, for the README."""
-    chosen = [row for row in TEXTS["systems"] if not only or row["label"] in only]
-    lines = [[*_line(row), _sentence(row)] if only else _line(row) for row in chosen]
-    columns = COLUMNS if only else COLUMNS[:-1]
-    return f"{ShownTable(columns, lines).markdown()}\n{NOTE}\n"
+def headline() -> str:
+    """Some systems in one line each, for the README."""
+    return f"{ShownTable(COLUMNS, [_line(row) for row in TEXTS['systems']]).markdown()}\n{NOTE}\n"
 
 
 def _line(row: Mapping[str, Any]) -> list[str]:
     main = _measured(*row["main"])
     spread = "" if main.std is None else f" ± {100 * main.std:.1f}"
     measured = f"{_percent(main.mean)}{spread}\n{len(main.seeds)} × {main.n:,}"
-    printed = "–"
-    if "published" in row:
-        printed = _percent(_published(*row["published"], row["main"][1]))
-        printed = printed if row.get("comparable", True) else f"({printed})"
-    return [row["label"], row["task"], measured, printed]
-
-
-def _sentence(row: Mapping[str, Any]) -> str:
+    printed = _percent(_published(*row["published"], row["main"][1]))
+    printed = printed if row.get("comparable", True) else f"({printed})"
     numbers = {name: _percent(_measured(*figure).mean) for name, figure in row.get("figures", {}).items()}
     numbers |= {name: _percent(_published(*key)) for name, key in row.get("published_figures", {}).items()}
-    return row["sentence"].format(**numbers)
+    return [row["label"], row["task"], measured, printed, row["sentence"].format(**numbers)]
 
 
 def _measured(name: str, metric: str) -> Measured:
@@ -106,9 +97,12 @@ def pivot(table: str, columns: Sequence[tuple[str, str, str, str]], labels: str)
     for system, label in TEXTS["labels"][labels].items():
         chosen = [_chosen(cells.get((system, data, metric), []), wanted) for _, data, metric, wanted in columns]
         if any(chosen):
-            counts = [str(len(cell.measured.seeds)) for cell in chosen if cell and cell.measured]
-            half = counts[: len(counts) // 2]
-            counts = counts[:1] if len(set(counts)) == 1 else half if half + half == counts else counts
+            seeds = {  # by data and protocol
+                tuple(column[1::2]): str(len(cell.measured.seeds))
+                for column, cell in zip(columns, chosen)
+                if cell and cell.measured
+            }
+            counts = list(seeds.values()) if len(set(seeds.values())) > 1 else list(seeds.values())[:1]
             lines.append([label, *(cell_text(cell).replace(" ± ", "±") for cell in chosen), "/".join(counts)])
     return ShownTable(["", *(column[0] for column in columns), "seeds"], lines).markdown()
 
@@ -226,8 +220,6 @@ def moved() -> str:
         "target": "object removed",
         "others": "stamp removed",
         "patch": "patch filled in",
-        "moved": "object moved",
-        "ground": "other ground",
     }
     maps = [row for row in rows(results_folder() / "causal.csv") if row["kind"] == "map" and row["off_objects"]]
     accepted = {(row["set"], row["model"]) for row in maps}
@@ -254,8 +246,7 @@ def foreign() -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
-    "systems": systems,
-    "headline": partial(systems, TEXTS["headline"]),
+    "headline": headline,
     **{name: partial(pivot, **settings) for name, settings in TEXTS["pivots"].items()},
     **{name: partial(listing, **settings) for name, settings in TEXTS["listings"].items()},
     "parts": parts,

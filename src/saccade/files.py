@@ -156,8 +156,7 @@ def folder_in_place(path: Path, *, durable: bool = True) -> Iterator[Path]:
 def recover(path: Path) -> None:
     """Put a whole folder at ``path`` if its writer was killed between moving the old one away and the new one in.
 
-    The new folder is taken; if it is gone, the old one is put back. Call it before ``path`` is read. A writer at work
-    in that very moment finds its work done.
+    The new folder is taken; if it is gone, the old one is put back. Call it before ``path`` is read.
     """
     with suppress(OSError, ValueError):  # a name that no folder can have
         if not os.path.lexists(path):

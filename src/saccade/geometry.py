@@ -202,8 +202,8 @@ def crop_frame(box: Tensor, grid: Size) -> Tensor:
 def tilt_frame(turn: Tensor, slant: Tensor, picture: Size) -> Tensor:
     """Frame of a picture turned and slanted about its centre, from its pixels to those of the upright one.
 
-    Upright, a thing lies ``turn`` radians (…) further round, from the x axis to the y axis, and ``slant`` (…) further
-    right for each pixel below the centre. Areas stay: [x', y'] = R(turn) [x + slant · y, y], x and y from the centre.
+    A thing lies ``turn`` radians (…) further round, from the x axis to the y axis, and ``slant`` (…) further right for
+    each pixel below the centre: [x', y'] = R(turn) [x + slant · y, y], x and y from the centre.
     """
     x, y = picture[1] / 2, picture[0] / 2
     cos, sin = turn.cos(), turn.sin()
@@ -269,8 +269,8 @@ def fit_stretched(picture: Size, target: Size) -> Fit:
 def project(maps: Tensor, frame: Tensor, size: Size) -> Tensor:
     """Lay maps (B,…,h,w) over a picture of ``size`` pixels, given ``frame`` (2,3) or (B,2,3): cells → its pixels.
 
-    Bilinear between cell centres; outside the outermost centres the edge cells go on to the border. The result has the
-    type of the maps but is computed in float64, so that in float32 a uniform map stays uniform to the last bit.
+    Bilinear between cell centres; edge cells go on to the border. It is computed in float64, so that in float32 a
+    uniform map stays uniform to the last bit.
     """
     batched = _batched(frame.to(maps.device))  # (B|1,2,3)
     flat = maps.reshape(maps.shape[0], -1, *maps.shape[-2:]).to(torch.float64)  # (B,N,h,w)

@@ -95,9 +95,8 @@ def look_dataset(
 ) -> Any:
     """A Ray Dataset with a row for each picture of ``dataset``, made when it is read or written.
 
-    For pictures in stores and in shards: ``ray.data.read_binary_files("s3://…", include_paths=True)``,
-    ``read_webdataset`` and ``read_parquet`` read them, ``write_parquet`` writes the rows, and Ray's own checkpoint
-    resumes such a pipeline.
+    For pictures in stores and in shards: ``ray.data.read_binary_files("s3://…", include_paths=True)`` reads them,
+    ``write_parquet`` writes the rows.
 
     ``column`` holds encoded pictures, bytes or ``{bytes, path}``; paths are not followed. By default it is the first of
     :data:`BYTES` that is there. The other arguments are those of :func:`saccade.look_folder`.

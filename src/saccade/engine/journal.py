@@ -166,7 +166,7 @@ def brief(values: Mapping[str, float], kind: Kind) -> str:
 class StopRequest:
     """Context manager that turns SIGINT, SIGTERM and a time limit into a request to stop after the present step.
 
-    A second signal does not wait: SIGINT then means KeyboardInterrupt, SIGTERM ends the process.
+    A second signal stops at once.
     """
 
     def __init__(self, max_minutes: float | None = None) -> None:

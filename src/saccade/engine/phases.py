@@ -77,7 +77,7 @@ def check_patterns(patterns: Sequence[str], names: Sequence[str], *, where: str)
 def trainable_names(phase: Phase, learner: Learner) -> list[str]:
     """The names of the parameters that ``phase`` trains, in order; a pattern that fits nothing is an error.
 
-    Patterns may also fit running statistics, as in ``backbone.*.running_*``: these can be frozen by themselves.
+    Patterns may also fit running statistics, as in ``backbone.*.running_*``, to freeze them.
     """
     names = [name for name, _ in learner.model.named_parameters()]
     buffers = [name for name, _ in learner.model.named_buffers()]

@@ -266,8 +266,8 @@ def recipe_titles() -> dict[str, tuple[str, str]]:
 def load_recipe(name_or_path: str | Path, *, protocol: str | None = None, overrides: Sequence[str] = ()) -> Recipe:
     """Read a recipe by packaged name or from a file that ends in ``.yaml`` or ``.yml``, and resolve it.
 
-    ``protocol`` is an entry of its ``protocols``, by default the one it names, if any. ``overrides``, such as
-    ``a.b=value``, are applied last; values are read as YAML.
+    ``protocol`` is one of its ``protocols``, by default the one it names. ``overrides``, such as ``a.b=value``, come
+    last.
     """
     resolved = copy.deepcopy(read_recipe(name_or_path))
     protocols = _protocols(resolved)

@@ -300,8 +300,7 @@ def data_entries() -> dict[str, list[tuple[Family, DataEntry]]]:
 def family_of_data(reference: str) -> Family:
     """The family of a generator's or a collection's name, or of READER:PATH.
 
-    Of the families that can read a table, the one whose columns fit and that needs the most of them; of those that can
-    read a published collection, the first.
+    Of the families that can read a table, the one whose columns fit and that needs the most of them.
     """
     name, _, path = reference.partition(":")
     is_read = bool(path) and len(name) > 1

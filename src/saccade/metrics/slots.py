@@ -146,7 +146,7 @@ def recency(present: Tensor) -> Tensor:
 def word_overlap(story: Tensor, query: Tensor) -> Tensor:
     """Weight by the number of distinct words that a sentence (B,S,J) shares with the question (B,Q); ids, 0: none.
 
-    Every word counts, also "the". If no sentence shares a word, all weigh the same.
+    If no sentence shares a word, all weigh the same.
     """
     present = (story != 0).any(-1)  # (B,S)
     is_there = (story.unsqueeze(2) == query[:, None, :, None]).any(-1)  # (B,S,Q): word q of the question is in s

@@ -97,8 +97,8 @@ class ProbeSplit(NamedTuple):
 def deal(labels: Sequence[int], groups: Sequence[int], folds: int) -> list[int]:
     """The fold of each picture.
 
-    Groups are dealt class by class, large ones first, each to the fold that has the fewest pictures of its class; of
-    equal ones to that with the fewest pictures. A group of several classes goes with its most frequent one.
+    Groups are dealt class by class, large ones first, each to the fold with the fewest pictures of its class, then with
+    the fewest pictures. A group of several classes goes with its most frequent one.
     """
     members: dict[int, list[int]] = {}
     for number, group in enumerate(groups):

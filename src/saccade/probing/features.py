@@ -81,7 +81,7 @@ class Reading:
     def batches(self, centre: Tensor, spread: Tensor) -> Input:
         """Numbers (B,) → standardised features (B,C,H,W), of a pyramid a list of the maps of its levels.
 
-        They are standardised and unfolded once, where they fit: to do it in every step took as long as a small head.
+        They are standardised and unfolded once, where they fit.
         """
 
         def values(numbers: Tensor) -> Tensor:

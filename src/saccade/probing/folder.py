@@ -81,10 +81,7 @@ def write_folder(probe: Probe, folder: Path) -> Part:
 
 
 def _describe(probe: Probe, folder: Path, facts: ModelFacts) -> str:
-    """Let the model know what the features of its pictures look like; what was done, in one line.
-
-    The backbone is frozen, so features of pictures that the head learned are like those of any others.
-    """
+    """Store what the features of its pictures look like with the model; what was done, in one line."""
     count, head = len(probe.pictures.paths), probe.result.kept
     numbers = evenly_spaced(count, MAX_DESCRIBED)
     if len(numbers) < 2 * FEWEST:

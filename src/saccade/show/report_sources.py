@@ -96,8 +96,7 @@ def report_from_records(records: Sequence[Record], left_out: str = "") -> Report
     """Answers with what was looked at, one section a record; ``left_out`` says what is not shown.
 
     Of a record's ``info`` the keys question, answer, labels, words, confidence, alternatives, sentences (or slots),
-    supporting (numbers of sentences) and captions (by look, as in a filmstrip) are drawn; every other plain value is
-    listed, and so are size (height, width) and peak (x, y) of the picture.
+    supporting and captions are drawn; every other plain value, size and peak are listed.
     """
     models = sorted({str(record.info["model"]) for record in records if record.info.get("model")})
     lead = f"{len(records)} answer{'s' if len(records) != 1 else ''}, each with the attention that produced it"

@@ -44,11 +44,9 @@ def score_tables(result: Scores, *, columns: int | None = None) -> list[ShownTab
 
 
 def intervention_tables(result: Scores, *, columns: int | None = None) -> dict[str, list[ShownTable]]:
-    """The scores of maps under intervention by group: two groups, which answer two questions, never in one table.
+    """The scores of maps under intervention, in two groups which answer two questions, never in one table.
 
-    About the scene: does the map lie on what was asked for? About the model: does it say what the answer rests on?
-    With few ``columns``, as in a terminal, answers that are right after an edit are left out: they go with those that
-    change.
+    With few ``columns``, as in a terminal, answers that are right after an edit are left out.
     """
     parts = {name: part for name, part in result.get("interventions", {}).items() if isinstance(part, Mapping)}
     groups: dict[str, list[ShownTable]] = {}

@@ -188,10 +188,7 @@ class WeightCollector:
         return tuple(looks)
 
     def _refuse_regrouped(self) -> None:
-        """A ConfigError where calls are missing from the way to the answer: they lie on other tokens.
-
-        A text has calls of its own. What pools last is the answer's own look, whatever was computed before it.
-        """
+        """A ConfigError where calls are missing from the way to the answer: they lie on other tokens."""
         is_text = self.reader == "text" and self._readings
         if not self._others or is_text or (self._ends_reading and self.rollout is None):
             return
@@ -275,7 +272,13 @@ def trace_of(model: nn.Module, image: Any, **options: Any) -> AttentionTrace:
         model: a vision transformer.
         image: its input (B,3,H,W) or (3,H,W), scaled as it takes it; or a path, a PIL image or an array, which is laid
             into the input without distortion.
-        options: those of :func:`trace_with_output`.
+        options: ``rows``, "class": the row of the class token, or of a pooling head or text in its place; "all": of
+            every token, a step for each. ``layers``, "all", "last", or their numbers, from 1 or from the end as -1.
+            ``heads``, "each", or "mean": one look for each layer, which is derived. ``rollout=True`` adds the look
+            ``rollout``, which is derived. ``prefix_tokens``, those before the patches, the first of them the class, and
+            ``grid``, (h, w) of the patches, where the model does not say. ``inputs``, what the model takes beside the
+            picture, by name, such as ``input_ids``. ``mean``, ``std`` and ``size`` (H, W), how a path, a PIL image or
+            an array becomes an input; by default as the model says.
 
     Returns:
         Looks ``layer1.head1`` …, the class token's rows; of a pooling head ``pool.head1`` …, of a text's words
@@ -302,23 +305,7 @@ def trace_with_output(
     std: Sequence[float] | None = None,
     size: Size | None = None,
 ) -> TraceResult:
-    """:func:`trace_of`, with what the model returned.
-
-    Args:
-        model: as there.
-        image: as there.
-        rows: "class": the row of the class token, or of a pooling head or text in its place; "all": of every token, a
-            step for each.
-        layers: "all", "last", or their numbers, from 1 or from the end as -1.
-        heads: a look for each head, or "mean": one look for each layer, which is derived.
-        rollout: add the look ``rollout`` (Abnar and Zuidema 2020), which is derived.
-        prefix_tokens: tokens before the patches, the first of them the class, where the model does not say.
-        grid: (h, w) of the patches, where neither layers nor model say.
-        inputs: what the model takes beside the picture, by name, such as ``input_ids``.
-        mean: by which a path, a PIL image or an array is scaled; by default what the model says.
-        std: likewise.
-        size: (H, W) of the network input for these; by default what the model says.
-    """
+    """:func:`trace_of`, with what the model returned."""
     _check(rows=rows, heads=heads, layers=layers)
     whole = bare(model)
     part = picture_part(whole, bool(inputs))

@@ -49,9 +49,7 @@ class Sandbox:
     async def read(self, data: bytes, name: str) -> tuple[Image.Image, tuple[str, ...]]:
         """The picture in ``data``, RGB and reduced, and notes of what was done to it.
 
-        Raises:
-            TimeoutError: all processes are busy for longer than ``decoding_wait_seconds``.
-            DataError: the picture cannot be used.
+        A TimeoutError if all processes are busy for longer than ``decoding_wait_seconds``.
         """
         await asyncio.wait_for(self._free.acquire(), self._limits.decoding_wait_seconds)
         try:

@@ -38,11 +38,7 @@ Compute = Callable[[Tensor], Tensor]  # Numbers (b,) → features ``(b, *shape)`
 
 
 def feature_key(*, pictures: str, backbone: str, weights: str, stage: str, size: tuple[int, int]) -> str:
-    """All that the features of pictures depend on, as text.
-
-    Their files, in order (:func:`saccade.data.pictures.files.files_digest`); the network, its :func:`weights_digest`,
-    the stage in it where they are taken, and (height, width) of its input.
-    """
+    """All that the features of pictures depend on, as text: files, network, weights, stage, and input size."""
     return f"{backbone} {stage} at {size[0]}×{size[1]}, weights {weights}, pictures {pictures}"
 
 

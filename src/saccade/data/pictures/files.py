@@ -123,7 +123,7 @@ _BRANDS = {b"heic": "HEIC", b"heix": "HEIC", b"mif1": "HEIC", b"msf1": "HEIC", b
 def decode(file: BinaryIO, name: str, pixels: int) -> tuple[Image.Image, tuple[str, ...]]:
     """The picture in the seekable ``file``, upright and RGB, and notes of what was done to it.
 
-    By its header it may hold so many ``pixels`` at most. Anything that Pillow raises is a DataError.
+    Anything that Pillow raises is a DataError, and so are more than ``pixels``.
     """
     head = file.read(16)
     file.seek(-len(head), os.SEEK_CUR)

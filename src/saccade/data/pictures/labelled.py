@@ -154,7 +154,7 @@ def write_pictures(
     """Write the pictures ``numbers``, all or nothing, to a new or empty folder, and return it.
 
     ``make`` gives the pictures of some numbers and files; ``what`` is the data, which has ``length`` pictures (None:
-    without end); ``on_progress`` is called after every batch.
+    without end).
     """
     check_new(out_dir)
     if length is not None and numbers.stop > length:

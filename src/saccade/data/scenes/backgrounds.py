@@ -128,7 +128,7 @@ def _added(ink: Tensor, colour: Tensor, x: Tensor, y: Tensor, size: int, as_auth
     """The sum of crops with left edges ``x`` and top edges ``y`` (B, K): (B, 3, size, size) uint8.
 
     ``ink`` (B, K, p, p) int32 is empty beyond each crop's own side; ``colour`` (B, K, 3). Sums wrap around in the
-    scenes ``as_authors`` (B,), else they stop at 255. Whole numbers add up to the same in any order.
+    scenes ``as_authors`` (B,), else they stop at 255.
     """
     batch, padding = len(ink), ink.shape[-1]
     width = size + padding  # room at the right and below for the empty part of a crop

@@ -158,8 +158,8 @@ def _place_on_host(
 class _Occupied:
     """The non-zero pixels of a batch of square pictures as bits, and the question whether a box is free of them.
 
-    A picture row is a few 64-bit words. For every row the OR of the 2^level rows from it on is kept: so the occupied
-    columns of a box are two lookups, however large it is.
+    A picture row is a few 64-bit words. For every row the OR of the 2^level rows from it on is kept, so any box is two
+    lookups.
     """
 
     def __init__(self, batch: int, spec: SceneSpec) -> None:

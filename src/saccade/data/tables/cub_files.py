@@ -18,11 +18,10 @@ _VAL_OF_TRAIN = 0.1
 
 
 class CubFiles:
-    """The text files of the data set; numbers stay the text they are.
+    """The text files of the data set; numbers stay text.
 
     ``images``: picture → its file below images/. ``species``: species → its name. ``species_of``: picture → species.
-    ``boxes``: picture → box of the bird, xyxy. ``splits``: picture → the official split; val is a tenth of train, by a
-    hash of the name.
+    ``boxes``: picture → box of the bird, xyxy. ``splits``: picture → split; val is a tenth of the official train.
     """
 
     def __init__(self, path: Path) -> None:

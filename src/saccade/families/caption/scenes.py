@@ -92,8 +92,8 @@ def sample_captioned(spec: CaptionSpec, glyphs: GlyphSet, seed: int, indices: Te
 def _places(size: int, scene: State, side: Tensor) -> tuple[Tensor, Tensor]:
     """(B, 2) left and top edges of boxes of ``side`` (B, 2); a second side of 0 is an absent digit.
 
-    Along the main axis the free space is split at random into before, between and behind. Across it the first digit
-    goes anywhere, the second as near as ``MARGIN`` requires, which always leaves room.
+    Along the main axis the free space is split at random into before, between and behind. Across it the second digit
+    lies as near to the first as ``MARGIN`` requires.
     """
     bits = hash_more(scene, _PLACE, torch.arange(4, device=side.device))  # (B, 4)
     first, second = side.unbind(1)  # (B,)

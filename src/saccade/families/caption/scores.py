@@ -66,7 +66,7 @@ class CaptionMeasurements(Measurements):
     """Measurements of captions.
 
     ``answers`` are exact matches, ``maps`` those of content words of scenes, ``causal`` has a value per recoloured
-    digit. ``columns`` are ``recoloured``, the scene of each of these, and which maps belong to each kind of word.
+    digit. ``columns`` say of which scene each is, and which maps belong to each kind of word.
     """
 
     maps: MapScorer = field(

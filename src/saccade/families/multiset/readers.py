@@ -119,8 +119,8 @@ def read_digit_struct(path: Path) -> list[HouseNumber]:
 def _follow(path: Path) -> list[tuple[str, list[str], list[rows.Box]]]:
     """Names, digits and boxes from the references in the HDF5 file (MATLAB 7.3).
 
-    ``digitStruct/name`` and ``digitStruct/bbox`` refer to each picture's name as character codes and to a group of five
-    columns. A column of several numbers is references again.
+    A picture's name is character codes, its boxes a group of five columns; a column of several numbers is references
+    again.
     """
     try:
         import h5py

@@ -248,8 +248,8 @@ class QuestionTask(PictureTask):
     def loss(self, raw: QuestionOutput, batch: Batch, loss: CrossEntropy) -> dict[str, Tensor]:
         """Cross-entropy of the answer plus the model's penalty, and the share of right answers.
 
-        What a part of a model answers by itself (``helper_logits``) is taught the same answer. Where several answers
-        may hold, the likeliest is right if it holds.
+        ``helper_logits``, what a part of a model answers by itself, learn the same answer. Where several answers may
+        hold, the likeliest is right if it holds.
         """
         draws = raw.sampled_logits is not None
         if isinstance(loss, Reinforce) and not draws:

@@ -138,7 +138,7 @@ def drawn(layout: SceneLayout) -> Tensor:
 def twin_scores(model: QueryModel, batch: SceneBatch, *, with_edits: bool = True) -> TwinScores:
     """All scores of the model's maps under intervention for a batch of questions, as :class:`SceneTwins` takes them.
 
-    ``with_edits``: whether attention is edited too, if possible; some 40 forward passes a question.
+    ``with_edits``: whether attention is edited too, some 40 forward passes a question.
     """
     size = (batch.images.shape[-2], batch.images.shape[-1])
     first, scene = distinct(batch.picture)  # (S,), (B,)

@@ -118,9 +118,9 @@ def exchanged(example: StoryExample, one: str, two: str) -> Edit:
 
 
 def pairs_of_names(example: StoryExample, names: Collection[str], draw: random.Random) -> list[tuple[str, str]]:
-    """Pairs to exchange, in a drawn order: a name of the question or a supporting fact, and another.
+    """Pairs to exchange, in a drawn order: a name of the question or a supporting fact, and another of the story.
 
-    The other is in the story if any is. Pairs with the answer come first.
+    Pairs with the answer come first.
     """
     mentioned = _words_in(example.sentences) & set(names)
     central = sorted(_words_in([example.question, *(example.sentences[at] for at in example.supporting)]) & set(names))

@@ -252,9 +252,9 @@ def _first(answer: Answer) -> Answer:
 
 
 def _word_by_word(shares: Tensor, words: tuple[str, ...]) -> Answer:
-    """The words (A,V) before the empty one. The confidence is the product of their probabilities, end included.
+    """The words (A,V) before the empty one; the confidence is the product of their probabilities, end included.
 
-    A single word has its own probability as confidence, and the other words as alternatives.
+    A single word has its own probability, and the other words as alternatives.
     """
     chosen = shares.argmax(-1).tolist()  # (A,)
     end = chosen.index(0) if 0 in chosen else len(chosen)

@@ -101,8 +101,8 @@ def facts_and_questions(text: str) -> tuple[list[str], list[str]]:
 def cut_sentences(text: str) -> list[str]:
     """The sentences of ``text`` that hold a word.
 
-    Each line is a sentence if all lines have numbers. Otherwise lines are cut where sentences end. A line without a
-    full stop continues in a next line in lower case, unless no line ends with a full stop.
+    Each line is a sentence if all lines have numbers. Otherwise lines are cut where sentences end, and a line without a
+    full stop continues in a next line in lower case, unless none has a full stop.
     """
     lines = [" ".join(line.split()) for line in text.splitlines()]
     filled = [line for line in lines if line]

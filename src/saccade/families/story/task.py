@@ -121,8 +121,8 @@ class StoryTask(Task):
     def make_batches(self, data: StoryTensors, members: Sequence[Tensor], numbers: Sequence[int]) -> Iterator[Batch]:
         """The batches ``numbers``, made as one and split.
 
-        On a CPU, slots that are empty in all their stories are left out, for a model that does not see them. On a GPU
-        every batch has the same shapes.
+        On a CPU, slots that are empty in all their stories are left out, if the model does not see them. On a GPU all
+        batches have the same shapes.
         """
         size = len(members[0])
         rows = (torch.tensor(numbers).unsqueeze(1) * size + torch.arange(size)).flatten()  # (N·size,)

@@ -144,8 +144,8 @@ def _answer_ids(answer: str, numbers: dict[str, int], by_word: bool, most: int) 
 def needed_and_some(supporting: Tensor, count: Tensor, slots: int, share: float, *, seed: int, rows: Tensor) -> Tensor:
     """Slots (B,S) to keep: all ``supporting`` facts (B,F), and other sentences but for a ``share``.
 
-    A story of ``count`` (B,) sentences without a supporting fact is kept whole. The result is a function of ``seed``
-    and of the example's number in the run (``rows``, (B,)).
+    A story of ``count`` (B,) sentences without a supporting fact is kept whole. ``rows`` (B,) are the examples' numbers
+    in the run.
     """
     slot = torch.arange(slots, device=count.device)  # (S,)
     is_needed = (supporting.unsqueeze(-1) == slot).any(1)  # (B,S)

@@ -77,7 +77,7 @@ def quantise(values: Tensor, bits: int) -> Tensor:
     """Non-negative numbers as int32 in the same order, equal where they agree to about ``bits`` binary digits.
 
     The bit pattern of a non-negative float32 sorts like the number. Rounding its last digits away merges values that
-    differ only by the rounding of a projection, at every magnitude alike.
+    differ only by the rounding of a projection.
     """
     drop = 23 - bits  # a float32 has 23 binary digits
     pattern = values.abs().float().contiguous().view(torch.int32)  # abs: -0.0 has the sign bit set

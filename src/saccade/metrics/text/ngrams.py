@@ -82,10 +82,8 @@ def judged_captions(
 ) -> list[Judged]:
     """Hypotheses beside their references, ``cut`` into words.
 
-    A reference without a word is left out; a hypothesis without one is kept, and every score of it is 0.
-
-    Raises:
-        DataError: a picture has no reference with a word; the message names it.
+    References without a word are left out; a hypothesis without one scores 0. A DataError names a picture without any
+    reference.
     """
     pictures = []
     for index, (hypothesis, texts) in enumerate(zip(hypotheses, references, strict=True)):

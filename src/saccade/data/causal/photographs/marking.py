@@ -126,9 +126,7 @@ def marked(name: str, picture: Picture, things: Things, label: str | None, size:
 def marker(reference: str, names: Sequence[str]) -> tuple[str, Marker]:
     """How objects are found in the pictures ``names``, and what that is called.
 
-    Args:
-        reference: a folder of masks, READING:FOLDER, coco:FILE or auto.
-        names: paths of the pictures from their folder.
+    ``reference`` is a folder of masks, READING:FOLDER, coco:FILE or auto.
     """
     kind, colon, path = reference.partition(":")
     if reference == AUTO:
@@ -169,10 +167,7 @@ def _looked_up(entry_of: Mapping[str, Entry], read: Callable[[Entry], Things], m
 
 
 def labeller(table: Path | None, names: Sequence[str]) -> Callable[[str], str | None]:
-    """What a picture shows: by a CSV with the columns image and label, else the name of the folder it lies in.
-
-    A picture with two labels in the table has none.
-    """
+    """What a picture shows: by a CSV with the columns image and label, else the name of its folder."""
     if table is None:
         return lambda name: Path(name).parent.name or None
     label_of: dict[str, str | None] = {}

@@ -60,7 +60,7 @@ def write_photographs(
         out: a new or empty folder; with ``resume`` one in which a run with the same settings was stopped.
         count: photographs at most; None: all that can be used.
         resume: go on with what is there.
-        on_progress: called with (photographs written, photographs in all, if every one can be used).
+        on_progress: called with photographs written, and in all if every one can be used.
         on_left_out: called with the reason and the name of each photograph that is left out.
     """
     names = hashlib.sha256("\n".join(sorted(source.names)).encode(errors="surrogateescape")).hexdigest()[:16]
