@@ -20,7 +20,7 @@ from PIL import Image
 
 from saccade.commands.look_files import kept_looks
 from saccade.data.pictures.reading import prepare, stream_pictures
-from saccade.data.scenes.photographs import SHIPPED
+from saccade.data.scenes.photo_backgrounds import SHIPPED
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.predict import load
 

@@ -400,6 +400,6 @@ def _nearly_even(trace: AttentionTrace) -> list[str]:
 def _with_others(best: Sighting, others: Sequence[Sighting]) -> Sighting:
     if not others:
         return best
-    possible = tuple(other for other in others if other.said.log_probability != -float("inf"))
-    answer = replace(best.said, alternatives=tuple((other.answer, other.confidence) for other in possible))
-    return replace(best, said=answer, others=possible)
+    possible = tuple(other for other in others if other.full_answer.log_probability != -float("inf"))
+    answer = replace(best.full_answer, alternatives=tuple((other.answer, other.confidence) for other in possible))
+    return replace(best, full_answer=answer, others=possible)

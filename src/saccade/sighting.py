@@ -43,7 +43,7 @@ _LONGEST_STEM = 120  # Longest file name, in characters; questions may be long.
 class Sighting:
     """An answer with its evidence; shows itself in a notebook."""
 
-    said: Answer  #: The answer in words, with its confidence and alternatives.
+    full_answer: Answer  #: The answer in words, with its confidence and alternatives.
     question: str | None
     source: Item  #: What was looked at.
     trace: AttentionTrace  #: The trace of this one example, in main memory; its maps lie on the original picture.
@@ -67,37 +67,37 @@ class Sighting:
     @property
     def answer(self) -> str:
         """The answer in words."""
-        return self.said.text
+        return self.full_answer.text
 
     @property
     def is_answered(self) -> bool:
         """Whether there is an answer: a model without a head gives none."""
-        return self.said.kind != "none"
+        return self.full_answer.kind != "none"
 
     @property
     def confidence(self) -> float:
         """Probability of the answer, 0..1, calibrated where that is known; see :class:`~saccade.trace.Answer`."""
-        return self.said.confidence
+        return self.full_answer.confidence
 
     @property
     def alternatives(self) -> tuple[tuple[str, float], ...]:
         """The other answers and their probabilities, likeliest first."""
-        return self.said.alternatives
+        return self.full_answer.alternatives
 
     @property
     def labels(self) -> tuple[tuple[str, float], ...] | None:
         """The labels one after the other, each with its probability; None for one label."""
-        return self.said.parts
+        return self.full_answer.parts
 
     @property
     def log_probability(self) -> float | None:
         """Log-probability of the whole sentence, including its end."""
-        return self.said.log_probability
+        return self.full_answer.log_probability
 
     @property
     def on_the_way(self) -> tuple[tuple[str, str, float], ...]:
         """What it would have answered before it had seen all: where, the answer, its probability; mostly nothing."""
-        return self.said.on_the_way
+        return self.full_answer.on_the_way
 
     @property
     def picture(self) -> Picture:
@@ -268,7 +268,7 @@ class Sighting:
     @property
     def is_caption(self) -> bool:
         """Whether the answer is a sentence."""
-        return self.said.kind == "sentence"
+        return self.full_answer.kind == "sentence"
 
     def words(self) -> list[dict[str, object]]:
         """For each word of a sentence: its log-probability, the gate β, the peak weight and its pixel (x, y).
@@ -306,9 +306,9 @@ class Sighting:
             values["glimpses"] = [[list(spot) for spot in spots] for spots in self.glimpses()]
         values["confidence"] = round(self.confidence, 6) if self.is_answered else None
         if self.is_answered:
-            values["calibrated"] = self.said.is_calibrated
-        if self.is_answered and self.said.is_calibrated:
-            values["raw_confidence"] = round(self.said.raw_confidence, 6)
+            values["calibrated"] = self.full_answer.is_calibrated
+        if self.is_answered and self.full_answer.is_calibrated:
+            values["raw_confidence"] = round(self.full_answer.raw_confidence, 6)
         values["fit"] = self.fit.to_json()
         values["alternatives"] = [[word, round(share, 6)] for word, share in self.alternatives]
         if self.on_the_way:

@@ -20,7 +20,7 @@ from PIL import Image
 import saccade
 from saccade.data import fetch as fetching
 from saccade.data.fetch import Download, fetch
-from saccade.data.scenes.photographs import SHIPPED
+from saccade.data.scenes.photo_backgrounds import SHIPPED
 from saccade.errors import DataError, OutputError
 from saccade.files import RemoteFile
 from saccade.zoo.folders import EXAMPLES, example

@@ -10,9 +10,9 @@ import pytest
 import torch
 from engine_fakes import TinyTask, read_metrics, tiny_recipe, weights
 
-from saccade.engine import progress
+from saccade.engine import journal as journals
+from saccade.engine.journal import Journal, StopRequest
 from saccade.engine.loop import fit
-from saccade.engine.progress import Journal, StopRequest
 from saccade.engine.run_folder import LOCK, RunFolder
 from saccade.errors import CheckpointError, ConfigError, DataError, OutputError
 
@@ -115,7 +115,7 @@ def record(written: Journal, kind: str, **values: float) -> None:
 
 def test_plain_lines_come_every_few_seconds_and_at_the_end(tmp_path, monkeypatch, capsys):
     now = [100.0]
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(journals, "time", SimpleNamespace(monotonic=lambda: now[0]))
     with journal(tmp_path, "plain") as written:
         written.begin("main", 0, 100, 32)
         for step in range(1, 101):

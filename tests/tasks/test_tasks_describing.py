@@ -148,7 +148,7 @@ def test_confidences_are_calibrated_and_answers_and_logits_stay(folder: Path) ->
     assert (seen.answer, [word for word, _ in seen.alternatives]) == (
         before.answer, [word for word, _ in before.alternatives]
     )  # fmt: skip
-    assert seen.said.raw_confidence == before.confidence
+    assert seen.full_answer.raw_confidence == before.confidence
     images = torch.from_numpy(picture).permute(2, 0, 1)[None].float() / 255
     logits = plain(images, torch.tensor([1])).logits[0]
     assert seen.confidence == pytest.approx(float((logits / temperature).softmax(-1).max()))

@@ -139,7 +139,11 @@ def answer_columns(sighting: Sighting, job: FolderJob) -> dict[str, object]:
         "notes": list(sighting.notes),
     }
     if sighting.is_answered:
-        columns |= {"answer": sighting.answer, "confidence": sighting.confidence, "raw": sighting.said.raw_confidence}
+        columns |= {
+            "answer": sighting.answer,
+            "confidence": sighting.confidence,
+            "raw": sighting.full_answer.raw_confidence,
+        }
     if not sighting.has_places:
         return columns
     size = map_size((height, width), job.side)

@@ -87,7 +87,7 @@ def _row(seen: Sighting, stem: str) -> tuple[object, ...]:
     share = "" if second[1] is None else f"{second[1]:.6f}"
     answer = (seen.answer, f"{seen.confidence:.6f}" if seen.is_answered else "", second[0], share)
     fit = (seen.fit.verdict, "" if seen.fit.p is None else f"{seen.fit.p:.6f}")
-    more = ("; ".join(seen.notes), f"{seen.said.raw_confidence:.6f}" if seen.is_answered else "", *fit)
+    more = ("; ".join(seen.notes), f"{seen.full_answer.raw_confidence:.6f}" if seen.is_answered else "", *fit)
     return (seen.source.name, seen.question or "", *answer, x, y, stem, *more)
 
 

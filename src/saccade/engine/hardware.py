@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map
 
 from saccade.engine.checkpoint import RngState
-from saccade.engine.progress import Reason
+from saccade.engine.journal import Reason
 from saccade.engine.recipe import Precision, Recipe
 from saccade.errors import ConfigError, MissingExtraError, SaccadeError, TrainingStopped
 from saccade.models.folder import pick_device

@@ -27,9 +27,9 @@ import torch
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, seed_all
 from saccade.engine.hardware import agree, explain_lost_rank, gather_rng, on_rank_zero, pick_hardware, shutdown
+from saccade.engine.journal import Journal, ProgressMode, StopRequest
 from saccade.engine.loggers import Logger, open_loggers
 from saccade.engine.phases import apply_phase, build_optimizer, make_learner, plan_phases, train_mode
-from saccade.engine.progress import Journal, ProgressMode, StopRequest
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import compare_replicas
 from saccade.engine.run_folder import RunFolder, made_with, versions

@@ -23,8 +23,7 @@ from torch import Tensor
 
 from saccade.backbones.feature_folder import FeatureFolder
 from saccade.data.pictures.files import content_digests, copy_groups
-from saccade.data.pictures.image_split import Evidence
-from saccade.data.pictures.prepared import PreparedPictures
+from saccade.data.pictures.image_split import Evidence, PreparedPictures
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import check_usable, contradictions, first_few, pluralise, spellings, summarised
 from saccade.data.tables.table import Columns, Row, Table

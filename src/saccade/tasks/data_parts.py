@@ -15,7 +15,7 @@ from saccade.backbones.pretrained import weights_digest
 from saccade.data.examples import Split
 from saccade.data.pictures.files import content_digests
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
-from saccade.data.scenes.photographs import photograph_files
+from saccade.data.scenes.photo_backgrounds import photograph_files
 from saccade.data.tables.table import Row, Table
 from saccade.progress import OnProgress
 

@@ -26,7 +26,7 @@ from saccade.data.scenes.backgrounds import Background, Black, Clutter, Distract
 from saccade.data.scenes.drawing import COLOURS, FRACTION_BITS, GLYPH, render
 from saccade.data.scenes.glyphs import load_pack
 from saccade.data.scenes.layout import SceneLayout, SceneSpec
-from saccade.data.scenes.photographs import SHIPPED, Photographs
+from saccade.data.scenes.photo_backgrounds import SHIPPED, Photographs
 from saccade.data.scenes.sampler import sample_layout
 from saccade.errors import DataError, nearest
 from saccade.families.page import CANVAS

@@ -44,7 +44,7 @@ def view_of(
 
     ``png`` None leaves the picture out, for a page that has it; ``evidence`` is a mask (H,W) of the picture.
     """
-    image, trace, kind = sighting.source.image, sighting.trace, sighting.said.kind
+    image, trace, kind = sighting.source.image, sighting.trace, sighting.full_answer.kind
     size = (1, 1) if image is None else (image.height, image.width)
     words = [word for word, _ in sighting.labels or ()] if kind == "sentence" else None
     picture = {"name": sighting.source.name, "width": size[1], "height": size[0], "png": png}
@@ -57,7 +57,7 @@ def view_of(
         "answer": sighting.answer,
         "kind": kind,
         "confidence": _finite(sighting.confidence),
-        "calibrated": sighting.said.is_calibrated,
+        "calibrated": sighting.full_answer.is_calibrated,
         "fit": sighting.fit.to_json(),
         "alternatives": _shares(sighting.alternatives),
         "labels": None if sighting.labels is None else _shares(sighting.labels),

@@ -12,8 +12,7 @@ from torch import Tensor
 
 from saccade.data import Row, Table
 from saccade.data.pictures.augment import Augmentation
-from saccade.data.pictures.image_split import POINT_RADIUS, ImageSplit, Marks, carried
-from saccade.data.pictures.prepared import ByteStore
+from saccade.data.pictures.image_split import POINT_RADIUS, ByteStore, ImageSplit, Marks, carried
 from saccade.data.pictures.reading import prepare, read_picture
 from saccade.data.tables.table import Columns, answers_in
 from saccade.errors import DataError

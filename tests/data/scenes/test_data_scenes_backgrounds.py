@@ -15,7 +15,7 @@ from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.drawing import resized, rgb
 from saccade.data.scenes.glyphs import GlyphSet, glyphs_for
 from saccade.data.scenes.hashing import hash_state, hash_words, rounded_normal
-from saccade.data.scenes.photographs import SHIPPED, Photographs, photographs_for
+from saccade.data.scenes.photo_backgrounds import SHIPPED, Photographs, photographs_for
 from saccade.errors import DataError
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 

@@ -341,7 +341,7 @@ from saccade.data.scenes.backgrounds import Distractors
 from saccade.data.scenes.glyphs import glyphs_for
 from saccade.data.scenes.layout import SceneSpec
 from saccade.data.scenes.drawing import render
-from saccade.data.scenes.photographs import photographs_for
+from saccade.data.scenes.photo_backgrounds import photographs_for
 from saccade.data.scenes.sampler import sample_layout
 
 torch.set_num_threads(1)

@@ -52,7 +52,7 @@ from saccade.data.scenes.layout import (
     other_colour,
     other_object,
 )
-from saccade.data.scenes.photographs import photographs_for
+from saccade.data.scenes.photo_backgrounds import photographs_for
 from saccade.data.scenes.sampler import scene_counts
 from saccade.data.scenes.stream import SceneStream
 from saccade.errors import ConfigError
