@@ -144,7 +144,7 @@ WHOLE = "schema_version: 2\nname: x\nfamily: question\nmodel: {name: soft}\nphas
         (WHOLE + "extends: x.yaml", r"x\.yaml → .*x\.yaml"),
         (WHOLE.replace("[{steps: 5}]", "{a: 1}"), "phases"),
         (WHOLE.replace("[{steps: 5}]", "[{name: [], freeze: abc}]"), "phases"),
-        (WHOLE.replace("steps: 5", "steps: 5, refit: true") + "ema: 0.9", "refit"),
+        (WHOLE.replace("steps: 5", "steps: 5, refit: 1") + "ema: 0.9", "refit"),
         ("schema_version: 2\nextends: none.yaml\n", "none.yaml"),
     ],
 )

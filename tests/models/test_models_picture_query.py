@@ -1,5 +1,6 @@
 """Query models and their controls: any backbone, many labels, the prior, a pretrained start, FiLM, a ViT, the head."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -221,6 +222,19 @@ def test_the_answer_is_that_of_the_equations() -> None:
             own = head.classify.weight + model.terms[query[b]]
             logits = own @ context + head.classify.bias + model.prior.weight[query[b]]
             torch.testing.assert_close(result.logits[b], logits)
+
+
+def test_an_even_map_and_what_another_costs() -> None:
+    """Four cells of the same score cost nothing; shares of 1/2, 1/4, 1/8, 1/8 cost log 4 − 7/4 · log 2 nats."""
+    model = tiny_model(QuestionHeadModel, 0, even=True, evenness=2.0).double().train()
+    encoding, query = torch.rand(2, 8, 2, 2).double(), torch.tensor([0, 1])
+    raw = model.ask(encoding, query)
+    torch.testing.assert_close(raw.acts["stage2"].weights, torch.full((2, 2, 2), 0.25).double())
+    torch.testing.assert_close(raw.penalty, torch.zeros(2).double())
+    model.attention.score = lambda keys, asked: torch.tensor([[4.0, 2.0], [1.0, 1.0]]).double().log().expand(2, 2, 2)
+    costs = model.ask(encoding, query).penalty
+    torch.testing.assert_close(costs, torch.full((2,), 2 * (math.log(4) - 1.75 * math.log(2)), dtype=torch.float64))
+    assert model.eval().ask(encoding, query).penalty is None
 
 
 def test_at_first_every_question_has_the_same_classifier() -> None:

@@ -13,6 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 import saccade
+from saccade.errors import ConfigError
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.models.folder import load_model
 from saccade.models.question_head import QuestionHeadModel
@@ -134,3 +135,11 @@ def test_a_head_equals_a_linear_classifier_and_beats_it_where_places_count(
     else:
         assert linear > 0.8
         assert own >= linear - 0.03
+
+
+def test_a_model_that_cannot_be_fitted_is_refused(tmp_path: Path) -> None:
+    table = write_pictures(tmp_path, marked=False)
+    small = ["model.name=soft", "model.config={backbone: small, depth: 2}", f"data.size=[{SIDE},{SIDE}]"]
+    with pytest.raises(ConfigError, match=r"phase 'main': refit: model 'soft' .*; set phases.N.refit to null"):
+        saccade.train("attributes-head", data=f"csv:{table}", out=tmp_path / "run", overrides=small, quiet=True)
+    assert not (tmp_path / "run").exists()

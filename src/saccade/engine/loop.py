@@ -246,6 +246,8 @@ class TrainingRun:
             if validates or saves or interrupted is not None or self.at.step % self.recipe.log_every == 0:
                 self.log(phase, lr)
             if validates:
+                if phase.refits_at(self.at.phase_step, self.epoch):
+                    self._refit(phase)
                 saves |= self.validate(phase)
             self.journal.advance(self.at.phase_step)
             if (saves or interrupted is not None) and not (is_last or self.at.phase_ended):
@@ -257,8 +259,8 @@ class TrainingRun:
         self.at.phase_ended = self.at.phase_ended or "finished"
         if phase.restore_best and self.at.best is not None and self.at.best.step != self.at.step:
             self.folder.checkpoints.load_step(self.at.best.step).restore_model(self.learner, self.ema)
-        if phase.refit and (done := self.task.refit(self.learner.model)):
-            self.journal.say(f"{phase.name}: {done}")
+        if phase.refit is not None:
+            self._refit(phase)
             self.at.best = None  # of the phase as it is now
             self.validate(phase)
         self.save()
@@ -288,6 +290,9 @@ class TrainingRun:
         train_mode(self.learner, phase)
         self._loaded = None
         if checkpoint is None:
+            if phase.refit is not None:
+                self.task.training_split(phase.data, phase.features)  # opened now, as the weights are frozen
+                self._refit(phase)
             if self.at.step == 0:
                 self.save()  # so that there is a good state from the first step on
             return
@@ -295,6 +300,11 @@ class TrainingRun:
             self.step.arrange_buckets(next(self._batches(phase)))
         if not checkpoint.restore_rng(fabric.global_rank, fabric.device):  # more ranks than when it was saved
             seed_all(self.recipe.seed + self.at.step, rank=fabric.global_rank)
+
+    def _refit(self, phase: Phase) -> None:
+        """Let the task fit the classifier to the present weights."""
+        self.task.refit(self.learner.model)
+        train_mode(self.learner, phase)
 
     def _batches(self, phase: Phase) -> Iterator[Any]:
         return iter(

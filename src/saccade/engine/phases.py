@@ -41,6 +41,9 @@ def plan_phases(task: Task, recipe: Recipe, learner: Learner) -> tuple[int | Non
     losses = []
     for phase in recipe.phases:
         phase.total_steps(epoch)
+        if phase.refit is not None and not task.can_refit:
+            mend = "set phases.N.refit to null and phases.N.train to ['*']"
+            raise ConfigError(f"phase '{phase.name}': refit: model '{task.architecture}' cannot be fitted so; {mend}")
         losses.append(task.phase_loss(phase, trainable_names(phase, learner)))
     # After the losses: a task may measure what these teach.
     phases = [with_known_metric(phase, task.metric_names()) for phase in recipe.phases]

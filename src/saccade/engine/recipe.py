@@ -161,9 +161,9 @@ class Phase:
     """validations without improvement, of ``select.beside`` either, before the phase ends early"""
     select: Select | None = None  # the metric that decides which weights are kept; None: the last ones
     restore_best: bool = False  # end the phase with its best weights instead of its last
-    refit: bool = False
-    """whether the classifier is fitted anew once the phase has ended, exactly, to what the other weights make of the
-    training data (:mod:`saccade.tasks.refit`); a model whose classifier cannot be fitted so stays as it is"""
+    refit: Count | None = None
+    """validations from one fit of the classifier to the next: exactly, to what the other weights make of the training
+    data (:mod:`saccade.tasks.refit`), first before the first step, last to what the phase ends with; None: never"""
 
     def __post_init__(self) -> None:
         if (self.steps is None) == (self.epochs is None):
@@ -194,6 +194,10 @@ class Phase:
         if self.validate_every is None:
             return steps_per_epoch or self.total_steps(steps_per_epoch)
         return self.validate_every * ((steps_per_epoch or 1) if self.epochs is not None else 1)
+
+    def refits_at(self, step: int, steps_per_epoch: int | None) -> bool:
+        """Whether the classifier is fitted before the validation at a ``step``."""
+        return self.refit is not None and step % (self.refit * self.validation_steps(steps_per_epoch)) == 0
 
 
 @dataclass(frozen=True)
@@ -242,8 +246,8 @@ class Recipe:
             raise ValueError(f"phases: expected one or more, each with a name of its own, found {names}")
         if self.channels_last and self.replicas > 1:
             raise ValueError("channels_last and replicas > 1 do not go together; choose one")
-        if any(phase.refit for phase in self.phases) and (self.replicas > 1 or self.ema is not None):
-            raise ValueError("refit goes neither with replicas > 1 nor with ema; set phases.N.refit to false")
+        if any(phase.refit is not None for phase in self.phases) and (self.replicas > 1 or self.ema is not None):
+            raise ValueError("refit goes neither with replicas > 1 nor with ema; set phases.N.refit to null")
 
 
 def recipe_titles() -> dict[str, tuple[str, str]]:

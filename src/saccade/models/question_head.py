@@ -11,6 +11,7 @@ After Seo et al., "Hierarchical Attention Networks", 2016 (arXiv:1606.02393), Se
 Eq. (2)    s_ij = g_att(k_ij, q)       k: the stage ``scored_at``, read at the cells of the last
 Eq. (3-4)  α = softmax(s), c = Σ α v   v: the last stage, :func:`saccade.attention.soft.attend_with_scores`
 ours       logits = (W + U_q) c + p_q  c after BatchNorm and dropout; U and p are zero at first
+(5), ours  loss + γ Σ α log(α n)       n cells: the divergence of the map from an even one, in nats; γ: ``evenness``
 =========  =====================================================================================
 
 Deviations from the paper: U_q, p_q, and scores from another stage than that of the values; k has zero mean and unit
@@ -23,6 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -31,6 +33,7 @@ from torch import Tensor, nn
 from saccade import geometry
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import SoftAttention, attend_with_scores
+from saccade.config import Weight
 from saccade.geometry import Size
 from saccade.models.base import Given
 from saccade.models.picture_query import AttendingConfig, PictureQueryModel, resolution_ends
@@ -50,12 +53,17 @@ class QuestionHeadConfig(AttendingConfig):
     scored_at: str | None = None
     """The stage whose features are scored, or ``finer``: the last one with smaller cells than the stage that is
     attended, which is always the last. None: the same stage."""
+    even: bool = False
+    """Whether every cell has the score 0 before training, so that the map is even."""
+    evenness: Weight = 0.0
+    """Weight of the penalty on maps that are not even, Eq. (5): few pictures teach no narrow map."""
 
 
 class QuestionHeadModel(PictureQueryModel):
     """One soft attention on the last map, and a classifier with a term for each question."""
 
     Config = QuestionHeadConfig
+    config: QuestionHeadConfig
     attention: SoftAttention
     keeps_features = True  # both of the maps
 
@@ -71,6 +79,9 @@ class QuestionHeadModel(PictureQueryModel):
         channels = self.backbone.channels[self.scored]
         self.standardise = nn.BatchNorm2d(channels, affine=False)
         self.attention = SoftAttention(channels, config.queries, hidden=config.hidden)
+        if config.even:
+            nn.init.zeros_(self.attention.scorer.to_score.weight)
+            nn.init.zeros_(cast(Tensor, self.attention.scorer.to_score.bias))
         self.head = self.new_head()
         shape = (config.queries, config.answers, self.channels)
         self.terms = nn.Parameter(torch.zeros(shape)) if math.prod(shape) <= MOST else None  # U
@@ -102,7 +113,13 @@ class QuestionHeadModel(PictureQueryModel):
         weights = self.given(attention, self.look_name, grid_of(encoding))  # (B,h,w)
         values = encoding[:, -self.channels :]  # (B,C,h,w)
         keys = self.standardise(encoding[:, : self.standardise.num_features])  # (B,D,h,w)
-        return self.classify_attended(attend_with_scores(self.attention.score(keys, asked), values, weights), asked)
+        attended = attend_with_scores(self.attention.score(keys, asked), values, weights)
+        output = self.classify_attended(attended, asked)
+        if self.training and self.config.evenness:
+            log_share = attended.scores.flatten(1).log_softmax(1)  # (B,n)
+            surplus = log_share.exp() * (log_share + math.log(log_share.shape[1]))
+            output.penalty = self.config.evenness * surplus.sum(1)  # (B,)
+        return output
 
     @torch.no_grad()
     def set_classifier(

@@ -401,9 +401,14 @@ class Task(ABC):
         generator = torch.Generator().manual_seed((self.seed << 20) + epoch)
         return torch.randperm(data.size, generator=generator)
 
-    def refit(self, model: nn.Module) -> str:
-        """Fits the classifier of ``model`` anew to all of the training split; what was done, empty if nothing was."""
-        return ""
+    @property
+    def can_refit(self) -> bool:
+        """Whether :meth:`refit` knows how to fit the classifier of the model."""
+        return False
+
+    def refit(self, model: nn.Module) -> None:
+        """Fits the classifier of ``model`` exactly to what its other weights make of the training split."""
+        raise NotImplementedError
 
     @classmethod
     def scoring(cls, model: Any, examples: Any, *, limit: int | None, **options: Any) -> Scoring:

@@ -294,28 +294,30 @@ class QuestionTask(PictureTask):
         scores = {"weighted_map": weighted_map(logits, label), "top1": right} if several else {"accuracy": right}
         return {**scores, "loss": float(loss) / len(label)}
 
-    @torch.no_grad()
-    def refit(self, model: nn.Module) -> str:
-        """Fits the classifier of a question head to what its maps attend to in a table."""
-        if self.table is None or not isinstance(model, QuestionHeadModel):
-            return ""
-        kept = f"train{KEPT}"
-        data = self.split(kept if kept in self._splits else "train")
-        rows, asked = data.sampled(MOST), cast(QueryModel, model.eval())
-        context = torch.cat([self._attended(asked, data, part) for part in torch.split(rows, KEPT_AT_ONCE)])  # (N,C)
-        query, label, _ = (column.cpu() for column in data.questions(rows))
-        own = {"terms": model.terms is not None, "prior": model.prior is not None}
-        model.set_classifier(*fitted(context, query, label, len(self.queries), len(self.answers), **own))
-        return f"fitted the classifier to the maps of {len(rows):,} training questions"
+    @property
+    def can_refit(self) -> bool:
+        """That of a question head, from a table."""
+        return self.table is not None and isinstance(self.model, QuestionHeadModel)
 
-    def _attended(self, model: QueryModel, data: TableData, rows: Tensor) -> Tensor:
-        """What the map of ``model`` attends to for the questions ``rows`` (B,): (B,C), in double precision."""
+    @torch.no_grad()
+    def refit(self, model: nn.Module) -> None:
+        """To what its maps attend to."""
+        head, kept = cast(QuestionHeadModel, model.eval()), f"train{KEPT}"
+        data = self.split(kept if kept in self._splits else "train")
+        rows = data.sampled(MOST)
+        context = torch.cat([self._attended(head, data, part) for part in torch.split(rows, KEPT_AT_ONCE)])  # (N,C)
+        query, label, _ = (column.cpu() for column in data.questions(rows))
+        own = {"terms": head.terms is not None, "prior": head.prior is not None}
+        head.set_classifier(*fitted(context, query, label, len(self.queries), len(self.answers), **own))
+
+    def _attended(self, model: QuestionHeadModel, data: TableData, rows: Tensor) -> Tensor:
+        """What the map of ``model`` attends to for the questions ``rows`` (B,): (B,C)."""
         if data.features is None:
             batch = data.take(rows)
             output = model.ask(encoded(model.encode, batch.images), batch.query)
         else:
             output = model.ask(data.features.take(rows), data.questions(rows)[0])
-        return output.acts[model.look_names[0]].context.double().cpu()
+        return output.acts[model.look_name].context.float().cpu()
 
     @torch.no_grad()
     def compared(self) -> str:
