@@ -136,7 +136,7 @@ class Predictor:
         caveats = []
         if self.likeness is None:
             things = plural(self.reads.thing)
-            caveats.append(f"fit: it is not known whether these {things} are like those that the model learned from")
+            caveats.append(f"fit: not known, the model has no statistics of the {things} that it learned from")
         if self.facts.calibration is None:
             caveats.append("confidences are not calibrated")
         if self.facts.family and (premise := self.family.premise(self.facts)):

@@ -112,7 +112,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         drawn(400, 0), torch.randint(4, (400,), generator=random), torch.randint(3, (400,), generator=random)
     )
     told = describe_inputs(place, [held], "squares")
-    assert told.startswith("what pictures it knows: by")
+    assert told.startswith("fit: measured by")
     return place
 
 

@@ -124,7 +124,7 @@ def train(
     if recipe is not None:
         resolved = resolve(recipe, **changes)
     elif not resume or seeds is not None:
-        raise ConfigError("no recipe: name one (see 'saccade list recipes'); only one run goes on without, by resume")
+        raise ConfigError("no recipe: name one (see 'saccade list recipes'), or go on with one run by `resume=True`")
     elif changed := [name for name, value in changes.items() if value not in (None, (), [], {})]:
         raise ConfigError(f"a resumed run keeps its recipe: leave out {', '.join(changed)}")
     else:

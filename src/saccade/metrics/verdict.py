@@ -330,7 +330,7 @@ def maps_verdict(maps: MapScorer | PointScorer) -> str:
         return f"Too few pictures to tell whether your maps {does} more often than {rival}: {values}"
     ends = f"difference {less.low:+.2f} to {less.high:+.2f}"
     if less.low <= 0 <= less.high:
-        return f"It cannot be told whether your maps {does} more often than {rival}: {values} ({ends})"
+        return f"Your maps do not clearly {does} more or less often than {rival}: {values} ({ends})"
     return f"Your maps {does} {'more' if less.low > 0 else 'less'} often than {rival}: {values} ({ends})"
 
 

@@ -85,14 +85,14 @@ def _describe(probe: Probe, folder: Path, facts: ModelFacts) -> str:
     count, head = len(probe.pictures.paths), probe.result.kept
     numbers = evenly_spaced(count, MAX_DESCRIBED)
     if len(numbers) < 2 * FEWEST:
-        return f"what pictures it knows: not known, {pluralise(count, 'picture')} are too few to tell"
+        return f"fit: not available, {pluralise(count, 'picture')} are too few"
     means = [pooled(probe.features.encoded(head, part).cpu()) for part in torch.split(numbers, DESCRIBED_AT_ONCE)]
     values = torch.cat(means)  # (N,2C)
     fitting, comparing = halves(len(values))
     likeness = fit_likeness(values[fitting], values[comparing])
     note = InputsNote(ENCODING, shown_by(facts), "pictures of the probe", len(fitting), len(comparing), sha256="")
     note_inputs(folder, likeness, note, None)
-    return f"what pictures it knows: by features of {len(values):,} of its pictures"
+    return f"fit: measured by features of {len(values):,} of its pictures"
 
 
 def check_folder(folder: Path, settings: Mapping[str, Any]) -> None:

@@ -131,29 +131,29 @@ def describe_inputs(folder: Path, examples: Iterable[HeldOut], data: str, device
     outputs = measured(model, batches)
     calibration = calibration_of(outputs, data)
     if calibration is not None:
-        scaled = f"; temperature of its confidences {calibration.temperature:g}"
+        scaled = f"; confidences have temperature {calibration.temperature:g}"
     elif outputs.labels is not None and len(outputs.labels) < MIN_ANSWERS:
-        scaled = f"; its confidences are not calibrated: that needs {MIN_ANSWERS} held-out answers"
+        scaled = f"; confidences are not calibrated, which takes {MIN_ANSWERS} held-out answers"
     else:
         scaled = ""
     if len(outputs) < 2 * FEWEST or not outputs.features:
         note_inputs(folder, None, None, calibration)
-        few = f"{len(outputs)} held-out examples are too few to tell ({2 * FEWEST} are needed)"
-        return f"what pictures it knows: not known, {few}{scaled}"
+        few = f"{len(outputs)} held-out examples are too few ({2 * FEWEST} are needed)"
+        return f"fit: not available, {few}{scaled}"
     name, likeness = likeness_of(model, outputs, batches[0].images)
     fitting, comparing = map(len, halves(len(outputs)))
     note = InputsNote(name, shown_by(facts), data, fitted=fitting, compared=comparing, sha256="")
     note_inputs(folder, likeness, note, calibration)
-    return f"what pictures it knows: by '{name}' features of {len(outputs):,} held-out examples{scaled}"
+    return f"fit: measured by '{name}' features of {len(outputs):,} held-out examples{scaled}"
 
 
 def describe_trained(task: object, folder: Path) -> str:
     """:func:`describe_inputs` with the validation split of ``task``, unless the model was trained on that split."""
     if not isinstance(task, PictureTask):
-        return "what inputs it knows: not known, it reads no pictures"
+        return "fit: not available, the model reads no pictures"
     if task.learns_val:
-        return "what pictures it knows: not known, no picture was held out of the training"
+        return "fit: not available, no picture was held out of the training"
     try:
         return describe_inputs(folder, task.held_out("val", HELD_OUT), "validation split", task.device)
     except DataError as error:
-        return f"what pictures it knows: not known ({error})"
+        return f"fit: not available ({error})"

@@ -122,8 +122,8 @@ class PhotographScores:
         removed = max(mean_defined(self.effects[change]["effect"][here]) for change in ("target", "others"))
         if moved > TENTH * removed:
             return (
-                f"No table about the model: filling in a patch where nothing lies moves the answer by {moved:.3g}, "
-                f"more than a tenth of the {removed:.3g} of the objects that do most: effects are not those of objects."
+                f"No table about the model: filling in a patch of ground moves the answer by {moved:.3g}, more than a "
+                f"tenth of what removing an object does ({removed:.3g}), so effects are not those of objects alone."
             )
         if not self.intervals("model")["cause_top"].n:
             return (

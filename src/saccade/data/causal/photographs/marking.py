@@ -230,7 +230,7 @@ def _things(values: Values, kind: str) -> Things:
     if kind == "labels":
         numbers, inverse = np.unique(values, return_inverse=True)
         if numbers.tolist() == [0, REST]:
-            raise UnusablePictureError(f"mask of 0 and {REST} alone among masks of labels, where {REST} is nobody's")
+            raise UnusablePictureError(f"mask of 0 and {REST} alone among masks of labels, where {REST} is no object")
         areas = np.bincount(inverse.ravel())
         areas[(numbers == 0) | (numbers == REST)] = 0
         largest = np.sort(np.argsort(-areas, kind="stable")[: min(_MOST_THINGS, np.count_nonzero(areas))])
