@@ -40,7 +40,6 @@ _LISTED = 10
 _EACH = 4  # maps of a kind that are drawn
 _PANEL = 320  # pixels of a drawing's longer side
 _ROWS = 50  # of what was left out, on the page
-_NAMED = 3  # maps that are named in a line
 
 Means = Mapping[str, Mapping[str, float]]  # Name of a baseline or bound → its scores
 TableRows = tuple[list[str], list[list[str]]]  # The columns and the rows of a table
@@ -142,7 +141,7 @@ class ScoreResult:
         counts = self.counts
         parts = [f"{counts['scored']:,} of {counts['truths']:,} scored, {counts['pictures']:,} pictures"]
         for name, words in WORDS["counted"].items():
-            few = first_few(self.left_out.get(name, ()), _NAMED)
+            few = first_few(self.left_out.get(name, ()), 3)
             parts += [f"{counts[name]:,} {words}" + (f" ({few})" if few else "")] if counts.get(name) else []
         return "; ".join(parts)
 
