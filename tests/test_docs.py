@@ -66,7 +66,7 @@ ELSEWHERE = {
     "ray": "needs a cluster",
     "s3://": "needs a store",
     "runs/": "needs a run of the reader's",
-    "dots": "needs the family of examples/dots, see tests/families/test_families_dots.py",
+    "dots": "needs the family of examples/dots, see tests/families/test_families_registry.py",
 }
 # Python blocks that cannot run here: a line in them, and why.
 NOT_RUN = {"import ray": "needs Ray"}

@@ -108,30 +108,6 @@ def test_encode_once_ask_many() -> None:
         predictor.encode()
 
 
-def test_together_is_one_by_one(tiny: Predictor) -> None:
-    pictures = [noise(20 + 7 * n, 50 - 5 * n, seed=n) for n in range(5)]
-    alone = [tiny.look(picture, ask=1) for picture in pictures]
-    for batch_size in (1, 2, 5, 32):
-        for one, other in zip(alone, tiny.look_many(pictures, 1, batch_size=batch_size), strict=True):
-            assert one.answer == other.answer
-            assert one.confidence == pytest.approx(other.confidence, abs=1e-6)
-            torch.testing.assert_close(one.trace.image_map(), other.trace.image_map())
-
-
-def test_look_many_streams_and_skips_only_when_told(tiny: Predictor, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.png"
-    bad.write_bytes(b"junk")
-    told = []
-    endless = iter([noise(9, 9), bad, noise(9, 9), noise(9, 9)])
-    stream = tiny.look_many(endless, 0, batch_size=1, on_bad=lambda source, error: told.append(source))
-    assert next(stream).answer in ANSWERS
-    assert next(stream).answer in ANSWERS
-    assert told == [bad]
-    assert next(endless) is not None  # nothing was read ahead
-    with pytest.raises(DataError, match=r"bad\.png"):
-        list(tiny.look_many([bad], 0))
-
-
 @pytest.mark.parametrize(("height", "width"), [(50, 70), (101, 37), (33, 211), (350, 490), (1, 1), (3, 1000)])
 def test_a_cells_map_peaks_on_its_own_pixels(height: int, width: int) -> None:
     """By hand: the input is 50×70; the picture is laid in at scale r = min(50/H, 70/W), centred."""

@@ -110,9 +110,6 @@ def test_each_of_a_few_questions_has_its_own_comparison() -> None:
     assert {word: part["n"] for word, part in found["by_question"].items()} == {"breed": 200, "species": 200}
     assert found["by_question"]["breed"]["difference"] == pytest.approx(0.1)
     assert found["by_question"]["species"]["interval"][1] < 0
-    many = Answered(rights(0.5, 42), {"linear": rights(0.5, 42)}, torch.arange(42), torch.arange(42) % 21, ("q",) * 21)
-    assert "by_question" not in against_rivals(many)
-    assert "by_question" not in against(rights(0.5), {"query": torch.zeros(200).long()}, linear=rights(0.5))
 
 
 def scorer(chance: str) -> MapScorer:

@@ -84,9 +84,6 @@ def test_what_it_cannot_do_is_said(tmp_path: Path) -> None:
         saccade.Probe(splits=2).fit(*made_up("colour", 12))
     with pytest.raises(ConfigError, match="fit first"):
         saccade.Probe().predict([])
-    for used in ("verdict", "report", "result"):
-        with pytest.raises(ConfigError, match="fit first"):
-            getattr(saccade.Probe(), used)
     with pytest.raises(ConfigError, match="fit first"):
         saccade.Probe().save(tmp_path / "out")
     assert not (tmp_path / "out").exists()

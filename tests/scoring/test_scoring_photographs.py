@@ -14,9 +14,12 @@ from PIL import Image
 
 import saccade
 from planted_photographs import SIDE, reads_ground, reads_object, reads_patch, reads_stamp, write_photographs
+from saccade.data import read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.metrics.intervals import ByName
 from saccade.papers.results import results_folder
+from saccade.scoring.networks import NetworkOptions, open_network
+from saccade.scoring.photographs.measures import about_answer, prepare_photograph
 from typed import typed
 
 COUNT = 8
@@ -104,6 +107,14 @@ def test_there_is_none_where_filling_in_moves_the_answer_too(tmp_path):
     for change in ("patch", "target", "others"):
         found.effects.add_values(change, {"effect": 1e-5 * effects[change]["effect"]})
     assert "0.000" not in str(found.refused).split(", more than a tenth")[0]  # a small number is no zero
+
+
+def test_a_photograph_with_one_candidate_says_nothing_about_the_model(photographs):
+    network = open_network(reads_object(), NetworkOptions(device="cpu"))
+    prepared = prepare_photograph(next(iter(read_causal_set(photographs))), network)
+    alone = prepared._replace(candidates=prepared.candidates[:1], masks=prepared.masks[:, :1])
+    scores = about_answer(torch.ones(1, SIDE, SIDE), alone, torch.tensor([[0.8]]).double())
+    assert [name for name, score in scores.items() if not score.isnan()] == ["off_objects"]
 
 
 class OfCaptum:

@@ -1,4 +1,4 @@
-"""Models on the hub: fetched and written, against a stand-in of its client and (``extras``) the client itself."""
+"""Models on the hub: fetched and written, against a stand-in of its client."""
 
 from __future__ import annotations
 
@@ -107,10 +107,6 @@ def test_a_damaged_file_is_found_out(fake: FakeHub) -> None:
     data[-1] ^= 1
     weights.write_bytes(data)
     with pytest.raises(CheckpointError, match="SHA-256"):
-        saccade.load("hf://mary/tiny")
-    (fake.remote / "mary" / "tiny" / CONFIG).unlink()
-    shutil.rmtree(fake.cache)
-    with pytest.raises(CheckpointError, match="not a model folder"):
         saccade.load("hf://mary/tiny")
 
 

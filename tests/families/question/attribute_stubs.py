@@ -73,15 +73,3 @@ class Blind(Clairvoyant):
         """The most frequent colour of the digits that are there."""
         frequent = torch.bincount(colour[classes >= 0], minlength=COLOURS).argmax()
         return frequent, torch.full(self.grid, 1 / (self.grid[0] * self.grid[1]))
-
-
-class Glancing(Clairvoyant):
-    """Perfect, after a first look that is spread evenly over 2×2 cells."""
-
-    total = "last"
-
-    def looks(self, output: ModelOutput) -> tuple[Look, ...]:
-        """A glance, then the cell."""
-        glance = torch.full((len(output.logits), 2, 2), 0.25)
-        frame = geometry.scale_shift((50.0, 50.0), (0.0, 0.0))
-        return (Look("glance", "gate", "multiplier", glance, norm="sigmoid", frame=frame), *super().looks(output))

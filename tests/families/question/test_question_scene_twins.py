@@ -61,19 +61,6 @@ class Knowing(OneLook):
         return colour[at[0]], F.one_hot(seen.flatten().argmax(), 16).float().view(self.grid)
 
 
-class Noisy(OneLook):
-    """Answers as another model does, and shows noise for its map."""
-
-    def __init__(self, seer: Knowing) -> None:
-        super().__init__(seer.frame)
-        self.seer = seer
-
-    def ask(self, encoding: Tensor, query: Tensor) -> ModelOutput:
-        output = self.seer.ask(encoding, query)
-        weights = torch.rand_like(output.acts["cell"].weights).flatten(1).softmax(1).view(-1, 4, 4)
-        return ModelOutput(output.logits, {"cell": Act(weights=weights)})
-
-
 class Blind(OneLook):
     """Looks at what is bright and answers the channel that is brightest in all, whatever is asked."""
 
@@ -171,26 +158,6 @@ def test_a_model_that_knows_has_what_its_grid_allows(knowing: dict):
     assert scene["baselines"]["foreground"]["map_follow"] > 2 * scene["scores"]["map_follow"]
     assert model["counts"]["cause_top"] == N
     assert scene["counts"]["map_follow"] < N  # not every digit finds free ground
-
-
-def test_maps_that_never_move_say_nothing(knowing: dict):
-    for name in ("uniform", "centre_gaussian"):
-        found = knowing["scene"]["baselines"][name]
-        assert [found[score] for score in ("map_follow", "map_turn", "map_specific")] == pytest.approx([0, 0, 0.5])
-    assert knowing["model"]["baselines"]["object_area"]["cause_top"] < 0.4
-    assert abs(knowing["scene"]["baselines"]["shuffled"]["map_turn"]) < 0.05
-
-
-def test_with_noise_for_maps_the_scores_fall(seer: Knowing, batch: SceneBatch, knowing: dict):
-    torch.manual_seed(0)
-    noise = twin_scores(Noisy(seer).eval(), batch).summary()
-    found, model = noise["scene"], noise["model"]
-    for name, expected in (("map_follow", 0), ("map_turn", 0), ("map_specific", 0.5)):
-        low, high = found["intervals"][name]
-        assert low <= expected <= high, name
-        assert found["scores"][name] < knowing["scene"]["scores"][name] - 0.05
-    assert model["scores"]["cause_top"] < 0.4 < 0.8 < knowing["model"]["scores"]["cause_top"]
-    assert model["scores"]["misplaced"] > 0.5 > knowing["model"]["scores"]["misplaced"]
 
 
 def test_a_model_that_ignores_the_question_has_nothing_about_the_scene(batch: SceneBatch):

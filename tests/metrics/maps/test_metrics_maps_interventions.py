@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from saccade.errors import DataError
+from saccade.errors import DataError, ShapeError
 from saccade.metrics.maps.interventions import (
     Moved,
     causal_follow,
@@ -154,3 +154,15 @@ def test_misplaced_by_hand():
     assert misplaced(maps, masks, torch.tensor([[0.6, torch.nan, 0.04]])).item() == pytest.approx(1 / 6)
     assert misplaced(maps, masks, torch.tensor([[0.04, 0.0, 0.0]])).isnan().all()
     assert misplaced(torch.tensor([[[0.0, 0.0, 0.0, 1.0]]]), masks, effects).isnan().all()
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        lambda: total_variation(torch.rand(3, 4, 4), torch.rand(1, 4, 4)),
+        lambda: cause_top(torch.rand(1, 2), torch.rand(3, 2)),
+    ],
+)
+def test_other_shapes_do_not_broadcast(score) -> None:
+    with pytest.raises(ShapeError):
+        score()
