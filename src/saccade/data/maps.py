@@ -384,7 +384,7 @@ def read_marks(path: Path) -> MarkTable:
 
 def marked_pixels(marks: Sequence[Mark], size: Size) -> npt.NDArray[np.bool_]:
     """The pixels (H,W) of a picture of ``size`` that these boxes or segmentations touch."""
-    from saccade.data.tables.coco import UNREADABLE, segmentation
+    from saccade.data.tables.published import UNREADABLE, segmentation
 
     inside = np.zeros(size, dtype=bool)
     for mark in marks:
@@ -442,7 +442,7 @@ def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]
 
 def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
     """Annotations of COCO: a box and perhaps a segmentation each, with the category as the label."""
-    from saccade.data.tables.coco import UNREADABLE, coco_parts
+    from saccade.data.tables.published import UNREADABLE, coco_parts
 
     table = MarkTable(str(path))
     images, annotations = coco_parts(path, values)
