@@ -65,14 +65,6 @@ def test_what_grows_takes_its_place_even_after_an_error(tmp_path: Path) -> None:
     assert _names(tmp_path) == {"f"}
 
 
-def test_a_folder_replaces_the_old_one(tmp_path: Path) -> None:
-    for text in ("old", "new"):
-        with files.folder_in_place(tmp_path / "m") as temporary:
-            (temporary / text).write_text(text)
-    assert _names(tmp_path) == {"m"}
-    assert _names(tmp_path / "m") == {"new"}
-
-
 def _folder(path: Path, text: str) -> None:
     path.mkdir()
     (path / "x").write_text(text)

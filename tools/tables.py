@@ -21,7 +21,7 @@ from typing import Any
 import yaml
 
 from saccade.papers.results import Measured, measure, published, recorded_runs, results_folder, rows
-from saccade.papers.tables import KINDS, Cell, cell_text, cells_of, percent
+from saccade.papers.tables import KINDS, PaperCell, cell_text, cells_of, percent
 from saccade.show.tables import ShownTable
 
 ROOT = Path(__file__).parent.parent
@@ -90,7 +90,7 @@ def _percent(value: float) -> str:
 
 def pivot(table: str, columns: Sequence[tuple[str, str, str, str]], labels: str) -> str:
     """Systems by columns: measured ± standard deviation (published), and seeds × n of each column."""
-    cells: dict[tuple[str, str, str], list[Cell]] = {}
+    cells: dict[tuple[str, str, str], list[PaperCell]] = {}
     for cell in cells_of(table):
         cells.setdefault((cell.system, cell.data, cell.metric), []).append(cell)
     lines = []
@@ -107,7 +107,7 @@ def pivot(table: str, columns: Sequence[tuple[str, str, str, str]], labels: str)
     return ShownTable(["", *(column[0] for column in columns), "seeds"], lines).markdown()
 
 
-def _chosen(cells: Sequence[Cell], wanted: str) -> Cell | None:
+def _chosen(cells: Sequence[PaperCell], wanted: str) -> PaperCell | None:
     """The cell of the first of the wanted protocols (``protocol`` or ``protocol, drawing``) that has a run."""
     for place in wanted.split(" | "):
         for cell in cells:

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from layer_probe import gradient_centre, made_linear
 from saccade import geometry
 from saccade.backbones import Stages, build_backbone, small_stack
+from saccade.backbones.convnets import compact, resnet, vgg
 from saccade.backbones.mobile import (
     SCALES,
     InvertedResidual,
@@ -18,7 +19,6 @@ from saccade.backbones.mobile import (
     efficientnet_lite_key,
     mobilenet_v2,
 )
-from saccade.backbones.resnet import compact, resnet
 from saccade.backbones.stages import (
     HalvingPool,
     finer_stages,
@@ -28,7 +28,6 @@ from saccade.backbones.stages import (
     levels_of,
     unfolded,
 )
-from saccade.backbones.vgg import vgg
 from saccade.errors import ConfigError, DataError
 
 # A backbone joins by a line here: name → how it is built for a test, and a picture large enough to have an inside.

@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from layer_probe import check_bright_patch
 from saccade.backbones import build_backbone, hub
 from saccade.backbones.pretrained import imagenet_weights, load_imagenet
-from saccade.backbones.stages import Stages
-from saccade.backbones.timm_adapter import Chain
+from saccade.backbones.stages import Chain, Stages
 from saccade.backbones.transformers_adapter import TokenGrid
 from saccade.errors import ConfigError, DataError
 

@@ -1,4 +1,8 @@
-"""The registry of families, and ``examples/dots``: a family of another package that goes through every verb."""
+"""The registry of families, and ``examples/dots``: a family of another package that goes through every verb.
+
+The package is not installed here. A folder on the path holds the metadata that an installation would write, so that a
+fresh interpreter finds it. Two interpreters run the verbs: the first trains and stops, the second does the rest.
+"""
 
 import json
 import os

@@ -71,7 +71,7 @@ WRONG: dict[str, Any] = {
     "crop": (0, 8),
     "side": 2.0,
 }
-"""A value that every model with such a field must refuse; whole numbers are in ``test_models_io_hostile``."""
+"""A value that every model with such a field must refuse; whole numbers are in ``test_models_io_folder``."""
 ONE_SIZE = {"stn", "stn-tuned", "hsal", "multiset-counts", "sat-soft", "sat-hard", "racnn"}
 """Models that are built for pictures of one size, and refuse others."""
 OTHER_SIZE = (62, 68)

@@ -11,7 +11,8 @@ import saccade
 from planted_photographs import Reads, reads_object
 from saccade.attention.frames import frame_of
 from saccade.errors import ConfigError
-from saccade.scoring.attribution import LONG_NAMES, attribution, cam_layer
+from saccade.scoring.attribution import LONG_NAMES, attribution
+from saccade.scoring.cam import cam_layer
 from saccade.scoring.networks import NetworkOptions, open_network
 from saccade.tracing.trace_of import trace_of
 from tiny_vits import TinyViT

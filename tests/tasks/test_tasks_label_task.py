@@ -140,13 +140,6 @@ def test_who_always_says_the_commonest_beats_no_guess() -> None:
     assert found["rests_on"]["accuracy"]["evidence_swapped"] == found["metrics"]["accuracy"]
 
 
-def test_what_cannot_be_scored_is_refused() -> None:
-    with pytest.raises(DataError, match="has no end; score val or test"):
-        evaluated(split="train")
-    with pytest.raises(ConfigError, match="sideways"):
-        evaluated(sideways=1)
-
-
 def test_splits_are_opened_and_written(tmp_path: Path) -> None:
     examples, summary = SidesTask.show_split({"name": "sides"}, "test", 9_999)
     assert (len(examples), summary) == (2_000, "")

@@ -41,13 +41,13 @@ class BackboneSpec:
 
 def _functions() -> dict[str, tuple[Callable[..., Stages], Callable[[str], str]]]:
     """By kind: what builds it, and what its published weights call an entry of its state."""
-    from saccade.backbones import mobile, resnet, stages, vgg
+    from saccade.backbones import convnets, mobile, stages
 
     return {
         "small": (stages.small_stack, str),
-        "compact": (resnet.compact, str),
-        "resnet": (resnet.resnet, resnet.resnet_key),
-        "vgg": (vgg.vgg, vgg.vgg_key),
+        "compact": (convnets.compact, str),
+        "resnet": (convnets.resnet, convnets.resnet_key),
+        "vgg": (convnets.vgg, convnets.vgg_key),
         "mobilenet": (mobile.mobilenet_v2, mobile.mobilenet_v2_key),
         "efficientnet-lite": (mobile.efficientnet_lite, mobile.efficientnet_lite_key),
     }

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import copy
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -299,3 +299,35 @@ def unfolded(features: Tensor, levels: Sequence[Level]) -> list[Tensor]:
 def _factor(stages: Stages, name: str) -> int:
     """How many times as fine as the last map that of a stage is."""
     return round(float(stages.frames[stages.names[-1]][0, 0] / stages.frames[name][0, 0]))
+
+
+class Chain(nn.Sequential):
+    """Layers of another library in a row, which make the grid coarser by ``reduction``."""
+
+    def __init__(self, layers: Iterable[nn.Module], reduction: int) -> None:
+        super().__init__(*layers)
+        self.reduction = reduction
+
+    @property
+    def frame_step(self) -> Tensor:
+        """Output cells → input cells."""
+        shift = 0.0 if _cuts_patches(self) else (1 - self.reduction) / 2
+        return geometry.scale_shift((self.reduction, self.reduction), (shift, shift))
+
+
+def _cuts_patches(network: nn.Module) -> bool:
+    """Whether every layer of ``network`` that makes the grid coarser cuts it into patches."""
+    strided = [
+        layer
+        for layer in network.modules()
+        if isinstance(layer, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) and _as_pair(layer.stride) != (1, 1)
+    ]
+    return all(
+        _as_pair(layer.kernel_size) == _as_pair(layer.stride)
+        and _as_pair(layer.padding) in ((0, 0), ("valid", "valid"))
+        for layer in strided
+    )
+
+
+def _as_pair(value: object) -> tuple[object, object]:
+    return (value[0], value[1]) if isinstance(value, tuple) else (value, value)

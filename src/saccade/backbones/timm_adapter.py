@@ -14,15 +14,13 @@ map.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from saccade import geometry
 from saccade.backbones.hub import from_hub, open_library
-from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Chain, Normalise, Stages
 from saccade.errors import ConfigError, nearest
 
 # Modules of timm whose transformers take pictures of any size, and what they need for it
@@ -32,20 +30,6 @@ _OF_ANY_SIZE = {
     "eva": {"dynamic_img_size": True},
     "naflexvit": {},
 }
-
-
-class Chain(nn.Sequential):
-    """Layers of another library in a row, which make the grid coarser by ``reduction``."""
-
-    def __init__(self, layers: Iterable[nn.Module], reduction: int) -> None:
-        super().__init__(*layers)
-        self.reduction = reduction
-
-    @property
-    def frame_step(self) -> Tensor:
-        """Output cells → input cells."""
-        shift = 0.0 if _cuts_patches(self) else (1 - self.reduction) / 2
-        return geometry.scale_shift((self.reduction, self.reduction), (shift, shift))
 
 
 class LastMap(nn.Module):
@@ -181,21 +165,3 @@ def _as_stages(network: Any, name: str) -> Stages:
             stages[key] = Chain(layers, reduction // before)
             layers, before = [], reduction
     return Stages(stages, dict(zip(stages, channels)))
-
-
-def _cuts_patches(network: nn.Module) -> bool:
-    """Whether every layer of ``network`` that makes the grid coarser cuts it into patches."""
-    strided = [
-        layer
-        for layer in network.modules()
-        if isinstance(layer, nn.Conv2d | nn.MaxPool2d | nn.AvgPool2d) and _as_pair(layer.stride) != (1, 1)
-    ]
-    return all(
-        _as_pair(layer.kernel_size) == _as_pair(layer.stride)
-        and _as_pair(layer.padding) in ((0, 0), ("valid", "valid"))
-        for layer in strided
-    )
-
-
-def _as_pair(value: object) -> tuple[object, object]:
-    return (value[0], value[1]) if isinstance(value, tuple) else (value, value)

@@ -23,8 +23,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.backbones.hub import from_hub, open_library
-from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Normalise, Stages
-from saccade.backbones.timm_adapter import Chain
+from saccade.backbones.stages import IMAGENET_MEAN, IMAGENET_STD, Chain, Normalise, Stages
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 

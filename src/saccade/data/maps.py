@@ -304,7 +304,7 @@ _IMAGES = ("image", "file_name", "file", "picture")
 _LABELS = ("label", "asked", "category", "class")
 
 
-class Mark(NamedTuple):
+class TruthMark(NamedTuple):
     """A box xyxy or a point (x, y), in pixels of the picture."""
 
     place: tuple[float, ...]
@@ -317,9 +317,9 @@ class PictureMarks:
     """What is marked in one picture."""
 
     size: Size | None = None  # (H, W), where it is known
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[TruthMark] = field(default_factory=list)
 
-    def of(self, label: str | None) -> list[Mark]:
+    def of(self, label: str | None) -> list[TruthMark]:
         """The marks with that label; None: all."""
         return [mark for mark in self.marks if label is None or mark.label == label]
 
@@ -333,7 +333,7 @@ class MarkTable:
     pictures: dict[str, PictureMarks] = field(default_factory=dict)
     unusable: list[str] = field(default_factory=list)  # Rows that could not be read, with the reason
 
-    def add(self, image: str, size: Size | None, mark: Mark) -> None:
+    def add(self, image: str, size: Size | None, mark: TruthMark) -> None:
         """Add a mark; the first one says what kind all must be of."""
         kind: MarkKind = "boxes" if len(mark.place) == 4 else "points"
         if self.pictures and kind != self.kind:
@@ -382,9 +382,9 @@ def read_marks(path: Path) -> MarkTable:
     return table
 
 
-def marked_pixels(marks: Sequence[Mark], size: Size) -> npt.NDArray[np.bool_]:
+def marked_pixels(marks: Sequence[TruthMark], size: Size) -> npt.NDArray[np.bool_]:
     """The pixels (H,W) of a picture of ``size`` that these boxes or segmentations touch."""
-    from saccade.data.tables.coco import UNREADABLE, segmentation
+    from saccade.data.tables.published import UNREADABLE, segmentation
 
     inside = np.zeros(size, dtype=bool)
     for mark in marks:
@@ -404,7 +404,7 @@ def _first(cells: Mapping[str, object], names: Sequence[str]) -> object:
     return next((cells[name] for name in names if not is_blank(cells.get(name))), None)
 
 
-def _mark(cells: Any) -> Mark:
+def _mark(cells: Any) -> TruthMark:
     if not isinstance(cells, dict):
         raise UnusableRowError("unreadable objects")
     label = _first(cells, _LABELS)
@@ -413,7 +413,7 @@ def _mark(cells: Any) -> Mark:
     place = place or numbers_in(cells.get("point") if any(map(is_blank, at)) else at, "point", 2)
     if place is None:
         raise UnusableRowError("neither box nor point")
-    return Mark(place, None if label is None else str(label).strip())
+    return TruthMark(place, None if label is None else str(label).strip())
 
 
 def _size(cells: Mapping[str, object]) -> Size | None:
@@ -442,7 +442,7 @@ def _spread(path: Path, values: Mapping[str, object]) -> Iterator[dict[str, Any]
 
 def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
     """Annotations of COCO: a box and perhaps a segmentation each, with the category as the label."""
-    from saccade.data.tables.coco import UNREADABLE, coco_parts
+    from saccade.data.tables.published import UNREADABLE, coco_parts
 
     table = MarkTable(str(path))
     images, annotations = coco_parts(path, values)
@@ -455,7 +455,7 @@ def _coco(path: Path, values: Mapping[str, Any]) -> MarkTable:
             x, y, width, height = map(float, annotation["bbox"]) if annotation.get("bbox") else (0.0, 0.0, 0.0, 0.0)
             if segment is None:
                 box_in([x, y, x + width, y + height])
-            mark = Mark((x, y, x + width, y + height), label, segment)
+            mark = TruthMark((x, y, x + width, y + height), label, segment)
             table.add(str(image["file_name"]), size, mark)
         except UnusableRowError as error:
             table.unusable.append(error.at(f"annotation {number}"))

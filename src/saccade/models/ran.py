@@ -35,7 +35,7 @@ from saccade.attention.residual import MaskType, ResidualAttention
 from saccade.attention.scores import grid_of
 from saccade.attention.soft import attend_uniformly
 from saccade.backbones import Stages
-from saccade.backbones.resnet import BOTTLENECK, PreActivationUnit, Stem, stem, strides
+from saccade.backbones.convnets import BOTTLENECK, PreActivationUnit, Stem, stem, strides
 from saccade.backbones.stages import start_weights
 from saccade.config import Within
 from saccade.models.base import LAST, MAX_STAGES, MAX_UNITS, Depth, Given, LabelModel, Words

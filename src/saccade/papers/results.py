@@ -123,7 +123,7 @@ def measure(runs: Iterable[PaperRun], metric: str) -> Measured | None:
 
 
 @dataclass(frozen=True)
-class Published:
+class PaperScore:
     """One number of a paper's table."""
 
     value: float
@@ -137,9 +137,9 @@ class Published:
 
 
 @cache
-def published() -> tuple[Published, ...]:
+def published() -> tuple[PaperScore, ...]:
     """Every number, in the order of the tables."""
-    return tuple(Published(float(row.pop("value")), **row) for row in rows(Path(__file__).parent / "published.csv"))
+    return tuple(PaperScore(float(row.pop("value")), **row) for row in rows(Path(__file__).parent / "published.csv"))
 
 
 def published_for(facts: ModelFacts) -> dict[str, float]:

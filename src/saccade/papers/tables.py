@@ -119,7 +119,7 @@ TABLES = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class PaperCell:
     """One score of one system on one data set, published and measured."""
 
     system: str
@@ -151,7 +151,7 @@ class Reproduction:
     table: str
     title: str
     tables: Sequence[ShownTable]  # What is printed, in order.
-    cells: Sequence[Cell]
+    cells: Sequence[PaperCell]
     figures: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def reproduction(name: str) -> Reproduction:
     return Reproduction(name, table.title, tables, cells, table.figures)
 
 
-def cells_of(name: str) -> list[Cell]:
+def cells_of(name: str) -> list[PaperCell]:
     """Every cell of a table: first the systems of the paper in its order, then the others."""
     table = TABLES[name]
     groups: dict[tuple[str, str, str, str], list[PaperRun]] = {}
@@ -205,13 +205,13 @@ def cells_of(name: str) -> list[Cell]:
         command = next((run.command for run in groups[key]), "") or training_command(*key[:3])
         for metric in (*table.metrics, *table.further):
             published_value = printed.get((key[0].partition("-authors")[0], *key[1:3], metric))
-            cells.append(Cell(*key, metric, published_value, measure(groups[key], metric), command))
+            cells.append(PaperCell(*key, metric, published_value, measure(groups[key], metric), command))
     for bound, (system, baseline) in table.bounds.items():
         for key, runs in groups.items():
             measured = measure(runs, f"baseline/{baseline}/{STRENGTH}") if key[0] == system else None
             if measured is not None:
                 measured = replace(measured, low=None, high=None)
-                cells.append(Cell(bound, *key[1:], STRENGTH, printed.get((bound, *key[1:3], STRENGTH)), measured))
+                cells.append(PaperCell(bound, *key[1:], STRENGTH, printed.get((bound, *key[1:3], STRENGTH)), measured))
     return [cell for cell in cells if cell.metric in table.metrics or cell.measured is not None]
 
 
@@ -221,9 +221,9 @@ def training_command(system: str, data: str, protocol: str) -> str:
     return "" if recipe is None else f"saccade train {recipe} --out runs/{recipe}  ({protocol or data}: {NO_RUN})"
 
 
-def beside(cells: Iterable[Cell], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+def beside(cells: Iterable[PaperCell], metrics: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows of a table: one line a system, data set and protocol; published numbers in brackets."""
-    lines: dict[tuple[str, ...], dict[str, Cell]] = {}
+    lines: dict[tuple[str, ...], dict[str, PaperCell]] = {}
     for cell in cells:
         lines.setdefault((cell.system, cell.data, cell.protocol, cell.drawing), {})[cell.metric] = cell
     rows = []
@@ -236,7 +236,7 @@ def beside(cells: Iterable[Cell], metrics: Sequence[str]) -> tuple[list[str], li
     return ["system", "data", "protocol, drawing", *heads, "seeds × n"], rows
 
 
-def cell_text(cell: Cell | None) -> str:
+def cell_text(cell: PaperCell | None) -> str:
     """``98.07 ± 0.16 (98.51)``; a dash where nothing is known."""
     if cell is None or (cell.measured is None and cell.published is None):
         return "–"

@@ -40,7 +40,8 @@ from saccade.data.pictures.reading import read_picture
 from saccade.errors import ConfigError, DataError, MissingExtraError
 from saccade.models.base import ImageModel
 from saccade.predict import Predictor, load
-from saccade.scoring.attribution import Attribute, CellMaps, Logit, attribution, cam, check_method, hooked, slope
+from saccade.scoring.attribution import STEPS, WINDOWS, attribution, check_method, slope
+from saccade.scoring.cam import Attribute, CellMaps, Logit, cam, hooked
 from saccade.scoring.networks import Network, NetworkOptions, is_file, open_network
 from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 from saccade.tracing.published import is_published
@@ -48,8 +49,6 @@ from saccade.tracing.published import is_published
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
 CAMS = ("gradcam", "hirescam")
 OF_CAPTUM = ("ig", "occlusion")
-_STEPS = 32  # of integrated gradients
-_WINDOWS = 8  # of occlusion along each side; they move by half their width
 
 MapOf = Callable[[Path, str | None], Any]
 """Path of a picture, and a question or None → a map (H,W) over that picture."""
@@ -217,9 +216,9 @@ def _input_map(method: str, images: Tensor, logit: Logit) -> Tensor:
         return (images * slope(logit, images)).sum(1)  # (1,H,W)
     captum = _captum(method)
     if method == "ig":
-        map: Tensor = captum.IntegratedGradients(logit).attribute(images, n_steps=_STEPS, internal_batch_size=_STEPS)
+        map: Tensor = captum.IntegratedGradients(logit).attribute(images, n_steps=STEPS, internal_batch_size=STEPS)
         return map.sum(1)  # (1,H,W)
-    window = tuple(max(1, side // _WINDOWS) for side in images.shape[-2:])
+    window = tuple(max(1, side // WINDOWS) for side in images.shape[-2:])
     steps = tuple(max(1, side // 2) for side in window)
     map = captum.Occlusion(logit).attribute(
         images, sliding_window_shapes=(3, *window), strides=(3, *steps), baselines=0.0, perturbations_per_eval=32

@@ -68,6 +68,10 @@ class Network:
             )
         return logits.float()
 
+    def logit_of(self, images: Tensor, classes: Tensor) -> Tensor:
+        """Inputs (B,3,H,W) and a class (B,) of each → its logit (B,)."""
+        return self.logits(images).gather(1, classes[:, None])[:, 0]
+
     def prepare(self, picture: Any) -> tuple[Tensor, Tensor]:
         """A picture as the network takes it (3,h,w), and the canvas (2,3): network input → picture."""
         framed, canvas, _ = prepare(read_picture(picture), self.size, self.fill, self.fitted)

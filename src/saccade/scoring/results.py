@@ -1,4 +1,4 @@
-"""What scoring returns: means with intervals, baselines, the score of every map, what was left out and why."""
+"""What scoring returns: means with intervals, baselines, the score of every map, what was left out; its page."""
 
 from __future__ import annotations
 
@@ -8,28 +8,38 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.resources import files
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+import torch
+from PIL import Image
 from torch import Tensor
 
-from saccade.data.maps import SEPARATOR
+from saccade.data.maps import SEPARATOR, picture_of, truth_for
+from saccade.data.pictures.files import SUFFIXES, find_files
+from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import first_few
-from saccade.errors import ConfigError
+from saccade.errors import ConfigError, SaccadeError
 from saccade.metrics.intervals import Interval
 from saccade.metrics.result import without_nan
 from saccade.scoring.sources import Maps, Truths
+from saccade.show import overlay as marks
+from saccade.show.overlay import overlay
+from saccade.show.report import Figure, Gallery, Report, Section
+from saccade.show.tables import ShownTable
 
 SCORES, MAPS, SCENES, PAGE = "scores.json", "maps.csv", "scenes.csv", "report.html"
 SCHEMA_VERSION = 1
-WORDS: Any = json.loads(files("saccade.scoring").joinpath("words.json").read_text("utf-8"))
+WORDS: Any = json.loads(resources.files("saccade.scoring").joinpath("words.json").read_text("utf-8"))
 """Titles of scores and rows, choices, and what pages say."""
 TITLES: dict[str, str] = WORDS["titles"]
 CHOICES: dict[str, dict[str, str]] = WORDS["choices"]
 """How to treat maps and masks that cannot be scored as they are; the first of each is the default."""
 _LISTED = 10
-_NAMED = 3  # maps that are named in a line
+_EACH = 4  # maps of a kind that are drawn
+_PANEL = 320  # pixels of a drawing's longer side
+_ROWS = 50  # of what was left out, on the page
 
 Means = Mapping[str, Mapping[str, float]]  # Name of a baseline or bound → its scores
 TableRows = tuple[list[str], list[list[str]]]  # The columns and the rows of a table
@@ -131,7 +141,7 @@ class ScoreResult:
         counts = self.counts
         parts = [f"{counts['scored']:,} of {counts['truths']:,} scored, {counts['pictures']:,} pictures"]
         for name, words in WORDS["counted"].items():
-            few = first_few(self.left_out.get(name, ()), _NAMED)
+            few = first_few(self.left_out.get(name, ()), 3)
             parts += [f"{counts[name]:,} {words}" + (f" ({few})" if few else "")] if counts.get(name) else []
         return "; ".join(parts)
 
@@ -162,7 +172,6 @@ class ScoreResult:
     def save(self, folder: str | Path, *, pictures: str | Path | None = None) -> list[Path]:
         """Write scores.json, maps.csv and report.html to ``folder``, of a causal set also scenes.csv."""
         from saccade.files import write_json, write_text
-        from saccade.scoring.page import score_page
 
         place = Path(folder)
         written = [write_json(place / SCORES, self.to_json()), write_text(place / MAPS, self.csv_text())]
@@ -170,8 +179,7 @@ class ScoreResult:
             written.append(write_text(place / SCENES, self.scene.csv_text()))
             pictures = Path(self.truth) / "images" if pictures is None else pictures
         if self.sources is not None:
-            page = score_page(self, *self.sources, pictures=None if pictures is None else Path(pictures))
-            written.append(page.save(place / PAGE))
+            written.append(score_page(self, *self.sources, pictures).save(place / PAGE))
         return written
 
     def csv_text(self) -> str:
@@ -228,3 +236,69 @@ def score_table(
 
 def _plain(value: float) -> str:
     return "–" if math.isnan(value) else f"{value:.3f}"
+
+
+def score_page(scored: ScoreResult, maps: Maps, truths: Truths, pictures: str | Path | None) -> Report:
+    """The page; ``pictures`` is a folder of the pictures themselves, to draw maps on."""
+    files = {} if pictures is None else {file.stem: file for file in find_files([Path(pictures)], SUFFIXES, "picture")}
+    about = WORDS["about"]
+    columns, rows = scored.table()
+    table = ShownTable(columns, rows, best_row=0, dash="not defined, or no bound known")
+    explained = f"{about['points' if scored.kind == 'points' else 'masks']}\n\n{about['rows']}"
+    sections = [Section("Scores", explained, [table])]
+    if scored.scene is not None:
+        facts = scored.scene.facts
+        version = f"{facts.get('version') or 'a causal set'} of {facts['count']:,} scenes, digest `{facts['digest']}`"
+        table = ShownTable(*scored.scene.table(), dash="not defined, or no such map")
+        sections.append(Section("About the scene", f"{about['scenes']}\n\nSet: {version}.", [table]))
+    sections += _drawn(scored, maps, truths, files)
+    sections.append(Section("What was done", "\n\n".join(f"`{line}`" for line in scored.policies.lines())))
+    lost = [
+        (name, scored.notes.get(name, WORDS["reasons"][reason]))
+        for reason, names in scored.left_out.items()
+        for name in names
+    ]
+    if lost:
+        more = f" The first {_ROWS} of {len(lost):,}; all are in maps.csv." if len(lost) > _ROWS else ""
+        text = f"What was not scored, and why.{more}"
+        sections.append(Section("Left out", text, [ShownTable(("name", "why"), lost[:_ROWS])]))
+    return Report(f"Scores of {Path(scored.maps).name or 'maps'}", f"{scored.counted()}.", sections)
+
+
+def _drawn(scored: ScoreResult, maps: Maps, truths: Truths, files: Mapping[str, Path]) -> list[Section]:
+    values = scored.values[scored.main]  # (N,)
+    order = [at for at in torch.argsort(values, stable=True).tolist() if not bool(values[at].isnan())]
+    middle = max(0, len(order) // 2 - _EACH // 2)
+    chosen = {"Best": order[::-1][:_EACH], "Median": order[middle : middle + _EACH], "Worst": order[:_EACH]}
+    sections = []
+    for title, numbers in chosen.items():
+        drawn = [picture for at in numbers if (picture := _picture(scored, at, maps, truths, files)) is not None]
+        text = "These maps came from a stream and cannot be read again; give a path or an array to draw them."
+        if drawn:
+            text = f"By {TITLES[scored.main]}. The truth is outlined. Each map is shown by its own peak."
+        sections.append(Section(f"{title} maps", text, [Gallery(drawn)] if drawn else []))
+    return sections
+
+
+def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, files: Mapping[str, Path]) -> Figure | None:
+    """A map on its picture, or on grey; None where it cannot be read again."""
+    name, separator = scored.names[at], scored.policies.separator
+    try:
+        map = maps.read(name)
+    except SaccadeError:  # it was there a moment ago
+        return None
+    truth = truth_for(name, truths.names, separator)
+    if map is None or truth is None:
+        return None
+    values = scored.policies.with_sign(map.detach().cpu().float().nan_to_num(0.0, 0.0, 0.0))
+    values = values - values.min().clamp(max=0)  # one with a sign is drawn from its lowest value up
+    mask = truths.evidence(truth, (values.shape[0], values.shape[1])).mask.cpu()
+    outline: marks.Mark = marks.Mask(mask.numpy())
+    if truths.kind == "points":
+        outline = marks.Points(truths.points(truth).at.tolist())
+    file, size = files.get(picture_of(name, separator).rpartition("/")[2]), (mask.shape[1], mask.shape[0])
+    below = Image.new("RGB", size, (96, 96, 96)) if file is None else read_picture(file).image.resize(size)
+    drawn = overlay(below, values.numpy(), outline=outline)
+    drawn.thumbnail((_PANEL, _PANEL))
+    text = f"{name}: {TITLES[scored.main]} {float(scored.values[scored.main][at]):.3f}"
+    return Figure(drawn, text, f"the map {name} with its truth outlined")

@@ -20,9 +20,9 @@ from torch import Tensor
 from saccade.data.maps import (
     SEPARATOR,
     SUFFIXES,
-    Mark,
     MarkTable,
     PictureMarks,
+    TruthMark,
     as_map,
     as_mask,
     by_short_name,
@@ -362,5 +362,5 @@ def _as_table(truth: Any, kind: Literal["boxes", "points"], names: Sequence[str]
         if values.size % width or values.dtype.kind not in "iuf" or not np.isfinite(values).all():
             raise DataError(f"{name}: expected {kind} (n,{width}), finite numbers")
         rows = values.reshape(-1, width).tolist()
-        table.pictures[name] = PictureMarks(None, [Mark(tuple(map(float, row))) for row in rows])
+        table.pictures[name] = PictureMarks(None, [TruthMark(tuple(map(float, row))) for row in rows])
     return table

@@ -52,7 +52,7 @@ CHOOSING: dict[str, Maker] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class Outputs:
     """Features and answers of examples."""
 
     features: dict[str, Tensor]  # By name: (N,D)
@@ -64,7 +64,7 @@ class Measured:
 
 
 @torch.no_grad()
-def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
+def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Outputs:
     """Run ``model``, in eval mode, over ``examples``."""
     features: dict[str, list[Tensor]] = {}
     logits, labels = [], []
@@ -79,7 +79,7 @@ def measured(model: AttentionModel, examples: Iterable[HeldOut]) -> Measured:
             logits.append(raw.logits.float().cpu())
             labels.append(label.cpu())
     joined = {name: torch.cat(parts) for name, parts in features.items()}
-    return Measured(joined, torch.cat(logits) if logits else None, torch.cat(labels) if labels else None)
+    return Outputs(joined, torch.cat(logits) if logits else None, torch.cat(labels) if labels else None)
 
 
 def _in_parts(batch: HeldOut) -> Iterator[HeldOut]:
@@ -93,7 +93,7 @@ def halves(count: int) -> tuple[Tensor, Tensor]:
     return order[: count // 2], order[count // 2 :]
 
 
-def likeness_of(model: AttentionModel, outputs: Measured, images: Tensor) -> tuple[str, Likeness]:
+def likeness_of(model: AttentionModel, outputs: Outputs, images: Tensor) -> tuple[str, Likeness]:
     """The features that detect foreign pictures best, and their statistics; grey copies are made of ``images``."""
     fitting, comparing = halves(len(outputs))
     fitted = {name: fit_likeness(values[fitting], values[comparing]) for name, values in outputs.features.items()}
@@ -110,7 +110,7 @@ def likeness_of(model: AttentionModel, outputs: Measured, images: Tensor) -> tup
     return best, fitted[best]
 
 
-def calibration_of(outputs: Measured, data: str) -> Calibration | None:
+def calibration_of(outputs: Outputs, data: str) -> Calibration | None:
     """The temperature of held-out answers, 1 if none helps; None if there are too few."""
     logits, labels = outputs.logits, outputs.labels
     if logits is None or labels is None or len(labels) < MIN_ANSWERS or logits.dim() != 2:

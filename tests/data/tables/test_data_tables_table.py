@@ -1,4 +1,8 @@
-"""Tables of one's own: columns, splits, evidence, words, doubts, every row that cannot be used, and samples of rows."""
+"""Tables of one's own: columns, splits, evidence, words, doubts, every row that cannot be used, and samples of rows.
+
+Every family reads its rows by the same code. What a row may hold is tested through questions, which have the most
+columns; what all families must hold to, through all of them.
+"""
 
 import json
 import warnings

@@ -34,8 +34,8 @@ from typing import Any
 from saccade.config import from_dict
 from saccade.data.examples import SPLITS, hashed_share, split_of
 from saccade.data.pictures.files import SUFFIXES, torn_copies, write_if_changed
-from saccade.data.tables.coco import coco_annotations
 from saccade.data.tables.doubts import first_few, pluralise, summarised
+from saccade.data.tables.published import coco_annotations
 from saccade.data.tables.rows import Cells, csv_rows, jsonl_rows
 from saccade.data.tables.table import CellRows, Columns, Table, TableOptions, read_rows
 from saccade.errors import ConfigError, DataError, MissingExtraError, nearest

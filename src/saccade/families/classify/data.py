@@ -24,7 +24,7 @@ from saccade.data.pictures.augment import Augmentation, Shift, augment, shifted
 from saccade.data.pictures.image_split import ImageSplit, carried
 from saccade.data.pictures.labelled import DrawnPictures, LabelledBatch, label_examples
 from saccade.data.pictures.reading import SIDE_LIMIT
-from saccade.data.tables.cub_files import CubFiles
+from saccade.data.tables.published import CubFiles
 from saccade.data.tables.readers import Reader, check_reference, own_readers
 from saccade.data.tables.table import Columns, Found, Row, Table, TableOptions
 from saccade.errors import ConfigError

@@ -47,7 +47,7 @@ from saccade.data.scenes.drawing import COLOURS, Drawing
 from saccade.data.scenes.glyphs import GlyphPolicy, glyphs_for
 from saccade.data.scenes.hashing import derive_seed
 from saccade.data.scenes.layout import other_background
-from saccade.data.tables.cub_files import CubFiles
+from saccade.data.tables.published import CubFiles
 from saccade.data.tables.readers import Reader, own_readers
 from saccade.data.tables.rows import Box, json_in, layout_of
 from saccade.data.tables.table import ONE_QUESTION, Columns, Found, Row, Table, answers_in

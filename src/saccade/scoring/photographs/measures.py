@@ -51,7 +51,7 @@ from saccade.metrics.maps.interventions import (
 )
 from saccade.metrics.maps.localisation import CheckedMaps, Region, mass_on, total_variation
 from saccade.metrics.maps.twins import even_where_empty
-from saccade.scoring.attribution import CellMaps
+from saccade.scoring.cam import CellMaps
 from saccade.scoring.networks import Network
 
 NamedMaps = tuple[tuple[str, ...], CellMaps]  # The names of pictures and their maps

@@ -19,14 +19,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
+from PIL import Image, ImageDraw
 from torch import Tensor
 
 from saccade.data.causal.photographs.format import Photograph, PhotographFacts
+from saccade.data.causal.row_folder import SCENE
 from saccade.data.tables.doubts import first_few
 from saccade.metrics.intervals import ByName, Interval, mean_defined, mean_interval, paired_difference
 from saccade.metrics.result import without_nan
 from saccade.papers.results import results_folder
-from saccade.scoring.attribution import CellMaps
+from saccade.scoring.cam import CellMaps
 from saccade.scoring.results import (
     PAGE,
     SCENES,
@@ -39,11 +41,18 @@ from saccade.scoring.results import (
     score_table,
     scores_json,
 )
+from saccade.show import overlay as marks
+from saccade.show.overlay import overlay
+from saccade.show.report import Figure, Report, Section
+from saccade.show.sheet import font
+from saccade.show.tables import ShownTable
 
 OWN = "maps"
 BASELINES = ("even", "centre", "noise", "edges", "other picture")
 TENTH = 0.1  # A patch where nothing lies may move the answer by this share of what removing an object does
 _NAMED = 3  # photographs left out that are named
+_HIGH, _LINE = 180, 16  # pixels of a strip of photographs, and of the line above it
+_WIDE = 130  # of a photograph in it at least, for what stands above it
 _DRAWN = 3  # photographs of a kind that are drawn
 _SAID = {
     "even": "an even map",
@@ -239,7 +248,6 @@ class PhotographScores:
     def save(self, folder: str | Path) -> list[Path]:
         """Write scores.json, scenes.csv and report.html to ``folder``."""
         from saccade.files import write_json, write_text
-        from saccade.scoring.page import photographs_page
 
         place = Path(folder)
         written = [write_json(place / SCORES, self.to_json()), write_text(place / SCENES, self.csv_text())]
@@ -277,3 +285,39 @@ def _tau(values: ByName, score: str) -> float:
     pairs = [((a - b), (c - d)) for (a, c), (b, d) in combinations(list(zip(*halves)), 2)]
     known = [one * other for one, other in pairs if not math.isnan(one * other)]
     return sum((product > 0) - (product < 0) for product in known) / len(known) if known else math.nan
+
+
+def photographs_page(scored: PhotographScores) -> Report:
+    """The page of a method that was scored on photographs: verdict, tables, and its best and worst maps."""
+    sections = [
+        Section(title.capitalize(), text, [ShownTable(*rows, dash="not defined, or not made")])
+        for title, text, rows in scored.tables()
+    ]
+    if scored.refused:
+        sections.append(Section("About the model", scored.refused))
+    for title, drawn in (("Best", scored.best), ("Worst", scored.worst)):
+        text = (
+            "By strength. The photograph, and its twins under what was changed. The object is outlined. Each map is of "
+            "the class that the model gives to the photograph, and shown by its own peak; p is the share of that class."
+        )
+        sections.append(Section(f"{title} maps", text, list(map(_strip, drawn))))
+    return Report(f"{scored.method} of {scored.model}", f"{scored.verdict}\n\n{scored.counted()}.", sections)
+
+
+def _strip(drawn: Drawn) -> Figure:
+    """A photograph and its twins side by side, each with its map."""
+    photograph, names, cells, canvas, share, strength = drawn
+    panels = []
+    for name, map, p in zip(names, cells.over(canvas, photograph.size), share.tolist()):
+        picture = photograph if name == SCENE else photograph.twins[name]
+        inside = picture.label_map == photograph.target + 1
+        panel = overlay(picture.image, map.numpy(), outline=marks.Mask(inside), least_side=1)
+        panels.append((f"{name}: p {p:.2f}", panel.resize((round(panel.width * _HIGH / panel.height), _HIGH))))
+    strip = Image.new("RGB", (sum(max(panel.width, _WIDE) for _, panel in panels), _HIGH + _LINE), "white")
+    left, pen = 0, ImageDraw.Draw(strip)
+    for text, panel in panels:
+        strip.paste(panel, (left, _LINE))
+        pen.text((left + 2, 1), text, "black", font=font(12))
+        left += max(panel.width, _WIDE)
+    caption = f"{photograph.name}: strength {strength:.3f}"
+    return Figure(strip, caption, f"the map of {photograph.name} and of its twins")

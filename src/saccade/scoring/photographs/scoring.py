@@ -30,7 +30,8 @@ from saccade.data.causal.photographs.format import Photograph, PhotographSet
 from saccade.data.causal.scenes import read_causal_set
 from saccade.errors import ConfigError, DataError
 from saccade.progress import OnProgress, no_progress
-from saccade.scoring.attribution import CellMaps, attribution, check_method
+from saccade.scoring.attribution import attribution, check_method
+from saccade.scoring.cam import CellMaps
 from saccade.scoring.networks import Network, NetworkOptions, open_network
 from saccade.scoring.photographs.measures import (
     NamedMaps,

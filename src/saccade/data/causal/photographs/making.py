@@ -34,13 +34,13 @@ from saccade.data.causal.photographs.marking import (
 from saccade.data.causal.photographs.twins import (
     Ground,
     Twins,
-    below,
     drawer,
     drawn_place,
     feathered,
     hole_of,
     laid_over,
     met,
+    pick,
     twins_of,
 )
 from saccade.data.causal.photographs.writing import PhotographSource, write_photographs
@@ -204,7 +204,7 @@ class ComposedScenes:
     def make(self, name: str) -> tuple[Marked, Twins]:
         """The scene ``name`` with its twins."""
         draw, count = drawer(self._facts.seed, name), len(self._grounds)
-        at = below(draw(_GROUND), count)
+        at = pick(draw(_GROUND), count)
         ground = self._ground(self._grounds[at])
         pixels, masks = ground, list[tuple[Masks, _Cutout]]()
         for number, cutout in enumerate(self._chosen(draw)):
@@ -214,10 +214,10 @@ class ComposedScenes:
         labels = np.zeros(pixels.shape[:2], np.uint8)
         for number, (mask, _) in enumerate(masks):
             labels[mask] = number + 1
-        names, target = tuple(cutout.name for _, cutout in masks), below(draw(_TARGET), len(masks))
+        names, target = tuple(cutout.name for _, cutout in masks), pick(draw(_TARGET), len(masks))
         sources = (self._grounds[at], *(cutout.source for _, cutout in masks))
         scene = Marked(name, names[target], pixels, labels, names, frozenset(), target, (), sources)
-        other = self._grounds[(at + 1 + below(draw(_OTHER_GROUND), count - 1)) % count] if count > 1 else None
+        other = self._grounds[(at + 1 + pick(draw(_OTHER_GROUND), count - 1)) % count] if count > 1 else None
         behind = None if other is None else (other, self._ground(other))
         return scene, twins_of(
             scene, lambda shown, hole: np.where(hole[..., None], ground, shown), behind, self._facts.seed, patches=0
@@ -226,9 +226,9 @@ class ComposedScenes:
     def _chosen(self, draw: Draw) -> list[_Cutout]:
         """Two to four different cut-outs."""
         chosen: dict[str, _Cutout] = {}
-        for number in range(2 + below(draw(_HOW_MANY), 3)):
+        for number in range(2 + pick(draw(_HOW_MANY), 3)):
             for step in range(_TRIES):
-                cutout = self._cutout(self._cutouts[below(draw(_CUTOUT + _TRIES * number + step), len(self._cutouts))])
+                cutout = self._cutout(self._cutouts[pick(draw(_CUTOUT + _TRIES * number + step), len(self._cutouts))])
                 if (key := cutout.name or cutout.source) not in chosen:
                     chosen[key] = cutout
                     break

@@ -35,7 +35,7 @@ from saccade.data.causal.row_folder import REST, Pixels
 from saccade.data.maps import sound, stem_of
 from saccade.data.pictures.files import FORMATS, SUFFIXES, check_size, find_files
 from saccade.data.pictures.reading import Picture
-from saccade.data.tables.coco import UNREADABLE, annotated_pictures, segmentation
+from saccade.data.tables.published import UNREADABLE, annotated_pictures, segmentation
 from saccade.data.tables.rows import csv_rows
 from saccade.errors import DataError
 from saccade.files import MAX_PIXELS, open_regular

@@ -124,11 +124,11 @@ def met(shape: Masks, taken: Masks) -> Alpha:
 def drawn_place(free: Masks, bits: int) -> tuple[int, int] | None:
     """Row and column of one of the places that are ``free``; None where none is."""
     rows, columns = free.nonzero()
-    at = below(bits, len(rows))
+    at = pick(bits, len(rows))
     return (int(rows[at]), int(columns[at])) if len(rows) else None
 
 
-def below(bits: int, bound: int) -> int:
+def pick(bits: int, bound: int) -> int:
     """A number in [0, bound) from 32 random bits."""
     return bits * bound >> 32
 

@@ -1,9 +1,13 @@
-"""Annotations as COCO has them, ``coco:instances.json``: pictures of one category, with boxes and masks as evidence.
+"""Files in the layout of published data sets: annotations as COCO has them, and the text files of CUB-200-2011.
 
-A picture that shows one category is a row: its box goes round all annotations, and its mask is their segmentations
-(polygons or run lengths), drawn into the cache. Pictures with several categories or with none are left out and counted.
-Pictures are looked for in the file's folder, in ``images`` and ``../images``, and in the folder that the file is named
-after (``instances_train2017.json`` → ``../train2017``), which also tells the split.
+**COCO**, ``coco:instances.json``: pictures of one category, with boxes and masks as evidence. A picture that shows one
+category is a row: its box goes round all annotations, and its mask is their segmentations (polygons or run lengths),
+drawn into the cache. Pictures with several categories or with none are left out and counted. Pictures are looked for in
+the file's folder, in ``images`` and ``../images``, and in the folder that the file is named after
+(``instances_train2017.json`` → ``../train2017``), which also tells the split.
+
+**CUB-200-2011** in its official layout: Wah, Branson, Welinder, Perona, Belongie, "The Caltech-UCSD Birds-200-2011
+Dataset" (CNS-TR-2011-001): ``CUB_200_2011/``, and ``attributes.txt`` inside it or beside it.
 """
 
 from __future__ import annotations
@@ -12,7 +16,8 @@ import hashlib
 import os
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -20,6 +25,7 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
+from saccade.data.examples import hashed_share
 from saccade.data.pictures.files import write_if_changed
 from saccade.data.tables.rows import Cells, json_in
 from saccade.data.tables.table import CellRows
@@ -160,3 +166,76 @@ def _counts(text: str) -> list[int]:
             value |= -1 << shift  # negative
         counts.append(value + counts[-2] if len(counts) > 2 else value)
     return counts
+
+
+_VAL_OF_TRAIN = 0.1
+
+
+class CubFiles:
+    """The text files of the data set; numbers stay text.
+
+    ``images``: picture → its file below images/. ``species``: species → its name. ``species_of``: picture → species.
+    ``boxes``: picture → box of the bird, xyxy. ``splits``: picture → split; val is a tenth of the official train.
+    """
+
+    def __init__(self, path: Path) -> None:
+        places = (path, path / "CUB_200_2011")
+        folder = next((place for place in places if (place / "images.txt").is_file()), None)
+        if folder is None:
+            raise DataError(f"{path}: no images.txt here or in CUB_200_2011; name the folder that was unpacked")
+        self.folder = folder
+        self.images = dict(self._lines("images.txt", 2))
+        self.species = dict(self._lines("classes.txt", 2))
+        self.species_of = dict(self._lines("image_class_labels.txt", 2))
+        is_train = dict(self._lines("train_test_split.txt", 2))
+        self.boxes: dict[str, tuple[float, float, float, float]] = {}
+        for number, *numbers in self._lines("bounding_boxes.txt", 5):
+            x, y, width, height = map(float, numbers)
+            self.boxes[number] = (x, y, x + width, y + height)
+        try:
+            self.splits = {
+                number: "test" if is_train[number] != "1" else "val" if hashed_share(name) < _VAL_OF_TRAIN else "train"
+                for number, name in self.images.items()
+                if self.species[self.species_of[number]] and self.boxes[number]
+            }
+        except KeyError as error:
+            raise DataError(f"{folder}: its files say nothing of number {error}; unpack it again") from error
+
+    @cached_property
+    def clicks(self) -> dict[tuple[str, str], tuple[float, float]]:
+        """(picture, part as in parts.txt) → where it was clicked, visible parts only."""
+        parts = {number: name for number, name in self._lines("parts/parts.txt", 2)}
+        clicks = {}
+        for number, part, *numbers in self._lines("parts/part_locs.txt", 5):
+            x, y, visible = map(float, numbers)
+            if visible and part in parts:
+                clicks[number, parts[part]] = (x, y)
+        return clicks
+
+    @cached_property
+    def percent(self) -> dict[tuple[str, str], dict[str, float]]:
+        """(species, part) → how many percent of the annotators named each colour."""
+        places = ("attributes/attributes.txt", "attributes.txt", "../attributes.txt")
+        names = next((place for place in places if (self.folder / place).is_file()), places[0])
+        attributes = [name for _, name in self._lines(names, 2)]
+        table = "attributes/class_attribute_labels_continuous.txt"
+        rows = list(self._lines(table, len(attributes)))
+        if len(rows) != len(self.species):
+            raise DataError(
+                f"{self.folder / table}: {len(rows)} lines for {len(self.species)} species; unpack it again"
+            )
+        percent: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
+        for species, numbers in zip(self.species, rows):
+            for attribute, value in zip(attributes, map(float, numbers)):
+                kind, _, colour = attribute.partition("::")
+                if kind.startswith("has_") and kind.endswith("_color"):
+                    percent[species, kind[len("has_") : -len("_color")]][colour] = value
+        return dict(percent)
+
+    def _lines(self, file: str, cells: int) -> Iterator[list[str]]:
+        path = self.folder / file
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            parts = line.split(maxsplit=cells - 1)
+            if len(parts) != cells:
+                raise DataError(f"{path}: line {number} has {len(parts)} cells, expected {cells}; unpack it again")
+            yield [part.strip() for part in parts]
