@@ -6,9 +6,11 @@ saccade train attributes-soft --data csv:tables/fold0.csv --epochs 20 --set phas
 With ``--test qa.894.raw.test.txt`` one table more, ``test.csv``, has the questions of that file as its test split.
 
 DAQUAR: Malinowski and Fritz, "A Multi-World Approach to Question Answering about Real-World Scenes", 2014
-(arXiv:1410.0210). All questions about a picture are in one fold. A question is "what is the colour of the OBJECT ...
-in the image7": the object is the last word of its name, in the singular; what follows (on, near, behind ...) is left
-out. Colours with fewer than ten answers are left out. Objects with fewer than three questions are "other object".
+(arXiv:1410.0210). Pictures whose numbers are near each other often show one room, so ten numbers in a row are in one
+fold. A question is "what is the colour of the OBJECT ... in the image7": the object is the last word of its name, in
+the singular; what follows (on, near, behind ...) is left out. Colours with fewer than ten answers are left out, and
+objects with fewer than three questions are "other object"; both are counted over all folds. Two questions about one
+object of one picture may have different answers, since what tells them apart is left out.
 """
 
 from __future__ import annotations
@@ -30,11 +32,12 @@ COLOURS = {
 }  # fmt: skip
 WHERE = (
     "above across along and around at attached beside between behind below beneath beyond close found hanging in "
-    "inside is are kept lying near next of on over placed present reflected seen that to under visible which with"
+    "inside is are kept lying near next of on over placed present reflected seen that to under visible wearing which "
+    "with"
 )
 _REST = rf"(?: (?:{'|'.join(WHERE.split())})\b.*)?"
 QUESTIONS = (
-    re.compile(rf"what (?:is|are) the colou?rs? of (?:the )?(.+?){_REST} ?in the image(\d+) \?$"),
+    re.compile(rf"what (?:is|are) (?:the )?colou?rs? of (?:the )?(.+?){_REST} ?in the image(\d+) \?$"),
     re.compile(rf"what colou?rs? (?:is|are) the (.+?){_REST} ?in the image(\d+) \?$"),
 )
 Question = tuple[str, str, list[str]]  # number of the picture, object, colours
@@ -65,6 +68,11 @@ def singular(word: str) -> str:
     if re.search("(ches|shes|xes|sses)$", word):
         return word[:-2]
     return word[:-1] if word.endswith("s") and not word.endswith("ss") else word
+
+
+def room(picture: str) -> str:
+    """The ten numbers in a row that a picture belongs to: ``12`` for the pictures 120 to 129."""
+    return str(int(picture) // 10)
 
 
 def named(questions: Sequence[Question], train: Sequence[Question]) -> list[Question]:
@@ -99,8 +107,8 @@ def main() -> None:
     asked = list(colour_questions(options.daquar / "qa.894.raw.train.txt"))
     train = named(asked, asked)
     options.out.mkdir(parents=True, exist_ok=True)
-    numbers = sorted({picture for picture, *_ in train}, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-    fold_of = {picture: place % FOLDS for place, picture in enumerate(numbers)}
+    rooms = sorted({room(picture) for picture, *_ in train}, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
+    fold_of = {picture: rooms.index(room(picture)) % FOLDS for picture, *_ in train}
     for fold in range(FOLDS):
         splits = {fold: "test", (fold + 1) % FOLDS: "val"}
         parts = [(splits.get(fold_of[question[0]], "train"), question) for question in train]
@@ -109,7 +117,7 @@ def main() -> None:
         parts = [("val" if fold_of[question[0]] == 0 else "train", question) for question in train]
         parts += [("test", question) for question in named(list(colour_questions(options.test)), asked)]
         write(options.out / "test.csv", pictures, parts)
-    print(f"{len(train)} questions about {len(numbers)} pictures, {FOLDS} folds in {options.out}")
+    print(f"{len(train)} questions about {len(fold_of)} pictures, {FOLDS} folds in {options.out}")
 
 
 if __name__ == "__main__":
