@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from saccade.config import from_dict
+from saccade.data.tables.rows import Box
 from saccade.engine.loop import fit
 from saccade.engine.recipe import Phase, Recipe
 from saccade.errors import ConfigError
@@ -17,7 +19,7 @@ from saccade.families import model_spec, models
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import Default, QuestionTask
 from saccade.models.base import ImageModel
-from saccade.tasks.cached_features import CachedFeatures, is_frozen
+from saccade.tasks.cached_features import CachedFeatures, is_frozen, with_features
 from small_tables import SPLITS, write_table
 from tiny_models import example_batch, tiny_model
 
@@ -115,6 +117,17 @@ def test_each_picture_is_encoded_once_by_whoever_comes_first(pictures: TableData
     other = first_and_all(compact(seed=1))
     assert len(seen) == 10
     assert not torch.equal(one, other)
+
+
+def test_another_part_of_a_picture_has_other_features(pictures: TableData) -> None:
+    def first(crop: Box | None) -> Tensor:
+        rows = tuple(replace(row, crop=crop) for row in pictures.table.rows)
+        data = TableData(pictures.config, "val", replace(pictures.table, rows=rows, as_found=rows))
+        return with_features(data, compact()).features.take(torch.tensor([0]))
+
+    whole, part, other = (first(crop) for crop in (None, (0.0, 0.0, 20.0, 20.0), (10.0, 10.0, 40.0, 40.0)))
+    assert not torch.equal(whole, part)
+    assert not torch.equal(part, other)
 
 
 HEAD = {"backbone": "compact", "through": "layer2", "hidden": 4, "dropout": 0.1}

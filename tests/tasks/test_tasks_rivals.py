@@ -1,6 +1,7 @@
 """Linear rivals: that they are logistic regressions, what they are told, and that evaluations name them."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from saccade.data import read_table
 from saccade.families import family, model_spec
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.families.question.task import QuestionTask
@@ -40,16 +42,20 @@ def test_several_labels_at_once_are_answers_by_themselves() -> None:
 
 
 def asked_rivals(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noise: float = 0.0, drop: str = ""
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noise: float = 0.0, learned: int | None = None
 ) -> tuple[Rivals, TableData]:
-    """Rivals on the test part of a table, of a backbone whose features are the two colours of the picture, or noise."""
+    """Rivals on the test part of a table, of a backbone whose features are the two colours of the picture, or noise.
+
+    ``learned`` is how many training rows there are; None: all.
+    """
     publish(monkeypatch)
     table = write_table(tmp_path / "table")
-    if drop:
-        kept = [line for line in table.read_text().splitlines() if not ("train" in line and drop in line)]
-        table.write_text("\n".join(kept))
     config = TableDataConfig(f"csv:{table}", size=(48, 48))
-    test, train = (TableData(config, split) for split in ("test", "train"))
+    read = read_table(config.name, "question")
+    test = TableData(config, "test", read)
+    rows = tuple(row for row in read.rows if row.split == "train")[:learned]
+    words = {"queries": test.queries, "answers": test.answers}
+    train = TableData(config, "train", replace(read, rows=rows, as_found=rows), **words)
 
     def pooled(split: TableData, rows: Tensor, *_: object) -> Tensor:
         seen = {}
@@ -83,7 +89,12 @@ def test_rivals_learn_nothing_from_noise(tmp_path: Path, monkeypatch: pytest.Mon
     assert all(float(right.mean()) < 0.75 for right in found.right.values())  # 1/3, give or take three deviations
 
 
-def evaluated(tmp_path: Path, *, pretrained: bool = True) -> dict[str, object]:
+def test_one_training_row_is_enough_for_its_own_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, test = asked_rivals(tmp_path, monkeypatch, learned=1)
+    assert found.right["linear"].tolist() == [row.label == "red" for row in test.rows]
+
+
+def evaluated(tmp_path: Path, *, pretrained: bool = True, **settings: object) -> dict[str, object]:
     table = write_table(tmp_path / "pictures")
     torch.manual_seed(0)
     sizes = {"queries": 2, "answers": 3, "hidden": 4}
@@ -91,7 +102,7 @@ def evaluated(tmp_path: Path, *, pretrained: bool = True) -> dict[str, object]:
     model = model_spec("question-head").build({**sizes, **(deep if pretrained else {"depth": 2, "channels": 8})})
     if pretrained:
         model.load_pretrained()
-    data = {"name": f"csv:{table}", "size": (64, 64)}
+    data = {"name": f"csv:{table}", "size": (64, 64), **settings}
     return QuestionTask.evaluate(model.eval(), data, "test", sweeps=0)
 
 
@@ -103,6 +114,18 @@ def test_an_evaluation_has_the_rivals_of_a_published_backbone(tmp_path: Path, mo
     assert result["against"]["answers"]["rival"] in result["baselines"]
     assert "note" not in result
     assert set(result["against"]["answers"]["by_question"]) == {"upper", "lower"}
+
+
+def test_rivals_need_no_kept_features(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither where none are wanted, nor where the cache folder cannot be used."""
+    publish(monkeypatch)
+    fresh = evaluated(tmp_path, features_mb=0)["baselines"]
+    features = tmp_path / "home" / "features"
+    assert not features.exists()
+    assert {"linear", "question_blind"} <= fresh.keys()  # type: ignore[attr-defined]
+    features.parent.mkdir(exist_ok=True)
+    features.write_text("a file")
+    assert evaluated(tmp_path)["baselines"] == fresh
 
 
 def test_without_its_weights_a_note_says_how_to_get_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

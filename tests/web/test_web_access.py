@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -414,6 +415,15 @@ def test_no_model_runs_for_one_who_hung_up(served: Callable[..., LiveServer]) ->
     assert server.post("/api/ask", question(3)).status == 200
     assert len(encoded) == 2  # the first and the last
     assert len(answered) == 1  # the last: the first was encoded and not asked
+
+
+def test_a_picture_may_be_encoded_as_several_tensors_by_name(served: Callable[..., LiveServer]) -> None:
+    server = served()
+    predictor = server.service.models["digits"].predictor()
+    encode, ask = predictor.encode, predictor.ask
+    predictor.encode = lambda *given: replace(made := encode(*given), features={"map": made.features})  # type: ignore[method-assign]
+    predictor.ask = lambda made, *given: ask(replace(made, features=made.features["map"]), *given)  # type: ignore[method-assign]
+    assert server.post("/api/ask", question(0)).status == 200
 
 
 def test_when_all_have_work_a_new_one_is_told_to_come_back(served: Callable[..., LiveServer]) -> None:

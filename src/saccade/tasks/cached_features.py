@@ -15,6 +15,8 @@ from torch.nn.modules.dropout import _DropoutNd
 from saccade.backbones import Stages
 from saccade.data.pictures.feature_cache import FeatureCache, feature_key, weights_digest
 from saccade.data.pictures.files import files_digest
+from saccade.data.pictures.image_split import PreparedPictures
+from saccade.data.tables.rows import Box
 from saccade.files import cache_home
 from saccade.models.base import ImageModel
 from saccade.progress import OnProgress, no_progress
@@ -27,8 +29,8 @@ FOLDER = "features"  # Folder inside the cache folder
 class CachedFeatures:
     """``model.encode`` of the pictures of a split, by picture number; ``images`` maps numbers (B,) to network inputs.
 
-    ``limit_mb`` bounds the disk space of all cached features, those of other trainings included. ``what`` names the
-    features, if they are not just the encoder's last map.
+    ``limit_mb`` bounds the disk space of all cached features, those of other trainings included. ``crops`` are the
+    parts of the pictures that are seen. ``what`` names the features, if they are not just the encoder's last map.
     """
 
     def __init__(
@@ -38,18 +40,19 @@ class CachedFeatures:
         model: Any,
         *,
         limit_mb: int,
+        crops: Sequence[Box | None] = (),
         what: str | None = None,
         on_progress: OnProgress = no_progress,
     ) -> None:
         encoder = model.encoder
         first = images(torch.tensor([0]))  # (1,3,H,W)
-        self._encode = _as_it_answers(model, encoder)
+        self._encode = as_it_answers(model, encoder)
         self._cache = FeatureCache(
             cache_home() / FOLDER,
             shape=tuple(self._encode(first).shape[1:]),
             count=len(files),
             key=feature_key(
-                pictures=files_digest(files),
+                pictures=files_digest(files, crops),
                 backbone=model.config.backbone,
                 weights=weights_digest(encoder.state_dict()),
                 stage=what or encoder.names[-1],
@@ -71,19 +74,29 @@ class CachedFeatures:
         return self._cache.take(numbers).to(self._device).float()
 
 
-class RowFeatures(CachedFeatures):
+class PictureFeatures(CachedFeatures):
+    """The features of those ``pictures`` that are ``chosen`` (P,), by their place there."""
+
+    def __init__(
+        self, pictures: PreparedPictures, chosen: Tensor, model: Any, limit_mb: int, on_progress: OnProgress
+    ) -> None:
+        super().__init__(
+            [pictures.paths[number] for number in chosen.tolist()],
+            lambda numbers: pictures.take(chosen[numbers.to(chosen.device)]),
+            model,
+            limit_mb=limit_mb,
+            crops=[pictures.crops[number] for number in chosen.tolist()],
+            what=model.encoding_name,
+            on_progress=on_progress,
+        )
+
+
+class RowFeatures(PictureFeatures):
     """The features of a split by row number; rows about one picture share them."""
 
     def __init__(self, split: Any, model: ImageModel, on_progress: OnProgress) -> None:
         pictures, self._which = torch.unique(split.picture, return_inverse=True)  # (P,), (N,)
-        super().__init__(
-            [split.pictures.paths[number] for number in pictures.tolist()],
-            lambda numbers: split.pictures.take(pictures[numbers.to(pictures.device)]),
-            model,
-            limit_mb=split.config.features_mb,
-            what=model.encoding_name,
-            on_progress=on_progress,
-        )
+        super().__init__(split.pictures, pictures, model, split.config.features_mb, on_progress)
 
     def take(self, numbers: Tensor) -> Tensor:
         """The features (B,…) of rows (B,), repeats allowed, on the pictures' device."""
@@ -115,7 +128,7 @@ def _differs_in_training(layer: nn.Module) -> bool:
     return isinstance(layer, _NormBase) or (isinstance(layer, _DropoutNd) and layer.p > 0)
 
 
-def _as_it_answers(model: ImageModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
+def as_it_answers(model: ImageModel, encoder: Stages) -> Callable[[Tensor], Tensor]:
     """``model.encode`` in eval mode without gradients; the encoder's mode is restored after each call."""
 
     @torch.no_grad()

@@ -16,6 +16,7 @@ Axes: N scored rows, M training rows, C channels, Q questions, K answers.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from saccade.data.pictures.image_split import ImageSplit
 from saccade.errors import SaccadeError
 from saccade.metrics.labels import right_answers
 from saccade.progress import OnProgress
-from saccade.tasks.cached_features import CachedFeatures
+from saccade.tasks.cached_features import PictureFeatures, as_it_answers
 
 DECAY = 1e-3
 STEPS = 100  # Of L-BFGS at most
@@ -76,19 +77,23 @@ def linear_rivals(
     learned: ImageSplit,
     asked: Mapping[str, Asked],
     on_progress: OnProgress,
+    limit_mb: int = FEATURES_MB,
 ) -> Rivals:
-    """The rivals of ``model`` on the ``rows`` (N,) of the split ``scored``, trained on the split ``learned``."""
+    """The rivals of ``model`` on the ``rows`` (N,) of the split ``scored``, trained on the split ``learned``.
+
+    ``limit_mb`` bounds what cached features take; 0: none are kept.
+    """
     try:
         source, channels = _source(model, scored.device)
     except SaccadeError as error:
         return Rivals({}, f"no linear rival: {error}")
     taught = learned.sampled(MOST)
     features, wanted = (
-        pooled(split, numbers, source, on_progress)[:, -channels:].double()
+        pooled(split, numbers, source, limit_mb, on_progress)[:, -channels:].double()
         for split, numbers in ((learned, taught), (scored, rows))
     )
     train, test, answers = asked[learned.split].of(taught), asked[scored.split].of(rows), len(scored.answers)
-    centre, spread = features.mean(0), features.std(0)  # (C,) each
+    centre, spread = features.mean(0), features.std(0, correction=min(1, len(features) - 1))  # (C,) each
     spread = spread.clamp_min(1e-3 * float(spread.max().clamp_min(1e-6)))
     features, wanted = ((each - centre) / spread / channels**0.5 for each in (features, wanted))
     blind = logistic(features, train.label, wanted, answers)  # (N,K)
@@ -104,19 +109,21 @@ def linear_rivals(
     return Rivals({"linear": right_answers(logits, test.label).double(), **right})
 
 
-def pooled(split: ImageSplit, rows: Tensor, source: Any, on_progress: OnProgress) -> Tensor:
+def pooled(split: ImageSplit, rows: Tensor, source: Any, limit_mb: int, on_progress: OnProgress) -> Tensor:
     """The mean (n,C) over cells of what ``source`` encodes of the pictures of ``rows`` (n,)."""
     pictures, which = torch.unique(split.picture[rows.to(split.device)], return_inverse=True)  # (P,), (n,)
-    kept = CachedFeatures(
-        [split.pictures.paths[number] for number in pictures.tolist()],
-        lambda numbers: split.pictures.take(pictures[numbers.to(pictures.device)]),
-        source,
-        limit_mb=FEATURES_MB,
-        what=source.encoding_name,
-        on_progress=on_progress,
-    )
+    encode = as_it_answers(source, source.encoder)
+
+    def take(numbers: Tensor) -> Tensor:
+        features = encode(split.pictures.take(pictures[numbers.to(pictures.device)]))
+        on_progress("features", int(numbers[-1]) + 1, len(pictures))
+        return features
+
+    if limit_mb:
+        with suppress(SaccadeError):  # too little room, or too large for half precision: computed, and not kept
+            take = PictureFeatures(split.pictures, pictures, source, limit_mb, on_progress).take
     parts = torch.split(torch.arange(len(pictures)), TOGETHER)
-    return torch.cat([kept.take(part).flatten(2).mean(-1).cpu() for part in parts])[which.cpu()]
+    return torch.cat([take(part).flatten(2).mean(-1).cpu() for part in parts])[which.cpu()]
 
 
 def _source(model: Any, device: torch.device) -> tuple[Any, int]:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from saccade.config import from_dict, to_dict
 from saccade.data.examples import Example, Split
+from saccade.data.pictures.feature_cache import FEATURES_MB
 from saccade.data.pictures.reading import unreadable_pictures
 from saccade.data.scenes.glyphs import pack_if_missing
 from saccade.data.tables.readers import read_reference
@@ -435,7 +436,8 @@ class Task(ABC):
             return NO_RIVALS
         learned = cls.open(config, "train", examples.device, Opening(examples.table, facts))
         known = {"train": cast(Asked, cls.asked(learned)), examples.split: asked}
-        return linear_rivals(model, examples, numbers, learned, known, on_progress)
+        limit_mb = getattr(config, "features_mb", FEATURES_MB)  # not all data has such a setting
+        return linear_rivals(model, examples, numbers, learned, known, on_progress, limit_mb)
 
     @classmethod
     def eval_settings(cls, facts: ModelFacts, changes: Mapping[str, object]) -> dict[str, Any]:

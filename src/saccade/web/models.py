@@ -14,6 +14,8 @@ from pathlib import Path
 from threading import Event, Lock, Semaphore
 from typing import Generic, TypeVar
 
+from torch.utils._pytree import tree_leaves
+
 from saccade.errors import CheckpointError, ConfigError, MissingExtraError, nearest
 from saccade.families.registry import families, headline
 from saccade.models.facts import ModelFacts, read_facts
@@ -148,7 +150,8 @@ class ServedModel:
         encoded = self._encodings.get(stored.id)
         if encoded is None:
             encoded = predictor.encode(stored.picture)
-            self._encodings.put(stored.id, encoded, encoded.features.nbytes + stored.size)
+            size = sum(tensor.nbytes for tensor in tree_leaves(encoded.features))  # one tensor, or several by name
+            self._encodings.put(stored.id, encoded, size + stored.size)
             self.worker.check()
         return encoded
 

@@ -265,9 +265,11 @@ def content_digests(
     return digests
 
 
-def files_digest(paths: Iterable[Path]) -> str:
-    """One digest of the contents of files, in their order, whatever they are called."""
-    return hashlib.sha256(json.dumps(content_digests(list(paths))).encode()).hexdigest()[:32]
+def files_digest(paths: Iterable[Path], crops: Sequence[Sequence[float] | None] = ()) -> str:
+    """One digest of the contents of files and the parts cut out, in their order, whatever the files are called."""
+    seen: list[object] = [*content_digests(list(paths))]
+    seen += crops if any(crops) else ()  # so that whole pictures have the digest of their files
+    return hashlib.sha256(json.dumps(seen).encode()).hexdigest()[:32]
 
 
 def copy_groups(paths: Sequence[Path]) -> list[int]:

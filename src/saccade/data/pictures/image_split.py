@@ -55,12 +55,12 @@ class PreparedPictures:
         crops: Sequence[Box | None] | None = None,
         on_progress: OnProgress = no_progress,
     ) -> None:
-        self.paths, self.size = tuple(paths), size
+        self.paths, self.size, self.crops = tuple(paths), size, crops or (None,) * len(paths)
         canvas = torch.zeros(len(paths), 2, 3, dtype=torch.float64)
         image_size = torch.zeros(len(paths), 2, dtype=torch.long)
 
         def decode(number: int) -> Tensor:
-            picture, crop = read_picture(self.paths[number]), None if crops is None else crops[number]
+            picture, crop = read_picture(self.paths[number]), self.crops[number]
             laid_in = prepare(picture, size) if crop is None else cut_out(picture, crop, size)
             pixels, canvas[number], image_size[number] = laid_in
             return pixels.mul(255).round().to(torch.uint8)  # (3,H,W)
