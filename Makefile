@@ -14,7 +14,7 @@ PARTS   ?= many_machines published_models
 run: $(STAMP)  ## install, then show what saccade does: tour/report.html
 	$(BIN)/saccade tour --quick --out tour
 
-test: lint tests  ## lint, types, every test (without ImageNet weights some are skipped) and coverage (COVER= for none)
+test: lint tests  ## lint, types, all tests but those marked long (without ImageNet weights some are skipped) and coverage (COVER= for none)
 
 tests: $(DEV)  ## the same without lint and types
 	-$(BIN)/saccade data get mobilenetv2-imagenet --quiet

@@ -28,18 +28,19 @@ from saccade.data import read_table
 from saccade.data.tables.readers import Reader
 from saccade.engine.recipe import load_recipe
 from saccade.errors import MissingExtraError
-from saccade.families import ModelSpec, model_spec
+from saccade.families import DataEntry, ModelSpec, classify, model_spec
 from saccade.families.classify.data import LABEL_READERS
 from saccade.families.question import MODELS, scenes
 from saccade.zoo.folders import resolve, shipped
 from tiny_models import tiny_model
+from typed import typed
 
 ROOT = Path(__file__).parent.parent
 # Pages of recorded numbers: their commands take hours.
 GENERATED = {"docs/results.md", "docs/benchmarks.md", "docs/board.md"}
 PAGES = sorted({path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")} - GENERATED)
 # Verbs that take a second. Commands of other verbs are read as the verb reads them, and not run.
-RUN = {"look", "compare", "score", "report", "list", "data make", "data show"}
+RUN = {"look", "score", "report", "list", "data make", "data show"}
 EXPORT = "docs/how-to/export.md"  # Its blocks need exported models, see below.
 OTHERS = ["README.md", "CONTRIBUTING.md", "TESTING.md", "SECURITY.md"]
 # Numbers of a page that a test makes smaller: page → old → new.
@@ -347,18 +348,17 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("yours", None)
 
 
-def shown(heading: str, package: Path, **names: object) -> tuple[str, Any]:
-    """Write the file that a section shows; the entry that its one line makes, in which ``names`` are known."""
+def shown(heading: str, package: Path, **names: object) -> list[tuple[str, Any]]:
+    """Write the file that a section shows; the entries that its lines make, in which ``names`` are known."""
     section = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split(f"## {heading}\n")[1].split("\n## ")[0]
-    file, line, *_ = (textwrap.dedent(code) for code in re.findall(r" *```python\n(.*?)```", section, re.DOTALL))
+    file, *lines = (textwrap.dedent(code) for code in re.findall(r" *```python\n(.*?)```", section, re.DOTALL))
     (package / "yours.py").write_text(file, encoding="utf-8")
     known = {**vars(__import__("yours")), **names}
-    ((name, made),) = eval(f"{{{line.replace('models.', '')}}}", known).items()
-    return name, made
+    return [entry for line in lines for entry in eval(f"{{{line.replace('models.', '')}}}", known).items()]
 
 
 def test_a_model_is_a_file_and_a_line(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, spec = shown("Add a model", package, ModelSpec=ModelSpec)
+    ((name, spec),) = shown("Add a model", package, ModelSpec=ModelSpec)
     monkeypatch.setitem(MODELS, name, spec)
     monkeypatch.setitem(scenes._SIZES["unlimited"], "val", 20)
     assert model_spec(name).load().__module__ == "yours"
@@ -368,11 +368,14 @@ def test_a_model_is_a_file_and_a_line(package: Path, monkeypatch: pytest.MonkeyP
     assert saccade.load(done.out).model.look_names
 
 
-def test_a_reader_is_a_function_and_a_line(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, reader = shown("Add a reader", package, Reader=Reader)
+def test_a_reader_is_a_function_and_two_lines(package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (name, reader), entry = shown("Add a reader", package, Reader=Reader, DataEntry=DataEntry)
     monkeypatch.setitem(LABEL_READERS, name, reader)
+    monkeypatch.setitem(classify.DATA, *entry)
     for number in range(30):
         label = "red" if number % 2 else "dark"
         Image.new("RGB", (20, 20), (8 * number, 0, 0)).save(package / f"{label}_{number}.png")
     table = read_table(f"{name}:{package}")
     assert (table.answers, len(table.rows)) == (("dark", "red"), 30)
+    show = typed("data", "show", f"{name}:{package}", "--out", package / "sheet.png")
+    assert show.exit_code == 0, show.stderr

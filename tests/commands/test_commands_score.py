@@ -89,6 +89,12 @@ def test_a_function_of_ones_own_makes_maps_too(scenes: Path) -> None:
     assert found.scores[STRENGTH].mean > found.baselines["uniform"][STRENGTH]
 
 
+def test_a_row_of_maps_from_files_is_refused_before_they_are_scored(folders, tmp_path) -> None:
+    maps, masks = folders
+    assert "leave it out" in error_line(run(maps, "--truth", masks, "--row", "--out", tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("option", [("--layer", "x"), ("--size", 64), ("--fit", "stretch")])
 def test_options_of_a_network_are_refused_where_there_is_none(folders, option) -> None:
     maps, masks = folders

@@ -148,12 +148,15 @@ def look(
 
 def _check_together(arguments: Mapping[str, Any]) -> None:
     unfit: tuple[str, ...]
+    is_one_model = isinstance(arguments["model"], (str, Path))
     if arguments["engine"] is not None:
+        if not is_one_model:
+            raise ConfigError("model: `engine` writes the rows of one model; name one, or leave `engine` out")
         unfit, why = _NOT_OF_ROWS, "is not for `engine`, which writes rows; leave it out"
-    elif isinstance(arguments["model"], (str, Path)):
+    elif is_one_model:
         unfit, why = _OF_ROWS, "goes with `engine`"
     else:
-        unfit, why = (*_OF_ROWS, "filmstrip", "cells", "parquet", "on_bad"), "is for one model; leave it out"
+        unfit, why = (*_OF_ROWS, "filmstrip", "cells", "parquet"), "is for one model; leave it out"
     for name in unfit:
         if arguments[name] != arguments_of(look)[name].default:
             raise ConfigError(f"{name}: it {why}")
@@ -174,12 +177,16 @@ def _begin(
     predictors = [load(name, arguments["device"]) for name in ([model] if is_one else model)]
     first, out = predictors[0], None if arguments["out"] is None else Path(arguments["out"])
     files = first.reads.find(sources) if are_paths else _expanded(first, sources)
+    on_bad = arguments["on_bad"]
+    for predictor in predictors:
+        predictor.check_kind(files)  # before the question, which is of the model's kind too
+        predictor.question(ask)
+        predictor.responder.options(options)
     if not is_one:
         from saccade.commands.look_files import side_by_side
 
-        return predictors, files, side_by_side(predictors, files, ask, out, **options)
-    first.check_kind(files)  # before the question, which is of the model's kind too
-    seen = first.look_many(files, ask, batch_size=arguments["batch_size"], on_bad=arguments["on_bad"], **options)
+        return predictors, files, side_by_side(predictors, files, ask, out, on_bad, **options)
+    seen = first.look_many(files, ask, batch_size=arguments["batch_size"], on_bad=on_bad, **options)
     if arguments["parquet"]:
         from saccade.adapters.rows import parquet_modules
 

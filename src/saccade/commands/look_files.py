@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import csv
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from saccade.errors import DataError
 from saccade.files import growing, make_folder, write_bytes
 from saccade.predict import Predictor
 from saccade.sighting import Sighting
@@ -66,11 +67,7 @@ def _saved(sightings: Iterable[Sighting], folder: Path, **drawn: Any) -> Iterato
         try:
             for seen in chain(sightings, [None] * SAVED_AT_ONCE):
                 if seen is not None:
-                    stem = seen.stem
-                    while taken[stem]:  # 1-2 may be taken too, by a picture of that name
-                        taken[seen.stem] += 1
-                        stem = f"{seen.stem}-{taken[seen.stem]}"
-                    taken[stem] += 1
+                    stem = _free_name(taken, seen.stem)
                     waiting.append((seen, stem, saving.submit(seen.save, folder, stem, **drawn)))
                 if waiting and (seen is None or len(waiting) > SAVED_AT_ONCE):
                     first, stem, saved = waiting.popleft()
@@ -78,6 +75,16 @@ def _saved(sightings: Iterable[Sighting], folder: Path, **drawn: Any) -> Iterato
                     yield first, stem
         finally:
             saving.shutdown(cancel_futures=True)
+
+
+def _free_name(taken: Counter[str], stem: str) -> str:
+    """``stem``, with a number behind it if it is taken; it is taken from now on."""
+    name = stem
+    while taken[name]:  # 1-2 may be taken too, by a picture of that name
+        taken[stem] += 1
+        name = f"{stem}-{taken[stem]}"
+    taken[name] += 1
+    return name
 
 
 def _row(seen: Sighting, stem: str) -> tuple[object, ...]:
@@ -107,21 +114,33 @@ def _write_parquet(table: Path, target: Path) -> None:
 
 
 def side_by_side(
-    predictors: Sequence[Predictor], files: Sequence[Any], ask: str | int | None, out: Path | None, **options: Any
+    predictors: Sequence[Predictor],
+    files: Sequence[Any],
+    ask: str | int | None,
+    out: Path | None,
+    on_bad: Callable[[Any, DataError], None] | None,
+    **options: Any,
 ) -> Iterator[list[Sighting]]:
     """What several models say of each source; with ``out`` written as overlays and a page of every look."""
     from saccade.show.filmstrip import contact_sheet
     from saccade.show.overlay import png_bytes
     from saccade.show.report_sources import report_from_records
 
+    taken: Counter[str] = Counter()
     for file in files:
-        sightings = [predictor.look(predictor.reads.item(file), ask, **options) for predictor in predictors]
+        try:
+            sightings = [predictor.look(predictor.reads.item(file), ask, **options) for predictor in predictors]
+        except DataError as error:
+            if on_bad is None:
+                raise
+            on_bad(file, error)
+            continue
         if out is not None:
             asked = "" if sightings[0].question is None else f", asked {sightings[0].question}"
             captions = [f"{seen.model}{asked}: {seen.answer} {seen.confidence:.0%}" for seen in sightings]
             drawn = [seen.overlay() if seen.is_spatial else seen.filmstrip() for seen in sightings]
             picture = contact_sheet(drawn, captions, columns=len(sightings), panel=400)
-            name = out / f"{sightings[0].stem}-compare"
-            write_bytes(name.with_suffix(".png"), png_bytes(picture, optimize=True))
-            report_from_records([seen.record() for seen in sightings]).save(name.with_suffix(".html"))
+            name = f"{_free_name(taken, sightings[0].stem)}-compare"
+            write_bytes(out / f"{name}.png", png_bytes(picture, optimize=True))
+            report_from_records([seen.record() for seen in sightings]).save(out / f"{name}.html")
         yield sightings

@@ -130,9 +130,10 @@ def score(
         if out is not None:
             of_photographs.save(out)
         return of_photographs
-    if maps is None or limit is not None:
-        what = "MAPS are missing" if maps is None else "limit: leave it out"
-        raise ConfigError(f"{what}; only of a causal set of photographs are maps made, and a part of it scored")
+    if maps is None:
+        raise ConfigError("MAPS are missing: only a causal set of photographs has its own pictures")
+    if limit is not None:
+        raise ConfigError("limit: it is for a causal set of photographs; leave it out")
     if method is None and isinstance(maps, (str, os.PathLike)) and (Path(maps) / "job.json").is_file():
         from saccade.adapters.scoring import score_rows  # of what 'look --engine' wrote
 
@@ -181,6 +182,10 @@ def typed(row: bool = False, **arguments: Any) -> ScoreResult | PhotographScores
         row: print the lines for results/causal.csv alone, of a causal set of photographs.
         **arguments: what :func:`score` takes.
     """
+    from saccade.scoring.sources import has_photographs
+
+    if row and not has_photographs(str(arguments["truth"]).removeprefix("causal:")):
+        raise ConfigError("row: only scores on a causal set of photographs have one; leave it out")
     return score(**arguments)
 
 
@@ -191,8 +196,6 @@ def show(result: ScoreResult | PhotographScores, arguments: Mapping[str, Any], r
     if isinstance(result, PhotographScores):
         _show_photographs(result, arguments, remark)
         return
-    if arguments["row"]:
-        raise ConfigError("row: only scores on a causal set of photographs have one; leave it out")
     print_table(f"{result.maps} against {arguments['truth']}", *result.table(), note=result.counted())
     if result.scene is not None:
         facts = result.scene.facts

@@ -47,7 +47,7 @@ from saccade.scoring.sources import Maps, Named, Truths, map_of, readable
 from saccade.tracing.published import is_published
 
 METHODS = ("own", "gradcam", "hirescam", "gradxinput", "ig", "occlusion", "rollout")
-CAMS = ("gradcam", "hirescam")
+MODEL_CAMS = ("gradcam", "hirescam")  # of our models
 OF_CAPTUM = ("ig", "occlusion")
 
 MapOf = Callable[[Path, str | None], Any]
@@ -83,8 +83,9 @@ class MethodMaps(Maps):
         wanted = [(name, *self._parts(name)) for name in self._truths.wanted]
         wanted = [(name, picture, question) for name, picture, question in wanted if picture in self.names]
         has_questions = any(question is not None for _, _, question in wanted)
-        # A model of one question is asked that one, whether truths have questions or not.
-        asks = has_questions if self._questions is None else len(self._questions) > (not has_questions)
+        asks = has_questions
+        if self._questions is not None:  # a model of one question is asked that one, also where truths have none
+            asks = len(self._questions) >= (1 if has_questions else 2)
         if asks and not has_questions:
             raise DataError(
                 f"{self._truths.where}: no questions; call a truth PICTURE{self._separator}QUESTION, or label it"
@@ -160,7 +161,7 @@ class _Method:
             lacks = "reads no picture"
         elif method == "rollout" and not hasattr(self._model, "rollout"):
             lacks = "has no layers of self-attention; its own attention is method=own"
-        elif method in CAMS and self._stages is None:
+        elif method in MODEL_CAMS and self._stages is None:
             lacks = "has no feature map of the whole picture"
         if lacks is not None:
             raise ConfigError(f"method={method}: '{predictor.name}' {lacks}")
@@ -188,13 +189,13 @@ class _Method:
         with torch.no_grad():
             output = model.forward_raw(images, *asked(images))
             answer = int(model.logits_and_answer(output)[1][0])
-        if method in CAMS and any(look.kind == "crop" for look in model.looks(output)):
+        if method in MODEL_CAMS and any(look.kind == "crop" for look in model.looks(output)):
             raise ConfigError(f"method={method}: the features of '{self._predictor.name}' lie on a crop")
 
         def logit(pictures: Tensor) -> Tensor:
             return model.logits_and_answer(model.forward_raw(pictures, *asked(pictures)))[0][:, answer]  # (B,)
 
-        if stages is None or method not in (*CAMS, "rollout"):
+        if stages is None or method not in (*MODEL_CAMS, "rollout"):
             return CellMaps(_input_map(method, images, logit), geometry.identity())
         name = stages.names[-1]
         if method == "rollout":

@@ -1,4 +1,4 @@
-"""More of the page in a real browser: keys, files, screens, models of other kinds, and what goes wrong."""
+"""The page in a real browser, used by hand: keys, files, screens, models of other kinds, and what goes wrong."""
 
 import base64
 import io
