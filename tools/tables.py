@@ -182,10 +182,11 @@ def board(about: str, name: str, baselines: Sequence[str] = ()) -> str:
     if about == "scene":
         shown += _rivals(measured, networks[0], baselines)
     counted = len({row["n"] for row in shown}) > 1
-    lines = []
+    lines, before = [], ""  # A network stands in its first row
     for row in shown:
         method = row["method"] if row["kind"] == "map" else f"*{row['method']}*"
         model = row["model"] if row["kind"] == "map" or about == "model" else ""
+        model, before = "" if model == before else model, model
         low, high = (ends[row["model"], row["method"], what] for what in ("low", "high"))
         cells = [_between(row[score], low[score], high[score]) for score in BOARD[about]]
         lines.append([model, method, *cells, *([row["n"]] if counted else [])])
