@@ -45,6 +45,9 @@ def test_a_model_that_beats_guessing_and_one_of_which_it_cannot_be_told() -> Non
     level = against(rights(0.52), commonest_label=rights(0.5))
     assert "no difference from guessing detected" in level["says"]
     assert level["interval"][0] < 0 < level["interval"][1]
+    for others, is_beaten in ((0.5, True), (0.88, False)):
+        says = against(rights(0.9), {"instead": "take the other head"}, linear=rights(others))["says"]
+        assert ("take the other head" in says) != is_beaten
     assert "too few pictures" in against(rights(1, 1), commonest_label=rights(0, 1))["says"]
     assert against(rights(0.5)) == {}
 

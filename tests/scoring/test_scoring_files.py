@@ -283,6 +283,16 @@ def test_coco_by_picture_by_category_and_by_polygon(tmp_path):
     assert drawn.counts["empty"] == 1
 
 
+def test_a_table_of_questions_is_the_truth_of_a_map_for_each_question(tmp_path):
+    """In a table to train on, the label is the answer. A map of what is marked elsewhere alone has no truth."""
+    rows = ["p0.jpg,heart,blue,2 0 6 4", "p0.jpg,circle,red,7 0 9 4", "p1.jpg,heart,red,2 0 6 4"]
+    (tmp_path / "train.csv").write_text("\n".join(["image,query,label,box", *rows]) + "\n")
+    asked = {name: np.ones(SIZE) for name in ("p0__heart", "p0__circle", "p1__heart", "p1__circle")}
+    scored = saccade.score(asked, tmp_path / "train.csv")
+    assert scored.values[STRENGTH].tolist() == pytest.approx([16 / 120, 8 / 120, 16 / 120])
+    assert (scored.counts["scored"], scored.counts["extra"]) == (3, 1)
+
+
 def test_wrong_rows_stop_or_are_counted(tmp_path):
     given = {f"p{number}": map_ for number, map_ in enumerate(maps())}
     (tmp_path / "boxes.csv").write_text("image,x1,y1,x2,y2\np0.jpg,2,0,6,4\np1.jpg,6,0,2,4\n,1,1,2,2\n")

@@ -273,7 +273,8 @@ def show(done: RunResult | list[RunResult], arguments: Mapping[str, Any], remark
         from saccade.engine.run_folder import RunFolder
 
         data = arguments["data"] or str(RunFolder(last.out).recorded().data.get("name", ""))
-        words = ["saccade", "evaluate", str(last.out), *(["--data", data] if ":" in data else [])]
+        files = ["--data", data] if ":" in data or Path(data).exists() else []
+        words = ["saccade", "evaluate", str(last.out), *files]
         score = f"; score it with: {shlex.join(words)}"
     remark(f"run folder: {last.out}{score}")
     if isinstance(done, list) and (last.stopped in ("time", "signal") or len(done) < arguments["seeds"]):

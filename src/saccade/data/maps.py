@@ -6,8 +6,8 @@ because reading them means unpickling. An HDF5 file may not link to another file
 Boxes and points as truth: tables (CSV, JSON, JSON lines), COCO annotations, and scenes that saccade wrote.
 
 A row names a picture (``image`` or ``file_name``) and has a box or a point (``docs/how-to/score-maps.md`` lists the
-columns). With a ``label``, a map called ``PICTURE__LABEL`` is compared with the rows of that label, and the other rows
-are other objects. Without ``width`` and ``height`` of the picture, coordinates are in pixels of the map.
+columns). With a ``label`` or ``query``, a map called ``PICTURE__LABEL`` is compared with the rows of that label; other
+rows are other objects. Without ``width`` and ``height`` of the picture, coordinates are in pixels of the map.
 """
 
 from __future__ import annotations
@@ -301,7 +301,7 @@ def truth_for(name: str, truths: Mapping[str, object], separator: str) -> str | 
 
 MarkKind = Literal["boxes", "points"]
 _IMAGES = ("image", "file_name", "file", "picture")
-_LABELS = ("label", "asked", "category", "class")
+_LABELS = ("query", "asked", "label", "category", "class")  # Beside a question, a label is its answer
 
 
 class TruthMark(NamedTuple):

@@ -203,6 +203,7 @@ class Answered(NamedTuple):
     query: Tensor | None = None  # (N,): number of the question
     questions: Sequence[str] = ()  # by number
     same: Tensor | None = None  # (N,): 1 where a question with another right answer gets the same one; NaN: no such
+    instead: str = ""  # what to try where the model is not better than its rivals
 
     def among(self, chosen: Tensor) -> Answered:
         """Those that are ``chosen`` (N,) bool, without their questions."""
@@ -248,7 +249,8 @@ def against_rivals(answered: Answered) -> Part:
             judged = "; ".join(filter(None, [judged, f"it has lost on {listed(lost)}"]))
     if answered.same is not None and not bool(answered.same.isnan().all()):
         part["same_answer"] = mean_defined(answered.same)
-    part["says"] += "; ".join(filter(None, [ignored, judged]))
+    instead = "" if less.low > 0 else answered.instead
+    part["says"] += "; ".join(filter(None, [ignored, judged, instead]))
     return part
 
 

@@ -16,7 +16,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from saccade.data.maps import SEPARATOR, picture_of, truth_for
+from saccade.data.maps import SEPARATOR, picture_of
 from saccade.data.pictures.files import SUFFIXES, find_files
 from saccade.data.pictures.reading import read_picture
 from saccade.data.tables.doubts import first_few
@@ -287,7 +287,7 @@ def _picture(scored: ScoreResult, at: int, maps: Maps, truths: Truths, files: Ma
         map = maps.read(name)
     except SaccadeError:  # it was there a moment ago
         return None
-    truth = truth_for(name, truths.names, separator)
+    truth = truths.truth_of(name, separator)
     if map is None or truth is None:
         return None
     values = scored.policies.with_sign(map.detach().cpu().float().nan_to_num(0.0, 0.0, 0.0))

@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from saccade import geometry
-from saccade.data.maps import picture_of, short_names, truth_for
+from saccade.data.maps import picture_of, short_names
 from saccade.errors import DataError, SaccadeError
 from saccade.geometry import Size
 from saccade.metrics.intervals import Interval
@@ -186,7 +186,7 @@ class MapScoring:
         shard = self.shard
         shard.see(name)
         pool = self._pool if self._pool is not None and name in self._pool.twins else None
-        truth = name if pool is not None else truth_for(name, self._truths.names, self._policies.separator)
+        truth = name if pool is not None else self._truths.truth_of(name, self._policies.separator)
         if truth is None:
             if isinstance(map, SaccadeError):  # nobody can say what it would have been
                 shard.notes[name] = str(map)

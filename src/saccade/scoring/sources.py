@@ -232,6 +232,10 @@ class Truths(ABC):
         """All maps that are read, in the order in which they are best read."""
         return self.names
 
+    def truth_of(self, name: str, separator: str) -> str | None:
+        """The truth that the map ``name`` is compared with; None: there is none."""
+        return truth_for(name, self.names, separator)
+
     def expected(self, matched: set[str]) -> list[str]:
         """The truths that should have a map; ``matched``: those that have one."""
         return list(self.names)
@@ -285,6 +289,13 @@ class MarkTruths(Truths):
         self.where, self.unusable, self.kind = table.where, table.unusable, table.kind
         self.paths, self._table = list(table.pictures), table
         self.names: dict[str, tuple[PictureMarks, str | None]] = {}
+        self._labels = {mark.label for marks in table.pictures.values() for mark in marks.marks} - {None}
+
+    def truth_of(self, name: str, separator: str) -> str | None:
+        """None too for a map of a label that is marked in other pictures but not in this one."""
+        truth = truth_for(name, self.names, separator)
+        of_picture = truth is not None and truth != name
+        return None if of_picture and name[len(str(truth)) + len(separator) :] in self._labels else truth
 
     def name(self, short: bool, separator: str) -> None:
         """Name pictures, and labels behind their picture."""

@@ -210,6 +210,7 @@ class Scoring(ABC):
     right: str = "accuracy"  # The score of an answer that guesses are compared with
     # What is asked, by the number in the column ``query``; empty where nothing is.
     questions: tuple[str, ...] = ()
+    instead: str = ""  # What to try where the model is not better than its rivals
 
 
 @torch.no_grad()
@@ -269,7 +270,7 @@ def _summary(scoring: Scoring, measured: Measurements, trained: Mapping[str, Ten
     summary = summarise(**parts)
     if guesses := {**trained, **scoring.guesses(measured)}:
         columns = measured.columns
-        answered = Answered(measured.answers[scoring.right], guesses, columns["picture"])
+        answered = Answered(measured.answers[scoring.right], guesses, columns["picture"], instead=scoring.instead)
         if scoring.questions:
             answered = answered._replace(query=columns["query"], questions=scoring.questions)
         if "same_answer" in columns:

@@ -25,7 +25,7 @@ from saccade.errors import ConfigError, DataError
 from saccade.families.question.readers import READERS, CausalConfig, write_causal
 from saccade.families.question.scenes import SceneData, SceneDataConfig
 from saccade.families.question.scores import QuestionScoring, SceneScoring
-from saccade.families.question.table_scores import TableScoring
+from saccade.families.question.table_scores import TableScoring, another_head
 from saccade.families.question.tables import TableData, TableDataConfig
 from saccade.losses.policy import reinforce
 from saccade.metrics.labels import right_answers
@@ -329,7 +329,9 @@ class QuestionTask(PictureTask):
         rivals = self.rivals(model, self.data_config, val, numbers, on_progress=self.on_progress).right
         right = torch.cat([right_answers(logits, label).double().cpu() for logits, label in self.answered(model)])
         query, _, picture = val.questions(numbers)
-        return str(against_rivals(Answered(right, rivals, picture, query, self.queries)).get("says", ""))
+        instead = another_head(model, self.queries)
+        answered = Answered(right, rivals, picture, query, self.queries, instead=instead)
+        return str(against_rivals(answered).get("says", ""))
 
     def answered(self, model: QueryModel) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits (B,K) and labels of the validation split; from kept features where the phase learns from such."""
