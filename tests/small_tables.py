@@ -75,12 +75,7 @@ def write_table(folder: Path, *, evidence: str = "box", several: bool = False) -
                     | places[evidence]
                 )
             picture.save(folder / name)
-    table = folder / "table.csv"
-    with table.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, rows[0].keys())
-        writer.writeheader()
-        writer.writerows(rows)
-    return table
+    return _written(folder / "table.csv", rows)
 
 
 CLASSES = ("blue", "green", "red")
@@ -108,9 +103,16 @@ def write_squares(folder: Path, count: int, *, planted: bool, split: bool = Fals
         pixels[top : top + PLANTED_SQUARE, left : left + PLANTED_SQUARE, 2 - shown] = 230
         name = f"{number:03}.png"
         Image.fromarray(pixels).save(folder / name)
-        row = {"image": name, "label": CLASSES[kind], "box": f"{left} {top} {left + SQUARE} {top + SQUARE}"}
+        row = {
+            "image": name,
+            "label": CLASSES[kind],
+            "box": f"{left} {top} {left + PLANTED_SQUARE} {top + PLANTED_SQUARE}",
+        }
         rows.append(row | ({"split": "test" if number >= count // 2 else "train"} if split else {}))
-    table = folder / "table.csv"
+    return _written(folder / "table.csv", rows)
+
+
+def _written(table: Path, rows: list[dict[str, str]]) -> Path:
     with table.open("w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, rows[0].keys())
         writer.writeheader()

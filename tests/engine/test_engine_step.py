@@ -13,8 +13,9 @@ from torch import Tensor, nn
 
 from saccade.engine import phases
 from saccade.engine.checkpoint import CheckpointStore
+from saccade.engine.cuda_graph import clone_tensors, copy_tensors
 from saccade.engine.loop import fit
-from saccade.engine.step import Learner, clone_tensors, copy_tensors, origin
+from saccade.engine.step import Learner, origin
 from saccade.errors import DataError, TrainingStopped
 from saccade.families.question.task import QuestionTask
 

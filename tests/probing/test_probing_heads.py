@@ -10,7 +10,8 @@ import torch.nn.functional as F
 from torch.utils._pytree import tree_map
 
 from saccade.backbones.stages import Level
-from saccade.models.probe import HEADS, HeadName, ProbeHead, standardised
+from saccade.models.probe import standardised
+from saccade.models.probe_heads import HEADS, HeadName, ProbeHead
 from saccade.probing.examples import ProbedExamples, Questions
 from saccade.probing.features import Features, Reading
 from saccade.probing.heads import EvidenceCells, Material, Training, batches_of, rate_factor, stacked

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 from saccade.backbones.stages import Level
 from saccade.errors import ConfigError
-from saccade.models.probe import HEADS
+from saccade.models.probe_heads import HEADS
 from saccade.probing.examples import ProbedExamples, ProbeSplit, Questions, deal, some_of, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.folder import low_shot_section

@@ -26,6 +26,7 @@ import torch
 
 from saccade.config import to_dict
 from saccade.engine.checkpoint import Best, Checkpoint, Position, capture_rng, isolated_rng, pack, seed_all
+from saccade.engine.cuda_graph import GraphedStep
 from saccade.engine.hardware import agree, explain_lost_rank, gather_rng, on_rank_zero, pick_hardware, shutdown
 from saccade.engine.journal import Journal, ProgressMode, StopRequest
 from saccade.engine.loggers import Logger, open_loggers
@@ -33,7 +34,7 @@ from saccade.engine.phases import apply_phase, build_optimizer, make_learner, pl
 from saccade.engine.recipe import Phase, Recipe
 from saccade.engine.replicas import compare_replicas
 from saccade.engine.run_folder import RunFolder, made_with, versions
-from saccade.engine.step import Fault, GraphedStep, TrainStep, WeightAverage
+from saccade.engine.step import Fault, TrainStep, WeightAverage
 from saccade.errors import ConfigError, DataError, TrainingStopped
 from saccade.files import folder_in_place
 

@@ -30,7 +30,8 @@ from saccade.metrics.maps.points import Clicks
 from saccade.metrics.maps.scorer import MapScorer, at_places
 from saccade.metrics.result import Part, without_nan
 from saccade.metrics.verdict import Altered, EvidenceReliance, against_chance, beside_blind_maps, joined, sampled
-from saccade.models.probe import LINEAR, AnyProbe
+from saccade.models.probe import AnyProbe
+from saccade.models.probe_heads import LINEAR
 from saccade.probing.examples import ProbeSplit
 from saccade.probing.heads import EvidenceCells
 from saccade.probing.pictures import ProbedPictures

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from saccade.data.examples import hashed_share
-from saccade.models.probe import ExampleQueries
+from saccade.models.probe_heads import ExampleQueries
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ from torch import Tensor
 from saccade.backbones.stages import Level, Stages, folded, levels_of, unfolded
 from saccade.errors import ConfigError
 from saccade.models.base import ImageModel
-from saccade.models.probe import LINEAR, PYRAMID, standardised
+from saccade.models.probe import standardised
+from saccade.models.probe_heads import LINEAR, PYRAMID
 from saccade.probing.pictures import ProbedPictures
 from saccade.progress import OnProgress
 from saccade.tasks.cached_features import CachedFeatures

@@ -23,7 +23,7 @@ from saccade.metrics.verdict import BLIND
 from saccade.models.facts import CONFIG, InputsNote, ModelFacts, read_facts
 from saccade.models.folder import note_inputs, save_model
 from saccade.models.likeness import ENCODING, FEWEST, fit_likeness, pooled
-from saccade.models.probe import LINEAR, PYRAMID
+from saccade.models.probe_heads import LINEAR, PYRAMID
 from saccade.probing.heads import ALL_TITLES
 from saccade.probing.pictures import ProbedPictures
 from saccade.probing.plan import SHOTS

@@ -29,7 +29,7 @@ from torch import Tensor
 from saccade.losses.maps import evidence_loss
 from saccade.metrics.intervals import Resplit
 from saccade.metrics.result import Part
-from saccade.models.probe import LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
+from saccade.models.probe_heads import LINEAR, PYRAMID, TITLES, HeadName, ProbeHead, new_head
 from saccade.probing.examples import ProbedExamples, ProbeSplit, some_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.plan import SHOTS, Plan, Setting

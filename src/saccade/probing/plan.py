@@ -20,7 +20,8 @@ from saccade.data.tables.table import Table
 from saccade.errors import ConfigError
 from saccade.geometry import Size
 from saccade.metrics.verdict import MOST
-from saccade.models.probe import HEADS, LINEAR, PYRAMID, AnyProbe
+from saccade.models.probe import AnyProbe
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID
 from saccade.probing.features import CLASS_TOKEN, FEATURES, FINER
 from saccade.progress import OnProgress
 

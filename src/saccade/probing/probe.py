@@ -35,7 +35,8 @@ from saccade.families.registry import Family, Probing, families
 from saccade.metrics.result import Part
 from saccade.models.facts import ModelFacts, Preprocessing
 from saccade.models.folder import pick_device
-from saccade.models.probe import LINEAR, PYRAMID, AnyProbe
+from saccade.models.probe import AnyProbe
+from saccade.models.probe_heads import LINEAR, PYRAMID
 from saccade.predict import Predictor
 from saccade.probing.evidence import places_of, with_evidence
 from saccade.probing.features import CLASS_TOKEN, features_of

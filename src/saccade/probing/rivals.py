@@ -25,7 +25,7 @@ from saccade.errors import ConfigError, nearest
 from saccade.metrics.intervals import resplit_interval
 from saccade.metrics.labels import calibration_error, details_of
 from saccade.metrics.result import Part, without_nan
-from saccade.models.probe import HEADS, LINEAR, PYRAMID, HeadName
+from saccade.models.probe_heads import HEADS, LINEAR, PYRAMID, HeadName
 from saccade.probing.examples import ProbedExamples, ProbeSplit, deal, splits_of
 from saccade.probing.features import CLASS_TOKEN, Features
 from saccade.probing.heads import EvidenceCells, Material, Trained, Training, Trial, accuracy, head_trial
