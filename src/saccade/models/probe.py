@@ -1,7 +1,7 @@
 """A probe: one small head on the maps of a frozen backbone. Its accuracy shows what the features contain.
 
-The heads are in :mod:`saccade.models.probe_heads`. A pyramid reads its maps as one (:mod:`saccade.backbones.stages`).
-:class:`ProbeModel` gives a picture one label, :class:`AskedProbeModel` answers questions about it.
+The heads are in :mod:`saccade.models.probe_heads`. :class:`ProbeModel` gives a picture one label,
+:class:`AskedProbeModel` answers questions about it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The heads of a probe: small readers of the maps of a frozen backbone, many of them computed side by side.
+"""The heads of a probe: small readers of the maps of a frozen backbone.
 
 Every head reads standardised features and ends in one linear layer. They differ in how cells are pooled:
 
